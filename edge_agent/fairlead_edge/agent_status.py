@@ -27,7 +27,7 @@ STALLED_SECONDS: Final = 30.0
 
 
 REFUSED_ROUTES_SHOWN: Final = 3
-"""As the reason why messages are held; the others are in the status of the routes."""
+"""How many refused routes the reason for held messages names; the status of the routes has all."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -43,7 +43,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Encryption(msgspec.Struct, frozen=True):
-    """What of the stores is encrypted on disk, and the fingerprint of the key it is encrypted with."""
+    """Which stores are encrypted on disk, and the fingerprint of the key."""
 
     extent: str = "none"
     key: str = ""
@@ -61,7 +61,7 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     link: LinkState
     held: int
     object_bytes: int = 0
-    """Of the file that holds the objects; with the messages' it counts against ``store.max_bytes``."""
+    """Size of the object store's file; with that of messages it counts against ``store.max_bytes``."""
     object_bytes_max: int = 0
     commits: int
     watches: int
@@ -81,9 +81,9 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     damaged: int = 0
     """Objects found changed by the disk since the start; the hub sends them again."""
     pumping: Mapping[str, int]
-    """What went up: batches, messages, bytes, acked, refused, nacks by code."""
+    """Sent to the hub: batches, messages, bytes, acked, refused, nacks by code."""
     stalls: Mapping[tuple[str, int], Sequence[Stall]] = {}
-    """By endpoint and priority: of the queue, and of deferred topics of it."""
+    """By endpoint and priority: stalls of the queue and of its deferred topics."""
     certificate_ends: float | None = None
     """A Unix time; 0: it cannot be read, None: there is none."""
     encryption: Encryption = Encryption()
@@ -98,11 +98,11 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     statuses: Mapping[str, int] = {}
     """Status that programs reported of objects, by state."""
     reporting: Mapping[str, int] = {}
-    """Its outcome: reported, sent, written, refused, put off, lost with the link."""
+    """Outcomes of reported status: reported, sent, written, refused, put off, lost with the link."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
     line: LineStatus = LineStatus()
-    """What the link carried, and what it may carry a day."""
+    """Bytes that the link carried, and its daily limit."""
     queues_held: Mapping[tuple[str, int], HeldUntil] = {}
     """By endpoint and priority: why messages may not leave now."""
 
@@ -183,12 +183,12 @@ def status(agent: AgentStatus) -> dict[str, Any]:
 
 
 def _given_out(counts: tuple[int, int] | None) -> dict[str, int]:
-    """Only brokered endpoints have it."""
+    """Leases and retries, which only brokered endpoints have."""
     return {} if counts is None else {"leased": counts[0], "retrying": counts[1]}
 
 
 def for_hub(agent: AgentStatus) -> message.EdgeStatus:
-    """What the hub writes into EdgeNode and EdgeRoutes."""
+    """The status for the hub, which writes it into EdgeNode and EdgeRoutes."""
     return message.EdgeStatus(
         held=agent.held,
         queues=_whole_priorities(

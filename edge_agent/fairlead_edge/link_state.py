@@ -21,7 +21,7 @@ class StaleHub(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     """Seconds of the store's clock, when the first of them was refused."""
     highest: int
-    """Of their numbers."""
+    """The highest of their numbers."""
 
     @staticmethod
     def refused(before: StaleHub | None, fence: int, now: float) -> StaleHub:

@@ -39,7 +39,7 @@ class ModuleTokens:
 
     @property
     def count(self) -> int:
-        """Of modules."""
+        """The number of modules."""
         return len(self._names)
 
     def has(self, module: str) -> bool:
@@ -59,7 +59,7 @@ class ModuleTokens:
 
 
 def digest(token: str) -> bytes:
-    """What is kept of a token."""
+    """The digest that is kept of a token."""
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 

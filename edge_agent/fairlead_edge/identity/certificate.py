@@ -32,7 +32,7 @@ class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
     due: float | None = None
     """When to ask; None: the hub renews nothing, or no session is open."""
     asked: bool = False
-    """The answer is waited for."""
+    """A request is pending."""
     failures: int = 0
     """In a row, over sessions."""
     code: str = ""
@@ -40,7 +40,7 @@ class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last attempt failed; empty after one that succeeded."""
 
     def welcomed(self, after: float | None, now: float) -> CertificateRenewal:
-        """A session is open; ``after``: what the hub said, None: it renews nothing.  A pause goes on."""
+        """A session is open; ``after``: seconds the hub gave, None: it renews nothing.  A pause continues."""
         pause = self.due if self.failures and self.due is not None else 0.0
         due = None if after is None else max(now + after, min(pause, now + RETRY_SECONDS_MAX))
         return msgspec.structs.replace(self, due=due, asked=False)
@@ -62,7 +62,7 @@ class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
     def failed(
         self, code: str, reason: str, now: float, draw: float, *, retry_after: float | None = None
     ) -> CertificateRenewal:
-        """Not renewed: ``draw`` is from [0, 1); ``retry_after``: what the hub asks for, in seconds."""
+        """The renewal failed.  ``draw`` is from [0, 1); ``retry_after``: seconds the hub asks for."""
         pause = BACKOFF.pause(self.failures, draw, asked=retry_after)
         return CertificateRenewal(due=now + pause, failures=self.failures + 1, code=code, reason=reason)
 
@@ -71,7 +71,7 @@ class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, asked=False, due=self.due if self.failures else None)
 
     def seconds_left(self, now: float) -> float | None:
-        """Until it should ask; None: there is nothing to ask for."""
+        """Seconds until the next request; None: none is due."""
         return None if self.due is None or self.asked else max(0.0, self.due - now)
 
 
@@ -81,11 +81,11 @@ class CertificateStatus(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Certificate | None
     renewal: CertificateRenewal | None
     renewal_in_seconds: float | None
-    """Until the next request; None: none is due, or its answer is waited for."""
+    """Until the next request; None: none is due, or one is pending."""
     distrust: str = ""
     """Why the clock is not believed."""
     authorities: str = ""
-    """Which are believed: their digest."""
+    """Digest of the trusted authorities."""
     counters: Mapping[str, int] = {}
 
 

@@ -47,7 +47,7 @@ _log = logs.get("edge.app")
 
 
 class Agent:
-    """See the module.  Made of an opened folder; ``run`` serves until it is stopped."""
+    """The running agent, made from an opened folder; ``run`` serves until it is stopped."""
 
     def __init__(self, opened: OpenedFolder, spans: Spans | None) -> None:
         settings, folder, token, store, outbox, encrypted = opened
@@ -294,7 +294,7 @@ def _files(settings: EdgeSettings) -> tls.Files:
 
 
 async def first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
-    """Until ``stop`` is done; raises what a task raised.  A task may end: the hub can refuse the link for good."""
+    """Wait for ``stop``; raises what a task raised.  A task may end: the hub can refuse the link for good."""
     running = set(tasks)
     while not stop.done():
         done, _ = await asyncio.wait({*running, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -70,7 +70,7 @@ class DataDir:
                 _log.warning("disk_full", path=str(self.path), remedy="free some room; what is sent gives room back")
 
     def take_reserve(self, *, spare: int = 2 * RESERVE_BYTES) -> None:
-        """Where there is plenty (``spare``), keep a little of it for a start on a full disk."""
+        """If there is plenty of space (``spare``), reserve a little for a start on a full disk."""
         path = self.path / "reserve"
         with contextlib.suppress(OSError):
             if not path.exists() and self._free() >= spare:
@@ -79,7 +79,7 @@ class DataDir:
                 draft.replace(path)
 
     async def keep_reserve(self) -> None:
-        """Until cancelled: have it again when there is room again."""
+        """Runs until cancelled: takes the reserve again once there is room."""
         while True:
             await asyncio.sleep(RESERVE_SECONDS)
             self.take_reserve()

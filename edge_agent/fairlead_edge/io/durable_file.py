@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Of a draft: never one that is there already, nor what a link leads to."""
+"""Flags for a draft: never open an existing file, and never follow a link."""
 
 
 def draft_of(path: Path) -> Path:

@@ -29,7 +29,7 @@ class ModuleTokensFile:
         return self._tokens
 
     async def keep_loaded(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             self.reload()

@@ -61,7 +61,7 @@ class ServiceManager:
         self._send(["STATUS=a store is damaged: saving what can be read", *lines])
 
     def stopping(self) -> None:
-        """Nothing new is taken."""
+        """Nothing new is accepted."""
         self._send(["STOPPING=1", "STATUS=stopping"])
 
     async def keep_alive(self) -> None:

@@ -87,7 +87,7 @@ class StatusReporter:
         self._held += (change.current is not None) - (change.previous is not None)
 
     def lost(self, objects: int) -> None:
-        """So many were taken out, because the disk changed them."""
+        """This many objects were removed because the disk changed them."""
         self._held -= objects
 
     def changed(self) -> None:
@@ -95,7 +95,7 @@ class StatusReporter:
         self._changed.set()
 
     async def read(self) -> AgentStatus:
-        """As it is now."""
+        """The current status."""
         now = self._outbox.now()
         self._link.last_contact()
         return AgentStatus(
@@ -142,7 +142,7 @@ class StatusReporter:
         return metrics.render(agent_metrics.families(await self.read()))
 
     async def run(self) -> None:
-        """Until cancelled: sends the status to the hub when it changed, and notes when nothing is missing any more."""
+        """Runs until cancelled: sends a changed status to the hub, and notes when no object is missing any more."""
         while True:
             self._changed.clear()
             self._link.report(agent_status.for_hub(await self.read()))

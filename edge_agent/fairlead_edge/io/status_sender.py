@@ -32,7 +32,7 @@ _log = logs.get("edge.statuses")
 
 
 class ReportLink(Protocol):
-    """What is used of ``Link``."""
+    """The part of ``Link`` that is used here."""
 
     @property
     def takes_reports(self) -> bool: ...
@@ -81,7 +81,7 @@ class StatusSender:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled.  Raises ``StoreFailed``."""
+        """Runs until cancelled.  Raises ``StoreFailed``."""
         for line in await self._statuses.lines():
             if line.key not in self._sending.lines:
                 self._sending.put(line)

@@ -29,7 +29,7 @@ QUEUE_BYTES_MAX: Final = 16 * 1024 * 1024
 QUEUE_LENGTH_MAX: Final = 4096
 """Beyond these the link is read no further (``has_room``)."""
 WORK_BYTES: Final = 256
-"""What a piece of work weighs besides its content."""
+"""Weight of a piece of work besides its content."""
 
 
 class QueuedChange(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):
-    """So many parts are here; ``content`` once they are all."""
+    """This many parts have arrived; ``content`` is set once all have."""
 
     update: message.Update
     chunks: int
@@ -185,7 +185,7 @@ class AckTracker:
         self._open.add(id)
 
     def refused(self, id: int, refused: WriteRefused) -> message.Nack:
-        """It will not be stored, or not now."""
+        """The change is not stored, for good or for now."""
         self._open.discard(id)
         return message.Nack(
             parent_id=id,

@@ -251,5 +251,5 @@ class MemoryStatuses:
         self._objects[key] = status_store.with_status(self._objects[key], after)
 
     def forget(self, key: Key) -> None:
-        """Its object is gone."""
+        """The object is gone, and its status with it."""
         self._kept.pop(key, None)

@@ -34,7 +34,7 @@ from fairlead_wire.objects.resource import Resource
 FIRST: Final = ("", "")
 """Below the (namespace, name) of every object."""
 REASON_CHARS_MAX: Final = 300
-"""Of what a refusal quotes; it travels in a frame's header."""
+"""Limit of what a refusal quotes: it travels in a frame's header."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
 """How long to wait before a refused write is tried again: a clean-up may have made room by then."""
 
@@ -96,7 +96,7 @@ class Absent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """Not written, and nothing else was changed; ``code`` is stable, ``reason`` is for people."""
+    """The write was refused and nothing was changed; ``code`` is stable, ``reason`` is for people."""
 
     code: str
     reason: str
@@ -116,7 +116,7 @@ class ObjectChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is held, in one number and sums by bucket, as of one moment."""
+    """A digest of everything held: the number of objects, and sums by bucket."""
 
     held: int
     buckets: digest.Buckets
@@ -170,7 +170,7 @@ class Metastore(Protocol):
         """Sums of all entries in ``2**bits`` buckets; None: as many as suit the number of entries."""
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
-        """What is held in these buckets, by resource path."""
+        """The entries held in these buckets, sorted by resource path."""
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         """One object, or None."""
@@ -246,7 +246,7 @@ def key_of(resource: Resource) -> tuple[str, str, str, str]:
 
 
 def hold(put: Put, *, local_version: int, now: float, previous: HeldObject | None = None) -> HeldObject:
-    """What is held once ``put`` is written; a status reported of the same object stays."""
+    """The held object once ``put`` is written; a status reported of the same object stays."""
     same = previous if previous is not None and previous.uid == put.uid else None
     return HeldObject(
         resource=put.resource,

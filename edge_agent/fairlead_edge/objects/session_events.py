@@ -71,7 +71,7 @@ class Apply(msgspec.Struct, frozen=True):
 
     writes: list[Put | Remove]
     traceparents: tuple[str, ...] = ()
-    """Of those whose change is traced."""
+    """Trace contexts of the traced changes."""
 
 
 class PersistFence(msgspec.Struct, frozen=True):
@@ -146,9 +146,9 @@ class Close(msgspec.Struct, frozen=True):
     reason: str
     retry_after: float | None = 0.0
     fence: int | None = None
-    """Of a hub that holds the Lease and is refused for its lower fencing number."""
+    """The fencing number of a hub that holds the Lease and is refused because its number is lower."""
     approved: bool = False
-    """A person wants the higher one to be given up."""
+    """A person approved giving up the higher number."""
 
 
 Effect = (

@@ -115,7 +115,7 @@ def run(store: Path, since: Pages, until: Pages) -> int:
 
 
 def finish(store: Path) -> None:
-    """What is known of the files elsewhere follows them now: forget the journal."""
+    """The conversion is recorded elsewhere, too: forget the journal."""
     journal_of(store).unlink(missing_ok=True)
     durable_file.flush(store.parent)
 
@@ -174,7 +174,7 @@ def _pieces(files: list[Path], last: _Piece | None, since: Pages, until: Pages) 
 
 
 def _frame(frame: bytes, since: Pages, until: Pages) -> bytes:
-    """Its head says which page it is; one of zeros is room that was never used."""
+    """Its header names the page; a frame of zeros was never used."""
     number = int.from_bytes(frame[:4], "big")
     if not number:
         return frame

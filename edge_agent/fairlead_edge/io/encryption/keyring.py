@@ -31,7 +31,7 @@ _VERSION: Final = 1
 
 
 class DataKey(NamedTuple):
-    """What pages are encrypted with; ``name`` stands in the head of each file."""
+    """A key for pages; ``name`` is in the head of each file."""
 
     name: str
     secret: bytes
@@ -43,7 +43,7 @@ class DataKey(NamedTuple):
 class _Wrapped(msgspec.Struct, frozen=True):
     name: str
     by: dict[str, str]
-    """By the operator's key of this fingerprint: nonce and ciphertext, in base 64."""
+    """Nonce and ciphertext in base 64, by the fingerprint of the operator's key."""
 
 
 class _KeyringDocument(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ def exists(folder: Path) -> bool:
 
 
 def read(folder: Path, operator_keys: list[bytes]) -> Keyring | None:
-    """None when there is none.  Raises ``StoreUnusable``: damaged, or none of these keys opens it."""
+    """The keyring; None when there is none.  Raises ``StoreUnusable``: damaged, or none of these keys opens it."""
     if not exists(folder):
         return None
     document = _read_either(folder)
@@ -116,7 +116,7 @@ def write(folder: Path, keys: tuple[DataKey, ...], operator_keys: list[bytes]) -
 
 
 def remove(folder: Path) -> None:
-    """Nothing is encrypted any more."""
+    """Remove the keyring: nothing is encrypted any more."""
     for name in (COPY_NAME, FILE_NAME):
         (folder / name).unlink(missing_ok=True)
 

@@ -53,7 +53,7 @@ class OpenedStores(NamedTuple):
 
 
 class EncryptionOptions(NamedTuple):
-    """As ``[store]`` says; ``key`` and ``previous`` name a file or a credential."""
+    """The options of ``[store]``; ``key`` and ``previous`` name a file or a credential."""
 
     key: str | None
     previous: str | None = None
@@ -109,7 +109,7 @@ def _refuse_encrypted(folder: Path) -> None:
 
 
 class BadKey(LocalError):
-    """There is no such key, or it is none; the text says which setting and what to do, never what the file holds."""
+    """The key is missing or invalid; the text names the setting and a remedy, never the content of the file."""
 
 
 def read_key(setting: str, value: str, environ: Mapping[str, str], *, data_dir: Path | None = None) -> bytes:
@@ -143,7 +143,7 @@ def read_key(setting: str, value: str, environ: Mapping[str, str], *, data_dir: 
 
 
 def key_path(setting: str, value: str, environ: Mapping[str, str]) -> Path:
-    """Which file it is.  Raises ``BadKey`` when systemd gave no credentials."""
+    """The file of the key.  Raises ``BadKey`` when systemd gave no credentials."""
     if not value.startswith(CREDENTIAL):
         return Path(value)
     name = value.removeprefix(CREDENTIAL)

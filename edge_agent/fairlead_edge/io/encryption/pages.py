@@ -32,7 +32,7 @@ class Pages(Protocol):
 
 
 class PlainPages:
-    """They lie on disk as SQLite made them."""
+    """Pages without encryption."""
 
     name = ""
 
@@ -135,7 +135,7 @@ class _Log(apsw.VFSFile):
         super().__init__("", name, flags)
         self._pages = pages
         self._head = (-1, 0)
-        """Of the frame written last: where it begins, and its page's number."""
+        """Offset and page number of the frame written last."""
 
     def xRead(self, amount: int, offset: int) -> bytes:
         since = (offset - HEADER_BYTES) % FRAME_BYTES

@@ -66,7 +66,7 @@ class DeviceSettings:
 
     @property
     def data_dir(self) -> Path:
-        """Where it says, else the system's place for the system's file, else beside the file."""
+        """As the settings say, else the system's folder for the system's file, else beside the file."""
         if found := self._effective("data_dir"):
             return Path(found).expanduser()
         if self.path.parent == SYSTEM_FOLDER:
@@ -128,7 +128,7 @@ class DeviceSettings:
         return f"{self.ca_file}: local programs verify this node by it"
 
     def _effective(self, key: str, otherwise: str = "") -> str:
-        """As the agent will see it: a variable counts more than the file."""
+        """The value the agent will see: a variable overrides the file."""
         value = self._environ.get(f"{PREFIX}{key.upper()}", self._values.get(key, otherwise))
         return value if isinstance(value, str) else otherwise
 
@@ -140,7 +140,7 @@ class DeviceSettings:
                                       f" {value!r} or be unset")  # fmt: skip
 
     def _check(self, path: Path, wanted: Mapping[str, str]) -> None:
-        """The agent must start with it."""
+        """Check that the agent can start with this file."""
         try:
             settings_io.load("edge", EdgeSettings, path, self._environ)
         except settings_io.SettingsError as error:

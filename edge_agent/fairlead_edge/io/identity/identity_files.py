@@ -98,11 +98,11 @@ class IdentityFiles:
     def __init__(self, folder: Path, *, owner: Owner | None = None) -> None:
         self.folder = folder
         self.link = folder / LINK
-        """What ``tls_cert`` and ``tls_key`` name."""
+        """The path for ``tls_cert`` and ``tls_key``."""
         self.authorities = folder / AUTHORITIES
-        """What ``tls_ca`` names."""
+        """The path for ``tls_ca``."""
         self.issuers = folder / ISSUERS
-        """What programs that connect to the agent verify it by."""
+        """The authorities by which programs that connect to the agent verify it."""
         self._pending = folder / PENDING
         self._owner = owner
         self._writing = threading.Lock()
@@ -110,7 +110,7 @@ class IdentityFiles:
 
     @classmethod
     def of(cls, data_dir: Path, *, owner: Owner | None = None) -> IdentityFiles:
-        """Those of an agent."""
+        """The identity files of an agent."""
         return cls(data_dir / FOLDER, owner=owner)
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class IdentityFiles:
         return b"".join(_CERTIFICATE.findall(self._read(pair.path)))
 
     def pending(self) -> Pending | None:
-        """What was kept; None when nothing was, or when it cannot be used (then a new one is made)."""
+        """The pending key; None when there is none or it is unusable (then a new one is made)."""
         try:
             content = self._read(self._pending)
         except IdentityFilesError:
@@ -179,7 +179,7 @@ class IdentityFiles:
     # ---- writing ---------------------------------------------------------------------------------
 
     def make_folder(self) -> None:
-        """Where it is not there yet; given to the owner."""
+        """Create the folder if it is missing, and give it to the owner."""
         try:
             if not self.folder.is_dir():
                 self.folder.mkdir(mode=FOLDER_MODE)

@@ -95,7 +95,7 @@ async def stage(wanted: JoinOptions, settings: DeviceSettings, files: IdentityFi
 
 
 class _Retryable(CannotJoin):
-    """It may work in a moment."""
+    """Joining may succeed in a moment."""
 
     retry_after = 0.0
 
@@ -157,7 +157,7 @@ class _Device:
         return f"join {self._wanted.token.id} {self._node}".strip()
 
     def _is_ours(self, pending: Pending) -> bool:
-        """Of this token, and of this name or of none: the settings file may have learned it meanwhile."""
+        """True for this token and this name, or no name: the settings file may have got it meanwhile."""
         return pending.purpose in (self._purpose(), f"join {self._wanted.token.id}")
 
     def _issued_before(self) -> Pair | None:
@@ -354,7 +354,7 @@ def _now() -> datetime.datetime:
 
 
 def _trusting(authorities: bytes) -> ssl.SSLContext:
-    """Where this device's clock cannot be right, times in certificates are held against the earliest it can be."""
+    """Trusts ``authorities``; if this device's clock cannot be right, checks certificates against the earliest time."""
     context = join_client.verified(authorities)
     judgement = clock.judge(store_clock.read(), None, own_not_before=None)
     if judgement.distrust:

@@ -189,7 +189,7 @@ class JoinClient:
         return self.issued(*await self.ask(header, request))
 
     def issued(self, header: message.ToDevice, content: bytes) -> IssuedCertificate:
-        """What an ``issued`` frame brings."""
+        """The certificate in an ``issued`` frame."""
         if not isinstance(header, message.Issued):
             raise StrangeAnswer(f"{self._place} answered {type(header).__name__} where a certificate was asked for")
         try:

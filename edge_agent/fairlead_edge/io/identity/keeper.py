@@ -61,7 +61,7 @@ class IdentityKeeper:
         return clock.judge(store_clock.read(), anchor, own_not_before=not_before)
 
     def status(self) -> CertificateStatus:
-        """As it is now."""
+        """The current status."""
         own, renewer = self._files.certificate(), self.renewer
         return CertificateStatus(
             certificate=own,
@@ -75,7 +75,7 @@ class IdentityKeeper:
     # ---- what the link says ----------------------------------------------------------------------
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
-        """See ``link.CertificateKeeper``, as the five below."""
+        """See ``link.CertificateKeeper``, also for the five methods below."""
         before, self.judgement = self.judgement.distrust, self._judge()
         distrust = self.judgement.distrust
         if distrust and not before:
@@ -143,7 +143,7 @@ class IdentityKeeper:
 def open_keeper(
     settings: EdgeSettings, data_dir: Path, store: Metastore, *, agent: str, renew: Ask
 ) -> IdentityKeeper | None:
-    """What an agent with these settings needs; None: security is off."""
+    """The keeper for an agent with these settings; None: security is off."""
     if settings.security != "mtls":
         return None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
@@ -178,7 +178,7 @@ class AuthoritiesKeeper:
         self._news = asyncio.Event()
         self._read: tuple[tuple[int, int, int], str] | None = None
         self.counters: Counter[str] = Counter()
-        """Bundles that the hub sent: replaced, refused."""
+        """Bundles that the hub sent, by outcome: replaced, refused."""
 
     def held(self) -> str:
         """The digest of what the next dial believes; empty: it cannot be read."""
@@ -193,12 +193,12 @@ class AuthoritiesKeeper:
         return self._read[1]
 
     def authorities_received(self, header: message.Authorities, content: bytes) -> None:
-        """The newest counts, where more come than are written."""
+        """Only the newest are kept until they are written."""
         self._newest = (header, content)
         self._news.set()
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Until cancelled; ``changed`` is called when other authorities are held than before."""
+        """Runs until cancelled; ``changed`` is called when the authorities were replaced."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -207,7 +207,7 @@ class AuthoritiesKeeper:
                 changed()
 
     async def take(self, header: message.Authorities, content: bytes) -> bool:
-        """True: they were written."""
+        """Returns True if they were written."""
         try:
             wanted = bundle.digest(content)
             if wanted == self.held():

@@ -66,7 +66,7 @@ class Renewer:
         """A pair is being written: not in use yet, it would be removed as one that is left over."""
 
     def seconds_left(self) -> float | None:
-        """Until it asks for the next certificate; None: it does not."""
+        """Seconds until the next certificate is requested; None: none will be."""
         return self.state.seconds_left(_now())
 
     # ---- what the link says ----------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Renewer:
         return False
 
     def renewed_late(self) -> None:
-        """By another way than the session."""
+        """The certificate was renewed outside of a session."""
         self.state = CertificateRenewal()
         self.counters["late"] += 1
 
@@ -128,7 +128,7 @@ class Renewer:
     # ---- renewing --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             self._changed.clear()
             left = self.state.seconds_left(_now())

@@ -34,7 +34,7 @@ CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
 """The WebSocket protocol carries 123."""
 REPORT_PRIORITY: Final = 0
-"""Of the status of objects among batches of messages: state is small, and the newest of each object alone."""
+"""Priority of object statuses among batches of messages: they are small, and only the newest is sent."""
 _CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
 _NORMAL_CLOSURE: Final = 1000
 
@@ -96,7 +96,7 @@ class Conversation:
         self._working: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[session_events.Close] = asyncio.get_running_loop().create_future()
         self._unanswered: dict[int, asyncio.Future[tuple[message.FromHub, bytes]]] = {}
-        """By the id of the request."""
+        """Pending requests by id."""
         self._was_open = False
         self.answers_tables = False
         """The hub of this session says how far tables have read."""
@@ -106,7 +106,7 @@ class Conversation:
         """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
 
     async def run(self) -> session_events.Close:
-        """Until the connection or the session ends; says why."""
+        """Runs until the connection or the session ends; returns why."""
         self.handle(session_events.Connected())
         tasks = [asyncio.create_task(loop()) for loop in (self._read, self._write, self._tick)]
         try:
@@ -346,7 +346,7 @@ class Conversation:
             self._counters["bytes_sent"] += len(frame)
 
     def _framed(self, waiting: _Waiting) -> bytes | None:
-        """It leaves now, under the next id of this session; None when no caller waits for it, or the session ended."""
+        """The frame of a request, under the next id; None when its caller is gone, or the session has ended."""
         if waiting.answer.done():
             return None
         if not self._core.is_open:

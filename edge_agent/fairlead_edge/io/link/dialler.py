@@ -31,7 +31,7 @@ OPEN_SECONDS_MAX: Final = 10.0
 TCP_NOTSENT_LOWAT: Final = 25
 """Linux's number; this Python's socket module has no name for it."""
 UNSENT_BYTES_MAX: Final = 128 * 1024
-"""What the kernel may hold unsent: an ack that is urgent waits behind no more than this."""
+"""Unsent bytes the kernel may hold: an urgent ack waits behind no more than this."""
 
 
 class LinkUnreachable(Exception):

@@ -51,10 +51,10 @@ class CertificateKeeper(Protocol):
         """A session is about to be open; ``peer``: the hub's certificate."""
 
     def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
-        """It is open."""
+        """The session is open."""
 
     def authorities_received(self, header: message.Authorities, content: bytes) -> None:
-        """Which authorities to believe from now on."""
+        """The hub sent the authorities to trust from now on."""
 
     def ended(self) -> None:
         """The connection is over."""
@@ -70,7 +70,7 @@ class Statuses(Protocol):
 
     @property
     def rules_digest(self) -> str:
-        """Of the rules that are held; the hub sends others."""
+        """Digest of the rules that are held; the hub sends newer ones."""
 
     def rules_received(self, header: message.StatusRules, content: bytes) -> None:
         """The rules from now on."""

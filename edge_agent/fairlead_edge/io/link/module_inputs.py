@@ -34,7 +34,7 @@ class InputStore(Protocol):
 
 
 class ModuleInputs:
-    """Of one connection.  ``perform`` carries out effects; ``failed`` gets an error of the store, or of ours."""
+    """The inputs of one connection.  ``perform`` carries out effects; ``failed`` gets errors of the store, and bugs."""
 
     def __init__(
         self,

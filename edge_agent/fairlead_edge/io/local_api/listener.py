@@ -30,7 +30,7 @@ from fairlead_wire.io.acceptor import Acceptor, bound
 
 TLS_HANDSHAKE: Final = b"\x16"
 OPENING_SECONDS_MAX: Final = 10.0
-"""How long a connection may stay without its first byte, or its handshake."""
+"""How long a connection may stay without its first byte or handshake."""
 OPENING_MAX: Final = 256
 """Connections that may be opening at once; more are closed."""
 HEADER_SECONDS_MAX: Final = 10.0
@@ -46,7 +46,7 @@ DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
 what lasts longer is a module that waits for messages."""
 SEND_BUFFER_BYTES: Final = 64 * 1024
-"""What the kernel is asked to hold of an answer that is not read (it takes twice as much); left alone, megabytes."""
+"""Kernel buffer for a response that is not read (the kernel doubles it); the default is megabytes."""
 BACKLOG: Final = 128
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -34,7 +34,7 @@ WAITING_MAX: Final = 128
 """Clients that may wait for messages at once; modules with tokens share them (``WaitingPlaces``)."""
 
 _STATUS: Final = {"too_large": 413, authorship.FORBIDDEN: 403}
-"""Of a request of which not one message was accepted, by the first reason; else 400."""
+"""HTTP status of a request with no accepted message, by the first reason; else 400."""
 
 _NOT_KNOWN: Final = (
     "no message of this id is known here: it was not accepted, no route wanted it, it is another module's, it went to a"
@@ -110,7 +110,7 @@ class _Handlers:
         return (self._access.caller(request) if self._access is not None else None) or NO_TOKEN
 
     def _not_its_input(self, request: web.Request) -> web.Response | None:
-        """Where modules have tokens, the messages for a module are its own alone."""
+        """Refuses others than the module itself, where modules have tokens."""
         if self._access is None:
             return None
         caller, module = self._caller(request), request.match_info["module"]
@@ -149,7 +149,7 @@ class _Handlers:
         return responses.error(404, "unknown_message", f"{_NOT_KNOWN}{remembered}")
 
     def _whose_receipts(self, request: web.Request) -> bytes | None:
-        """Of whose messages receipts may be asked for; None: of all."""
+        """The author whose receipts may be read; None: all."""
         caller = self._caller(request)
         return None if self._access is None or caller.is_agent else mark.author(caller.module)
 

@@ -34,7 +34,7 @@ Unready = Callable[[], str]
 
 @web.middleware
 async def _speak_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What the router itself refuses (no such path, not this method) is answered like every other error."""
+    """Responds to what the router itself refuses (unknown path or method) as to every other error."""
     try:
         return await handler(request)
     except web.HTTPClientError as error:

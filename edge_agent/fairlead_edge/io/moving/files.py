@@ -81,7 +81,7 @@ class LeftService(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveFiles:
-    """Those below ``data_dir``; ``owner``: they are given to this user, which only root can do."""
+    """The files below ``data_dir``; they are given to ``owner``, which only root can do."""
 
     def __init__(self, data_dir: Path, *, owner: Owner | None = None) -> None:
         self.data_dir = data_dir
@@ -96,7 +96,7 @@ class MoveFiles:
         self.left_file = data_dir / "left.json"
 
     def make_folder(self) -> None:
-        """Where it is not there yet."""
+        """Create the folder if it is missing."""
         with _sentence(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             if self._owner is not None:
@@ -115,7 +115,7 @@ class MoveFiles:
         return _read(self._moved, MovedHub)
 
     def left(self) -> LeftService | None:
-        """None also where the device has joined a hub since."""
+        """The note that the node has left; None also when the device has joined a hub since."""
         return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, LeftService)
 
     def leave(self, left: LeftService) -> None:

@@ -159,7 +159,7 @@ def under_way(plan: MovePlan) -> str:
 
 
 async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
-    """Until the agent has switched.  Raises ``CannotMove``."""
+    """Wait until the agent has switched.  Raises ``CannotMove``."""
     until = time.monotonic() + plan.deadline_seconds + GRACE_SECONDS
     shown: MoveProgress | None = None
     while True:

@@ -30,7 +30,7 @@ class Switched(Exception):
 
 
 class Mover:
-    """One per agent."""
+    """Carries out the move; one per agent."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Mover:
         self._clock = clock
 
     async def run(self) -> None:
-        """Until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
+        """Runs until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
         while True:
             try:
                 plan = self._files.plan()

@@ -136,7 +136,7 @@ def _out_of_service(files: MoveFiles, left: LeftService) -> str:
 
 
 def moved_of(files: MoveFiles, since: str, until: str) -> MovedHub:
-    """What the settings have to say after the move."""
+    """The settings that hold after the move."""
     own = IdentityFiles.of(files.data_dir)
     return MovedHub(since=since, until=until, tls_ca=str(own.authorities.absolute()), tls_pair=str(own.link.absolute()))
 

@@ -30,10 +30,10 @@ PAGES_MIN: Final = 32
 
 
 class OpenedObjects(NamedTuple):
-    """What was found at an opening."""
+    """The result of opening the store."""
 
     version: int
-    """Of the store."""
+    """Version of the store."""
     dropped: int
     """Objects the disk had changed."""
 
@@ -69,7 +69,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
 
 
 def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
-    """What is held under the name; a damaged row is dropped."""
+    """The object held under the name; a damaged row is dropped."""
     row = connection.execute(sql.OBJECT, key).fetchone()
     if row is None:
         return None
@@ -159,7 +159,7 @@ def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
 
 
 def stale_hub(connection: apsw.Connection) -> StaleHub | None:
-    """Since when hubs are refused for their fencing numbers; None: none is, or the disk changed it."""
+    """Since when hubs with lower fencing numbers are refused; None: none is, or the disk changed the record."""
     since, highest = fact(connection, "stale_hub_since"), fact(connection, "stale_hub_highest")
     return StaleHub(since=since, highest=highest) if isinstance(since, float) and isinstance(highest, int) else None
 
@@ -176,7 +176,7 @@ def forget_stale_hub(connection: apsw.Connection) -> None:
 
 
 def current_version(connection: apsw.Connection) -> int:
-    """Of the store; each change raises it by one."""
+    """The version of the store; each change raises it by one."""
     found = fact(connection, "version")
     if not isinstance(found, int):
         raise StoreDamaged("the store's version is damaged")
@@ -184,14 +184,14 @@ def current_version(connection: apsw.Connection) -> int:
 
 
 def next_version(connection: apsw.Connection) -> int:
-    """Of the change that is made now."""
+    """Raise the version of the store; returns that of the change being made."""
     version = current_version(connection) + 1
     remember(connection, "version", version)
     return version
 
 
 def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
-    """What is held in these buckets, for a comparison with the hub."""
+    """The entries held in these buckets, for a comparison with the hub."""
     pairs = connection.execute(sql.UIDS)
     wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
     found = []

@@ -33,7 +33,7 @@ _COLUMNS: Final = f"{', '.join(_TEXTS)}, local_version, stored_at, content, chec
 _ROW: Final = (
     f"rowid, {', '.join(f'CAST({name} AS BLOB)' for name in _TEXTS)}, local_version, stored_at, content, checksum"
 )
-"""What ``schema.held`` takes."""
+"""The columns that ``held`` takes."""
 _BY_KEY: Final = "WHERE api_group = ? AND plural = ? AND namespace = ? AND name = ?"
 
 # ---- objects -------------------------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ _OF_TYPE: Final = "FROM objects WHERE api_group = ? AND plural = ? AND (namespac
 OBJECTS: Final = f"SELECT {_ROW} {_OF_TYPE} ORDER BY namespace, name"
 """Objects of a type above a (namespace, name)."""
 OBJECTS_OF_NAMESPACE: Final = f"SELECT {_ROW} {_OF_TYPE} AND namespace = ? ORDER BY namespace, name"
-"""Those of one namespace."""
+"""Objects of one namespace."""
 COUNT_OF_TYPE: Final = f"SELECT count(*) {_OF_TYPE} AND version = ? AND ifnull(namespace = ?, 1)"
 """How many there are of one version; the namespace NULL: of all."""
 FALLBACKS: Final = f"SELECT {_ROW} FROM fallbacks WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
@@ -52,9 +52,9 @@ FALLBACKS: Final = f"SELECT {_ROW} FROM fallbacks WHERE api_group = ? AND plural
 COUNT: Final = "SELECT count(*) FROM objects"
 """How many are held."""
 DIGESTS: Final = "SELECT uid, digest FROM objects"
-"""What sums are made of; an index has it."""
+"""Input of the sums; an index has it."""
 UIDS: Final = "SELECT rowid, uid FROM objects"
-"""From which the bucket of each row follows."""
+"""Row numbers and UIDs; the UID gives the bucket."""
 INSERT_OBJECT: Final = f"INSERT INTO objects ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 """Values as ``schema.values`` gives them."""
 REPLACE_OBJECT: Final = (
@@ -69,7 +69,7 @@ SET_LOCAL_VERSION: Final = f"UPDATE objects SET local_version = ?, checksum = ? 
 UID_OF_OBJECT: Final = f"SELECT uid FROM objects {_BY_KEY}"
 """Is it the one that a status was reported of?"""
 DELETE_OBJECT: Final = f"DELETE FROM objects {_BY_KEY}"
-"""It was deleted in the cluster, or is for this node no longer."""
+"""The object was deleted in the cluster, or is no longer for this node."""
 DELETE_FALLBACK: Final = f"DELETE FROM fallbacks {_BY_KEY}"
 """The held version is usable again, or gone."""
 KEEP_AS_FALLBACK: Final = f"INSERT INTO fallbacks ({_COLUMNS}) SELECT {_COLUMNS} FROM objects {_BY_KEY}"
@@ -116,7 +116,7 @@ SET_FACT: Final = (
 DELETE_FACT: Final = "DELETE FROM facts WHERE name = ?"
 """A status whose object is gone."""
 FACTS_WITHIN: Final = "SELECT name, value, checksum FROM facts WHERE name >= ? AND name < ? ORDER BY name"
-"""Those whose names begin alike."""
+"""Facts whose names have a common prefix."""
 FACTS_SIZE: Final = "SELECT count(*), sum(length(value)) FROM facts WHERE name >= ? AND name < ? AND name != ?"
 """How many of them, and their bytes, without one."""
 
@@ -125,11 +125,11 @@ FACTS_SIZE: Final = "SELECT count(*), sum(length(value)) FROM facts WHERE name >
 KINDS: Final = "SELECT api_group, version, plural, kind, namespaced FROM kinds"
 """Every kind ever held."""
 KIND: Final = "SELECT CAST(kind AS BLOB), namespaced FROM kinds WHERE api_group = ? AND version = ? AND plural = ?"
-"""What is known of one type."""
+"""The kind of one type."""
 SET_KIND: Final = "INSERT OR REPLACE INTO kinds VALUES (?,?,?,?,?)"
 """Group, version, plural, kind, namespaced."""
 FORGET_KIND: Final = "DELETE FROM kinds WHERE api_group = ? AND plural = ?"
-"""As if it had never been held."""
+"""Forget a kind, as if it had never been held."""
 DELETE_UNREADABLE_KINDS: Final = (
     "DELETE FROM kinds WHERE typeof(api_group) != 'text' OR typeof(version) != 'text' OR typeof(plural) != 'text'"
     " OR typeof(kind) != 'text' OR namespaced NOT IN (0, 1)"

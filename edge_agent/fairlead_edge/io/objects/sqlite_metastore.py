@@ -119,7 +119,7 @@ class SqliteMetastore:
         self._in_order = asyncio.Lock()
         """Keeps changes in the order of their versions, wherever they come from."""
         self.statuses = sqlite_statuses.SqliteStatuses(self.writer, self._log, rules[-1], self._in_order)
-        """What programs here reported of the objects."""
+        """The statuses that programs here reported."""
         if opened[0].dropped:
             self._note_damage(opened[0].dropped)
 

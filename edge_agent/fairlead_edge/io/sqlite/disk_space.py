@@ -22,7 +22,7 @@ from fairlead_edge.io.sqlite.rows import rows
 
 PAGE_BYTES: Final = 4096
 WAL_BYTES: Final = 2 * 1024 * 1024
-"""What the log has from the start: more than any step that frees room writes."""
+"""Initial size of the log: more than any step that frees space writes."""
 WAL_BYTES_MIN: Final = 128 * 1024
 SHORT_BYTES: Final = 16 * 1024 * 1024
 """With less free than this, a full store is taken for a full disk."""
@@ -66,7 +66,7 @@ class Room:
         os.close(self._file)
 
     def _reserve_log(self) -> None:
-        """As much as there is; a log that has none yet grows as ever."""
+        """Reserve as much as there is space for; without a reserve the log grows as usual."""
         opened = os.open(f"{self._path}-wal", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(opened).st_size

@@ -299,7 +299,7 @@ def _is_disk_failure(error: Exception) -> bool:
 
 
 def _damage_named_by(error: Exception) -> str:
-    """What SQLite itself found; text that is no Unicode is damage as well, for none such is ever stored."""
+    """Damage that SQLite itself found; text that is not Unicode is damage as well, for none is ever stored."""
     is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
     if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):
         return str(error) or type(error).__name__

@@ -146,7 +146,7 @@ def describe(kinds: Sequence[Kind], reportable: Set[Kind] = frozenset()) -> dict
 
 
 def document(kinds: Sequence[Kind], reportable: Set[Kind] = frozenset()) -> Document:
-    """Of the kinds of one group and version."""
+    """The OpenAPI document of the kinds of one group and version."""
     paths: Document = {}
     for kind in kinds:
         paths |= _paths(kind, reports=kind in reportable)

@@ -53,7 +53,7 @@ def _document(held: HeldObject) -> Document:
 
 
 class ListSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or watch is about; ``after`` continues a paged list at this (namespace, name)."""
+    """What a list or watch selects; ``after`` continues a paged list at this (namespace, name)."""
 
     predicates: tuple[selectors.Predicate, ...] = ()
     limit: int = 0
@@ -203,7 +203,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 def events(change: VersionedChange[HeldObject], scope: ListScope) -> list[tuple[EventType, HeldObject]]:
-    """What a watch says about a change: leaving the selection is a deletion, entering it an addition."""
+    """The watch events of a change: leaving the selection is a deletion, entering it an addition."""
     before, after = scope.sees(change.previous), scope.sees(change.current)
     previous, current = change.previous, change.current
     if before and after:

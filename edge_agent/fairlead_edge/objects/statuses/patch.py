@@ -70,7 +70,7 @@ def _check(value: Any) -> None:
 MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 BODY_BYTES_MAX: Final = 2 * message.STATUS_BYTES_MAX
-"""Of a request; YAML takes more room than what is kept of it."""
+"""Limit of a request: YAML is larger than what is kept of it."""
 DEPTH_MAX: Final = 64
 """Levels of objects and lists in a status."""
 MANAGER_CHARS_MAX: Final = 128

@@ -32,14 +32,14 @@ CONFLICTS_SHOWN_MAX: Final = 10
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one program owns of a status."""
+    """The part of a status that one program owns."""
 
     operation: Literal["Apply", "Update"]
     document: Document
 
 
 Shares = Mapping[str, Share]
-"""By field manager."""
+"""Shares by field manager."""
 
 
 class FieldConflict(msgspec.Struct, frozen=True):
@@ -169,7 +169,7 @@ State = Literal["waiting", "written", "refused"]
 
 
 class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """See the module.  ``at``: seconds of the store's clock."""
+    """The reported status of one object (see the module).  ``at``: seconds of the store's clock."""
 
     uid: str
     sequence: int

@@ -97,7 +97,7 @@ def _holds(term: message.LabelTerm, labels: Mapping[str, str]) -> bool:
 STATUSES_MAX: Final = 4096
 """Objects whose status is kept, sent or not."""
 STATUSES_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Of all of them."""
+"""Total size of the kept statuses."""
 FULL_RETRY_SECONDS: Final = 30
 
 Key = tuple[str, str, str, str]
