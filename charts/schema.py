@@ -20,7 +20,7 @@ from fairlead_edge.settings import EdgeSettings as EdgeSettings
 from fairlead_hub.settings import HubSettings as HubSettings
 from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire.validation import struct_mistakes
+from fairlead_wire.validation.reader import STRUCTS
 
 CHARTS = Path(__file__).resolve().parent
 PLACES: Mapping[str, Mapping[tuple[str, ...], Any]] = {
@@ -38,7 +38,7 @@ DROPPED = ("title", "default", "description")
 
 def of(model: Any) -> dict[str, Any]:
     """The schema of a program's settings, in one piece."""
-    if struct_mistakes.is_model(model):
+    if STRUCTS.is_model(model):
         (whole,), definitions = msgspec.json.schema_components([model], ref_template="{name}")
     else:
         whole = model.model_json_schema(by_alias=True, ref_template="{model}")

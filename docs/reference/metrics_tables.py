@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from tests.support.hubs.hub_core import Core
 
-from fairlead_edge import agent_status
+from fairlead_edge import agent_metrics, agent_status
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.mqtt.status import Counters, MqttStatus
 from fairlead_edge.outbox.outbox import OutboxStatus
@@ -75,7 +75,7 @@ def edge() -> list[Series]:
         counters={}, outbox=OutboxStatus(queues=(), dead_letters=0, bytes=0, max_bytes=0), routes={}, publishing={},
         pumping={}, mqtt=MqttStatus(counters=Counters(), connections=0, waiting=0, delivered=0, kept=0),
     )  # fmt: skip
-    return [Series(each.name, each.kind, each.labels, each.help) for each in agent_status.families(agent)]
+    return [Series(each.name, each.kind, each.labels, each.help) for each in agent_metrics.families(agent)]
 
 
 def messaging() -> list[Series]:

@@ -22,7 +22,9 @@ from fairlead_edge.settings import EdgeSettings as EdgeSettings
 from fairlead_hub.settings import HubSettings as HubSettings
 from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire.validation import mistakes, model_mistakes, struct_mistakes
+from fairlead_wire.validation import mistakes
+from fairlead_wire.validation.model import MODELS
+from fairlead_wire.validation.reader import STRUCTS
 
 REFERENCE = Path(__file__).resolve().parent
 PAGES: Mapping[str, Any] = {
@@ -46,10 +48,10 @@ def table(model: Any) -> str:
 
 def rows(model: Any, place: str = "", table: str = "") -> Iterator[tuple[str, str, str, str]]:
     """Key, default, what it may be, meaning; those of ``table`` have ``place`` in front of their keys."""
-    reader = struct_mistakes if struct_mistakes.is_model(model) else model_mistakes
+    reader = STRUCTS if STRUCTS.is_model(model) else MODELS
     defaults, texts = _defaults(model), _texts(model)
     below: list[tuple[str, str, Any]] = []
-    for key, annotation in reader.fields(model):
+    for key, annotation, *_ in reader.fields(model):
         inner = [member for member, _ in mistakes.members(annotation)]
         several = [each for member in inner if get_origin(member) is list for each in get_args(member)]
         if tables := [each for each in inner if reader.is_model(each)]:
@@ -97,7 +99,7 @@ def _default(key: str, value: Any) -> str:
 
 
 def _defaults(model: Any) -> dict[str, Any]:
-    if struct_mistakes.is_model(model):
+    if STRUCTS.is_model(model):
         return {each.encode_name: _struct_default(each) for each in msgspec.structs.fields(model)}
     return {
         each.alias or name: REQUIRED if each.is_required() else each.default

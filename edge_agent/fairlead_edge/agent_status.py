@@ -1,4 +1,4 @@
-"""The agent's status: for ``GET /v1/status``, for the hub, and as metrics."""
+"""The agent's status: for ``GET /v1/status`` and for the hub; ``agent_metrics`` has it as metrics."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlead_edge.identity import status as identity_status
-from fairlead_edge.identity.status import CertificateStatus
+from fairlead_edge.identity import certificate as identity_status
+from fairlead_edge.identity.certificate import CertificateStatus
 from fairlead_edge.link_state import LinkState
-from fairlead_edge.metrics import Family, single
 from fairlead_edge.mqtt import status as mqtt_status
 from fairlead_edge.mqtt.status import MqttStatus
 from fairlead_edge.outbox.outbox import OutboxStatus, QueueCounts
-from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
 from fairlead_edge.outbox.plan.gate import HeldUntil, Why
 from fairlead_edge.outbox.plan.status import LineStatus
@@ -25,11 +23,11 @@ from fairlead_wire.backoff import delivery_text
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
-"""A queue of which nothing was taken for so long stands still."""
+"""A queue from which nothing was taken for this long is stalled."""
 
 
 REFUSED_ROUTES_SHOWN: Final = 3
-"""As the reason why messages are held; the others are in the status of the routes."""
+"""How many refused routes the reason for held messages names; the status of the routes has all."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -45,7 +43,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Encryption(msgspec.Struct, frozen=True):
-    """What of the stores is encrypted on disk, and the fingerprint of the key it is encrypted with."""
+    """Which stores are encrypted on disk, and the fingerprint of the key."""
 
     extent: str = "none"
     key: str = ""
@@ -63,7 +61,7 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     link: LinkState
     held: int
     object_bytes: int = 0
-    """Of the file that holds the objects; with the messages' it counts against ``store.max_bytes``."""
+    """Size of the object store's file; with that of messages it counts against ``store.max_bytes``."""
     object_bytes_max: int = 0
     commits: int
     watches: int
@@ -83,9 +81,9 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     damaged: int = 0
     """Objects found changed by the disk since the start; the hub sends them again."""
     pumping: Mapping[str, int]
-    """What went up: batches, messages, bytes, acked, refused, nacks by code."""
+    """Sent to the hub: batches, messages, bytes, acked, refused, nacks by code."""
     stalls: Mapping[tuple[str, int], Sequence[Stall]] = {}
-    """By endpoint and priority: of the queue, and of deferred topics of it."""
+    """By endpoint and priority: stalls of the queue and of its deferred topics."""
     certificate_ends: float | None = None
     """A Unix time; 0: it cannot be read, None: there is none."""
     encryption: Encryption = Encryption()
@@ -100,11 +98,11 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     statuses: Mapping[str, int] = {}
     """Status that programs reported of objects, by state."""
     reporting: Mapping[str, int] = {}
-    """Its outcome: reported, sent, written, refused, put off, lost with the link."""
+    """Outcomes of reported status: reported, sent, written, refused, put off, lost with the link."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
     """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
     line: LineStatus = LineStatus()
-    """What the link carried, and what it may carry a day."""
+    """Bytes that the link carried, and its daily limit."""
     queues_held: Mapping[tuple[str, int], HeldUntil] = {}
     """By endpoint and priority: why messages may not leave now."""
 
@@ -121,9 +119,9 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "hub": link.hub,
             "fence": link.fence,
             "reason": link.reason,
-            "sinceSeconds": _ago(agent.now, link.since),
+            "sinceSeconds": seconds_since(agent.now, link.since),
             "offlineSeconds": link.offline_at(agent.now),
-            "lastContactSeconds": _ago(agent.now, link.last_contact),
+            "lastContactSeconds": seconds_since(agent.now, link.last_contact),
             "followsInSeconds": None if link.follows_at is None else max(0.0, round(link.follows_at - agent.now, 3)),
             "plan": plan_status.body(agent.line),
         },
@@ -152,7 +150,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
                 "damaged": queue.damaged,
                 "inDoubt": queue.in_doubt,
                 "stalled": msgspec.to_builtins(_stall_of(agent, queue)),
-                "deferredTopics": [msgspec.to_builtins(stall) for stall in _stalls_of(agent, queue) if stall.topic],
+                "deferredTopics": [msgspec.to_builtins(stall) for stall in stalls_of(agent, queue) if stall.topic],
                 "held": plan_status.held(agent.queues_held.get((queue.endpoint, queue.priority)), agent.now),
                 **_given_out(agent.given_out.get((queue.endpoint, queue.priority))),
             }
@@ -185,12 +183,12 @@ def status(agent: AgentStatus) -> dict[str, Any]:
 
 
 def _given_out(counts: tuple[int, int] | None) -> dict[str, int]:
-    """Only brokered endpoints have it."""
+    """Leases and retries, which only brokered endpoints have."""
     return {} if counts is None else {"leased": counts[0], "retrying": counts[1]}
 
 
 def for_hub(agent: AgentStatus) -> message.EdgeStatus:
-    """What the hub writes into EdgeNode and EdgeRoutes."""
+    """The status for the hub, which writes it into EdgeNode and EdgeRoutes."""
     return message.EdgeStatus(
         held=agent.held,
         queues=_whole_priorities(
@@ -200,7 +198,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
                 length=queue.length,
                 bytes=queue.bytes,
                 oldest_age_seconds=round(queue.oldest_age_seconds, 1),
-                **_stands_still(agent, queue),
+                **_stall_fields(agent, queue),
             )
             for queue in agent.outbox.queues
             if queue.length
@@ -236,22 +234,17 @@ def _whole_priorities(queues: Iterable[message.QueueStatus]) -> list[message.Que
     return list(found.values())
 
 
-def _place(priority: int) -> str:
-    """A label: a priority, or its live lane."""
-    return f"{base(priority)}-live" if is_live_lane(priority) else str(priority)
-
-
 def _two_digits(seconds: float) -> float:
-    """A status that says nothing new is not sent."""
+    """Rounded to two digits: an unchanged status is not sent."""
     return float(f"{seconds:.2g}")
 
 
 def _stall_of(agent: AgentStatus, queue: QueueCounts) -> Stall | None:
     """Why nothing at all is taken of a queue."""
-    return next((stall for stall in _stalls_of(agent, queue) if not stall.topic), None)
+    return next((stall for stall in stalls_of(agent, queue) if not stall.topic), None)
 
 
-def _stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
+def stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
     """Why nothing is taken of a queue, or of topics of it; what is held for a refused route waits for the routes."""
     if not is_held_for_routes(queue.endpoint):
         return agent.stalls.get((queue.endpoint, queue.priority), ())
@@ -267,18 +260,18 @@ def _stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
     return [Stall(for_seconds=seconds, code="route_refused", reason=reason, attempts=0, retry_in_seconds=None)]
 
 
-def _stands_still(agent: AgentStatus, queue: QueueCounts) -> dict[str, Any]:
-    """Why nothing of it is taken.  That a budget is used up is said in the same place: hubs of all versions show it."""
+def _stall_fields(agent: AgentStatus, queue: QueueCounts) -> dict[str, Any]:
+    """Why nothing is taken from a queue; a used-up budget is reported in the same place, which every hub shows."""
     held = agent.queues_held.get((queue.endpoint, queue.priority))
     if held is None or held.why is not Why.DAY or not agent.line.used_up:
-        stalls = _stalls_of(agent, queue)
+        stalls = stalls_of(agent, queue)
         return _stalled(_stall_of(agent, queue) or max(stalls, key=lambda stall: stall.for_seconds, default=None))
-    said = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
-    return {"stalled_seconds": STALLED_SECONDS, "stalled_by": said[: message.NAME_CHARS_MAX]}
+    reason = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
+    return {"stalled_seconds": STALLED_SECONDS, "stalled_by": reason[: message.NAME_CHARS_MAX]}
 
 
 def _stalled(stall: Stall | None) -> dict[str, Any]:
-    """To the half minute: a status that says nothing new is not sent."""
+    """Rounded to half a minute: an unchanged status is not sent."""
     if stall is None or stall.for_seconds < STALLED_SECONDS:
         return {}
     steps = stall.for_seconds // STALLED_SECONDS
@@ -289,157 +282,6 @@ def _stalled(stall: Stall | None) -> dict[str, Any]:
     }
 
 
-def families(agent: AgentStatus) -> list[Family]:
-    """Metrics.  No label takes more values than there are queues, deferred topics, kinds of events, or reasons."""
-    link, outbox = agent.link, agent.outbox
-    contact = _ago(agent.now, link.last_contact)
-    found = [
-        single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
-        single("fairlead_edge_objects_held", "gauge", "objects held for this node", agent.held),
-        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", agent.object_bytes),
-        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", agent.damaged),
-        single("fairlead_edge_watches", "gauge", "open watches of local clients", agent.watches),
-        single(
-            "fairlead_edge_unsent_bytes", "gauge", "answers that local clients did not read yet", agent.unsent_bytes
-        ),
-        Family(
-            name="fairlead_edge_readers_closed_total",
-            kind="counter",
-            help="connections of local clients closed because they did not read",
-            labels=("reason",),
-            samples={(reason,): float(count) for reason, count in agent.readers_closed.items()},
-        ),
-        single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
-        single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
-        single(
-            "fairlead_edge_refused_input_bytes",
-            "gauge",
-            "room dead letters of refused input take",
-            outbox.refused_bytes,
-        ),
-        single(
-            "fairlead_edge_refused_input_bytes_max",
-            "gauge",
-            "room they may take ([store] refused_share)",
-            outbox.refused_bytes_max,
-        ),
-        single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
-        single("fairlead_edge_outbox_bytes_max", "gauge", "room for messages ([store] max_bytes)", outbox.max_bytes),
-        Family(
-            name="fairlead_edge_store_encrypted",
-            kind="gauge",
-            help="1 where the store on disk is encrypted",
-            labels=("store",),
-            samples={("objects",): agent.encryption.objects, ("messages",): agent.encryption.messages},
-        ),
-        _events("link", "sessions, frames, bytes, writes by outcome, ends by reason", agent.counters),
-        _events("publish", "messages received, accepted, repeated, without a route, refused", agent.publishing),
-        _events("receipts", "receipts answered, unknown, refused; questions to the hub", agent.receipts),
-        Family(
-            name="fairlead_edge_to_table_seconds",
-            kind="gauge",
-            help="from acceptance to a table, of the latest 512 that were followed, by this node's clock",
-            labels=("priority", "quantile"),
-            samples={
-                (str(each.priority), quantile): seconds
-                for each in agent.to_table
-                for quantile, seconds in (("0.5", each.p50), ("0.95", each.p95))
-            },
-        ),
-        Family(
-            name="fairlead_edge_to_table_measured_total",
-            kind="counter",
-            help="messages that were followed to a table",
-            labels=("priority",),
-            samples={(str(each.priority),): each.measured for each in agent.to_table},
-        ),
-        Family(
-            name="fairlead_edge_statuses",
-            kind="gauge",
-            help="status reported here of objects: waiting, written into the cluster, refused for good",
-            labels=("state",),
-            samples={(state,): float(count) for state, count in agent.statuses.items()},
-        ),
-        _events("status_report", "status of objects reported, sent, written, refused, put off, lost", agent.reporting),
-        _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
-    ]
-    held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
-    found.extend(line_metrics.families(agent.line, held))
-    offline = link.offline_at(agent.now)
-    found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
-    if contact is not None:
-        found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
-    found.append(
-        Family(
-            name="fairlead_edge_queue_stalled_seconds",
-            kind="gauge",
-            help="since when nothing was taken of what waits, or of a deferred topic, while the hub is there",
-            labels=("endpoint", "priority", "topic"),
-            samples={
-                (queue.endpoint, _place(queue.priority), topic): seconds
-                for queue in outbox.queues
-                for topic, seconds in {
-                    "": 0.0,
-                    **{stall.topic: stall.for_seconds for stall in _stalls_of(agent, queue)},
-                }.items()
-            },
-        )
-    )
-    if agent.certificate_ends is not None:
-        text = "when our own certificate ends, a Unix time; 0: it cannot be read"
-        found.append(single("fairlead_edge_certificate_ends_timestamp_seconds", "gauge", text, agent.certificate_ends))
-    if agent.mqtt is not None:
-        found.extend(mqtt_status.families(agent.mqtt))
-    if agent.identity is not None:
-        found.extend(identity_status.families(agent.identity))
-    for place, name, text in (
-        (0, "leased", "messages that modules have taken and not acknowledged"),
-        (1, "retrying", "messages that wait for their next attempt at a module"),
-    ):
-        found.append(
-            Family(
-                name=f"fairlead_edge_queue_{name}",
-                kind="gauge",
-                help=text,
-                labels=("endpoint", "priority"),
-                samples={(end, str(priority)): counts[place] for (end, priority), counts in agent.given_out.items()},
-            )
-        )
-    for name, kind, text in (
-        ("length", "gauge", "messages waiting"),
-        ("bytes", "gauge", "bytes waiting"),
-        ("oldest_age_seconds", "gauge", "age of the oldest message waiting"),
-        ("accepted", "counter", "messages stored"),
-        ("sent", "counter", "messages delivered"),
-        ("expired", "counter", "messages whose time to live ended"),
-        ("evicted", "counter", "messages and dead letters evicted to make room, or discarded"),
-        ("dead_lettered", "gauge", "messages in the dead letters"),
-        ("damaged", "counter", "messages the disk lost or changed"),
-        ("in_doubt", "counter", "messages expired or evicted that may be in their topic"),
-    ):
-        found.append(
-            Family(
-                name=f"fairlead_edge_queue_{name}" + ("_total" if kind == "counter" else ""),
-                kind="counter" if kind == "counter" else "gauge",
-                help=text,
-                labels=("endpoint", "priority"),
-                samples={
-                    (queue.endpoint, _place(queue.priority)): float(getattr(queue, name)) for queue in outbox.queues
-                },
-            )
-        )
-    return found
-
-
-def _events(part: str, help: str, counters: Mapping[str, int]) -> Family:
-    return Family(
-        name=f"fairlead_edge_{part}_events_total",
-        kind="counter",
-        help=help,
-        labels=("event",),
-        samples={(event,): float(count) for event, count in counters.items()},
-    )
-
-
-def _ago(now: float, then: float | None) -> float | None:
+def seconds_since(now: float, then: float | None) -> float | None:
+    """Never negative; None where there is no ``then``."""
     return None if then is None else round(max(0.0, now - then), 3)

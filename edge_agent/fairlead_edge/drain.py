@@ -1,4 +1,4 @@
-"""When a node moves to another hub: how long does it deliver to the old one, and when is nothing new accepted?
+"""When a node moves to another hub: how long it delivers to the old one, and when it stops accepting messages.
 
     open ──few wait, or it takes too long──▶ closed ──nothing waits──▶ switch
       ▲                                        │
@@ -14,19 +14,19 @@ from typing import Final, Literal
 import msgspec
 
 FEW: Final = 1000
-"""So many messages leave in a moment."""
+"""This many messages leave in a moment."""
 CLOSED_SECONDS_MAX: Final = 20.0
 """A link that is lost meanwhile must not keep producers waiting: it is opened again, and closed later."""
 PAUSE_SECONDS: Final = 20.0
 LATE: Final = 0.5
-"""From this part of the time on it is closed however much waits: producers may be faster than the link."""
+"""After this part of the time it is closed however much waits: producers may be faster than the link."""
 
 Step = Literal["open", "closed", "switch", "give up"]
 Undelivered = Literal["stay", "take-along"]
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """One look: messages for the hub that wait, requests in work, and whether a session with the old hub is open."""
+class Observation(msgspec.Struct, frozen=True):
+    """One observation: messages waiting for the hub, requests being handled, and whether a session is open."""
 
     waiting: int
     in_work: int
@@ -43,10 +43,10 @@ class Drain:
         self._closed_at: float | None = None
         self._not_before = now
 
-    def look(self, seen: Seen, now: float) -> Step:
-        """What to do now; ``closed`` and ``open`` say how the door should be."""
+    def next_step(self, seen: Observation, now: float) -> Step:
+        """What to do now; ``closed`` and ``open``: whether producers are to be refused."""
         if self._closed_at is None:
-            return self._look_open(seen, now)
+            return self._while_open(seen, now)
         if seen.in_work:
             return "closed"
         if not seen.waiting:
@@ -58,7 +58,7 @@ class Drain:
             return "open"
         return "closed"
 
-    def _look_open(self, seen: Seen, now: float) -> Step:
+    def _while_open(self, seen: Observation, now: float) -> Step:
         if now >= self._deadline and self._undelivered == "stay" and (seen.waiting or seen.in_work):
             return "give up"
         soon = seen.connected and now >= self._not_before and (seen.waiting <= FEW or now >= self._late)

@@ -1,4 +1,4 @@
-"""What can go wrong at the edge, named by what comes next."""
+"""The errors of the edge agent, named by what the caller can do next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairlead_wire.errors import FairleadError, LocalError, Permanent, Temporary
 
 MOVING_RETRY_SECONDS: Final = 5.0
 FULL_RETRY_SECONDS: Final = 30.0
-"""How long a producer should wait when the store is full: draining or expiry takes a while."""
+"""How long a producer should wait when the store is full: sending or expiry takes a while."""
 
 
 class StoreFull(Temporary):
@@ -19,7 +19,7 @@ class StoreFull(Temporary):
 
 
 class Moving(Temporary):
-    """The node moves to another hub, and accepts messages again in a moment; or it is taken out of service."""
+    """The node is moving to another hub and accepts messages again in a moment, or it is being taken out of service."""
 
     def __init__(self, reason: str = "the node moves to another hub") -> None:
         super().__init__(reason, retry_after_seconds=MOVING_RETRY_SECONDS)
@@ -42,7 +42,7 @@ class StoreFailed(LocalError):
 
 
 class StoreDamaged(StoreFailed):
-    """The file is not what was written to it; open it anew, which saves what can be read of it."""
+    """The file is not what was written to it; reopening it saves what can still be read."""
 
 
 class StoreVersionUnknown(LocalError):

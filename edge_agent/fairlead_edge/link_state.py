@@ -1,4 +1,4 @@
-"""What is known of the link to the hub: a value that each event replaces by the next one.
+"""The state of the link to the hub: a value that each event replaces by the next one.
 
 connecting ──opened──▶ connected ──ended──▶ connecting, or refused (the hub said not to come back)
 """
@@ -21,17 +21,17 @@ class StaleHub(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     """Seconds of the store's clock, when the first of them was refused."""
     highest: int
-    """Of their numbers."""
+    """The highest of their numbers."""
 
     @staticmethod
     def refused(before: StaleHub | None, fence: int, now: float) -> StaleHub:
-        """Another one, with this number.  A clock that began anew begins this anew."""
+        """Another hub with this number was refused.  When the clock has restarted, this starts again, too."""
         if before is None or now < before.since:
             return StaleHub(since=now, highest=fence)
         return StaleHub(since=before.since, highest=max(before.highest, fence))
 
     def lower(self, now: float, seconds: float) -> int | None:
-        """The number to go back to, when it is time; None: it is not."""
+        """The fencing number to go back to, once it is time; None before."""
         return self.highest if now - self.since >= seconds else None
 
 

@@ -20,7 +20,7 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 LINES_MAX: Final = 1000
 NAME_CHARS_MAX: Final = 128
 TOKEN_CHARS_MAX: Final = 1024
-"""A longer one is none of ours, and not hashed."""
+"""A longer token cannot be valid, and is not hashed."""
 
 _NAME: Final = re.compile(rf"[^/#\x00-\x20\x7f]{{1,{NAME_CHARS_MAX}}}")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -39,7 +39,7 @@ class ModuleTokens:
 
     @property
     def count(self) -> int:
-        """Of modules."""
+        """The number of modules."""
         return len(self._names)
 
     def has(self, module: str) -> bool:
@@ -59,7 +59,7 @@ class ModuleTokens:
 
 
 def digest(token: str) -> bytes:
-    """What is kept of a token."""
+    """The digest that is kept of a token."""
     return hashlib.sha256(token.encode(errors="replace")).digest()
 
 

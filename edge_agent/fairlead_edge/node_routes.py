@@ -1,7 +1,7 @@
-"""The routes of this node: every EdgeRoutes object it holds, merged, and what to say of each.
+"""The routes of this node: every EdgeRoutes object it holds, merged, and the status of each.
 
-EdgeRoutes come down like any other object; whichever change arrives, the node's router is built anew from all of
-them and replaces the old one whole, so that no message is ever routed by half a change.  A version that is refused
+EdgeRoutes come down like any other object; whichever change arrives, the node's router is rebuilt from all of
+them and replaces the old one as a whole, so that no message is ever routed by half a change.  A version that is refused
 as a whole (no manifest at all) leaves the object's last good one in force, and its status says why; the store keeps
 that one as the object's fallback, so that a restart or a crash changes nothing.
 """
@@ -25,13 +25,13 @@ from fairlead_wire.validation.mistakes import Mistake
 GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
 REASONS_MAX: Final = 5
-"""In the answer to a publisher; the rest stands in the status."""
+"""In the response to a publisher; the status has the rest."""
 WARNINGS_MAX: Final = 32
-"""Of one object that are reported; ``fairlead routes check`` shows all."""
+"""How many warnings of one object are reported; ``fairlead routes check`` shows all."""
 
 
 def is_usable(resource: Resource, content: bytes) -> bool:
-    """For the store: an EdgeRoutes object that is no manifest needs a fallback; other kinds are not ours to judge."""
+    """For the store: an EdgeRoutes object that is not a manifest needs a fallback; other kinds are not judged here."""
     if (resource.group, resource.plural) != (GROUP, PLURAL):
         return True
     try:
@@ -42,9 +42,9 @@ def is_usable(resource: Resource, content: bytes) -> bool:
 
 
 class NodeRoutes:
-    """``held``: the EdgeRoutes objects now; ``fallbacks``: the last good version of those that are none.
+    """``held``: the current EdgeRoutes objects; ``fallbacks``: the last good version of those that are not manifests.
 
-    ``ever``: some were held before, if none are now; ``default_ttl_seconds``: of objects that name none.
+    ``ever``: some were held before, even if none are now; ``default_ttl_seconds``: for objects that set none.
 
     ``router`` is None until the first usable routes arrived; ``statuses`` are by object name, for the hub.
     """
@@ -62,7 +62,7 @@ class NodeRoutes:
         self._default_ttl_seconds = default_ttl_seconds
         self._held = {each.resource.name: each for each in held}
         self._good: dict[str, tuple[str, manifest.Manifest]] = {}
-        """By object name: UID and the newest manifest of it that was one."""
+        """By object name: the UID and the newest valid manifest."""
         for each in fallbacks:
             with contextlib.suppress(manifest.ManifestError):  # good for the program that kept it, not for this one
                 self._good[each.resource.name] = (each.uid, self._parse(each))
@@ -79,7 +79,7 @@ class NodeRoutes:
         return list(self._held.values())
 
     def follow(self, change: VersionedChange[HeldObject]) -> bool:
-        """Take a change of the store; True when it concerned routes and the router is a new one."""
+        """Apply a change of the store; True when it concerned routes, so that there is a new router."""
         at = change.subject.resource
         if (at.group, at.plural) != (GROUP, PLURAL):
             return False
@@ -118,7 +118,7 @@ class NodeRoutes:
 
 
 def _unusable(refused: dict[str, tuple[Mistake, ...]], merged: manifest.Manifest) -> str:
-    """Why not one route can be used; "" when none was asked for.  A message would be accepted and go nowhere."""
+    """Why no route can be used; "" when none was requested.  A message would be accepted and go nowhere."""
     reasons = [f"EdgeRoutes {name}: {mistakes[0]}" for name, mistakes in refused.items()]
     reasons += [f"EdgeRoutes {bad.origin}: route {bad.name}: {bad.message}" for bad in merged.quarantined]
     return "; ".join(reasons[:REASONS_MAX])

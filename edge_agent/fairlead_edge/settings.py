@@ -26,7 +26,7 @@ from fairlead_wire.validation.mistakes import Mistake, shown
 
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
-"""One part in so many of ``max_bytes`` is for objects, the rest for messages: neither can starve the other."""
+"""Objects get this fraction (a quarter) of ``max_bytes``, messages the rest: neither can starve the other."""
 REFUSED_SHARE_MAX: Final = 0.5
 HUB_PORT: Final = 10000
 """Where a hub listens by default."""

@@ -17,7 +17,9 @@ from fairlead_edge.settings import EdgeSettings as EdgeSettings
 from fairlead_hub.settings import HubSettings as HubSettings
 from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire.validation import mistakes, model_mistakes, struct_mistakes
+from fairlead_wire.validation import mistakes
+from fairlead_wire.validation import model as pydantic_model
+from fairlead_wire.validation.reader import STRUCTS
 
 MODELS: dict[str, Any] = {
     "hub": HubSettings,
@@ -44,7 +46,7 @@ ADDRESSES = (
 
 
 def _keys(model: Any, reader: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, annotation in reader.fields(model):
+    for name, annotation, *_ in reader.fields(model):
         inner = [each for each, _ in mistakes.members(annotation)]
         deeper = [each for member in inner for each in (member, *get_args(member)) if reader.is_model(each)]
         for each in deeper:
@@ -56,7 +58,7 @@ def _keys(model: Any, reader: Any, path: tuple[str, ...] = ()) -> Iterator[tuple
 @pytest.mark.parametrize("room", MODELS)
 def test_no_setting_shows_it(room: str) -> None:
     model = MODELS[room]
-    reader: Any = struct_mistakes if struct_mistakes.is_model(model) else model_mistakes
+    reader: Any = STRUCTS if STRUCTS.is_model(model) else pydantic_model.MODELS
     keys = list(_keys(model, reader))
     assert len(keys) > 20
     for address in ADDRESSES[::3]:

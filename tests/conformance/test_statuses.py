@@ -53,7 +53,7 @@ class Place:
 
     async def begin(self) -> None:
         await self.store.apply([put(config_map("a")), put(config_map("b", namespace="other"))], now=1.0)
-        await self.statuses.told(RULES, digest.content_digest(RULES))
+        await self.statuses.replace_rules(RULES, digest.content_digest(RULES))
 
     async def report(self, status: Any, *, key: Key = A, **more: Any) -> HeldObject:
         asked = StatusPatch(**{"operation": "Update", "manager": "me", "status": status, **more})
@@ -126,10 +126,10 @@ async def test_only_what_a_rule_allows_is_taken(place: Place) -> None:
     assert await refused(place, {"a": 1}, key=("", "configmaps", "other", "b")) == 403
     assert await refused(place, {"a": 1}, key=("", "configmaps", "shop", "none")) == 404
     assert await refused(place, {"a": 1}, uid="another") == 409
-    await place.statuses.told(b"", "")
+    await place.statuses.replace_rules(b"", "")
     assert await refused(place, {"a": 1}) == 403
     with pytest.raises(Malformed):
-        await place.statuses.told(b"[]", "wrong")
+        await place.statuses.replace_rules(b"[]", "wrong")
     assert await place.shown() is None and await place.lines() == []
 
 

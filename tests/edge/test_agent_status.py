@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_edge import agent_status, metrics
+from fairlead_edge import agent_metrics, agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.outbox.outbox import OutboxStatus, QueueCounts
@@ -99,7 +99,7 @@ def test_never_connected_is_said_as_such() -> None:
     """No contact is null, not zero seconds ago."""
     status = agent_status.status(agent(link=LinkState(reason="refused")))
     assert status["link"]["lastContactSeconds"] is None and status["link"]["state"] == "connecting"
-    assert "last_contact_seconds" not in metrics.render(agent_status.families(agent(link=LinkState())))
+    assert "last_contact_seconds" not in metrics.render(agent_metrics.families(agent(link=LinkState())))
 
 
 def test_the_hub_hears_only_of_queues_that_hold_something() -> None:
@@ -114,7 +114,7 @@ def test_metrics_are_readable_and_carry_every_part() -> None:
     """Connected, held, queues by endpoint and priority, events by name."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    text = metrics.render(agent_status.families(agent()))
+    text = metrics.render(agent_metrics.families(agent()))
     found = {sample.name: sample for family in text_string_to_metric_families(text) for sample in family.samples}
     assert found["fairlead_edge_connected"].value == 1
     assert found["fairlead_edge_queue_length"].labels == {"endpoint": "iothub", "priority": "1"}
@@ -135,7 +135,7 @@ def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: 
     """Past outages and the present one."""
     assert link.offline_at(100.0) == seconds
     assert agent_status.status(agent(link=link))["link"]["offlineSeconds"] == seconds
-    assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_status.families(agent(link=link)))
+    assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_metrics.families(agent(link=link)))
 
 
 def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
@@ -145,7 +145,7 @@ def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
     assert agent_status.status(stalled)["queues"][1]["stalled"] == {
         "topic": "", "forSeconds": 95.5, "code": "busy", "reason": "no room", "attempts": 7, "retryInSeconds": 1.5,
     }  # fmt: skip
-    [family] = [each for each in agent_status.families(stalled) if each.name == "fairlead_edge_queue_stalled_seconds"]
+    [family] = [each for each in agent_metrics.families(stalled) if each.name == "fairlead_edge_queue_stalled_seconds"]
     assert family.samples == {("iothub", "0", ""): 0.0, ("iothub", "1", ""): 95.5}
     [queue] = agent_status.for_hub(stalled).queues
     assert (queue.stalled_seconds, queue.stalled_by) == (90.0, "busy: no room")
@@ -163,7 +163,9 @@ def test_a_deferred_topic_is_said_beside_its_queue() -> None:
     queue = agent_status.status(deferring)["queues"][1]
     assert queue["stalled"] is None
     assert [(each["topic"], each["code"]) for each in queue["deferredTopics"]] == [("shop/alarms", "over_quota")]
-    [family] = [each for each in agent_status.families(deferring) if each.name == "fairlead_edge_queue_stalled_seconds"]
+    [family] = [
+        each for each in agent_metrics.families(deferring) if each.name == "fairlead_edge_queue_stalled_seconds"
+    ]
     assert family.samples[("iothub", "1", "shop/alarms")] == 61.0 and family.samples[("iothub", "1", "")] == 0.0
     [found] = agent_status.for_hub(deferring).queues
     assert (found.stalled_seconds, found.stalled_by) == (60.0, "topic shop/alarms: over_quota: full")
@@ -178,7 +180,7 @@ def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
     assert agent_status.for_hub(used_up) == agent_status.for_hub(used_up)
     found = agent_status.status(used_up)
     assert found["queues"][1]["held"]["by"] == "day" and found["link"]["plan"]["usedUp"]
-    text = metrics.render(agent_status.families(used_up))
+    text = metrics.render(agent_metrics.families(used_up))
     assert 'fairlead_edge_queue_held{endpoint="iothub",priority="1",by="day"} 1' in text
     at_night = agent(queues_held={("iothub", 1): HeldUntil(Why.WINDOW, 130.0)})
     assert agent_status.for_hub(at_night) == agent_status.for_hub(agent())
@@ -186,7 +188,7 @@ def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
 
 def test_metrics_say_how_full_the_store_is_and_what_modules_have() -> None:
     """By them the alerts about a store that is nearly full and a module that does not acknowledge are made."""
-    text = metrics.render(agent_status.families(agent(given_out={("edge-1/filter/raw", 3): (2, 1)})))
+    text = metrics.render(agent_metrics.families(agent(given_out={("edge-1/filter/raw", 3): (2, 1)})))
     assert "fairlead_edge_outbox_bytes_max 1000\n" in text
     assert 'fairlead_edge_queue_leased{endpoint="edge-1/filter/raw",priority="3"} 2\n' in text
     assert 'fairlead_edge_queue_retrying{endpoint="edge-1/filter/raw",priority="3"} 1\n' in text
@@ -195,5 +197,5 @@ def test_metrics_say_how_full_the_store_is_and_what_modules_have() -> None:
 def test_metrics_say_when_the_certificate_ends() -> None:
     """Where there is one; without, no alert may take 1970 for its end."""
     name = "fairlead_edge_certificate_ends_timestamp_seconds"
-    assert f"{name} 1900000000\n" in metrics.render(agent_status.families(agent(certificate_ends=1.9e9)))
-    assert name not in metrics.render(agent_status.families(agent()))
+    assert f"{name} 1900000000\n" in metrics.render(agent_metrics.families(agent(certificate_ends=1.9e9)))
+    assert name not in metrics.render(agent_metrics.families(agent()))

@@ -174,7 +174,7 @@ async def test_every_write_is_refused_in_one_sentence(kubectl: Kubectl, tmp_path
 async def test_status_is_applied_by_the_command_the_refusal_names(kubectl: Kubectl, tmp_path: Path) -> None:
     """A strategic merge is refused with the two commands that work, and both do."""
     rules = msgspec.json.encode([message.StatusRule(rule="r", kind="ConfigMap", namespaces=["shop"], allowed=True)])
-    await kubectl.api.store.statuses.told(rules, digest.content_digest(rules))
+    await kubectl.api.store.statuses.replace_rules(rules, digest.content_digest(rules))
     file = tmp_path / "status.json"
     reported = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm-1", "namespace": "shop"}}
     file.write_bytes(msgspec.json.encode({**reported, "status": {"phase": "Ready"}}))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.settings import IngestSettings
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 BASE: dict[str, Any] = {
     "messaging_url": "http://127.0.0.1:11015",
@@ -84,7 +84,7 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
 )
 def test_what_cannot_be_meant_is_refused_by_key(changes: dict[str, Any], reason: str) -> None:
     """Each mistake begins with the key."""
-    said = [str(each) for each in model_mistakes.find({**BASE, **changes}, IngestSettings)]
+    said = [str(each) for each in MODELS.find({**BASE, **changes}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.metastore import Outcome, Put, Remove, StoreSummary, Unchanged, WriteRefused
-from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
@@ -38,7 +38,7 @@ class World:
     def __init__(self) -> None:
         self.core = session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
         self.next_id = 1
-        self.waiting: effects.Effect | None = None
+        self.waiting: session_events.Effect | None = None
         self.asked: set[int] = set()
         self.unfinished: dict[int, int] = {}
         """Parts already sent, by id."""
@@ -49,7 +49,7 @@ class World:
         self.nacked: set[int] = set()
         self.questions = 0
         self.answers = 0
-        self.do(events.Connected())
+        self.do(session_events.Connected())
         self.store(0)
         self.hear(
             message.Welcome(
@@ -60,14 +60,14 @@ class World:
 
     # ---- the session's side
 
-    def do(self, event: events.Event) -> None:
+    def do(self, event: session_events.Event) -> None:
         for effect in self.core.handle(event, 0.0):
             match effect:
-                case effects.SendFrame():
+                case session_events.SendFrame():
                     self.said(codec.decode_from_edge(effect.frame)[0])
-                case effects.SessionOpened() | effects.UpstreamAnswered():
+                case session_events.SessionOpened() | session_events.Answered():
                     pass
-                case effects.Close():
+                case session_events.Close():
                     raise AssertionError(f"closed: {effect.reason}")
                 case _:
                     assert self.waiting is None, "a second piece of work was asked for before the first was done"
@@ -97,18 +97,18 @@ class World:
         """Finish what the store was asked for; bit n of ``refuse`` refuses every eighth write from the n-th."""
         work, self.waiting = self.waiting, None
         match work:
-            case effects.Apply():
+            case session_events.Apply():
                 outcomes = [
                     self.write(write, refuse=bool(refuse >> (number % 8) & 1))
                     for number, write in enumerate(work.writes)
                 ]
-                self.do(events.Applied(outcomes))
-            case effects.PersistFence():
-                self.do(events.FencePersisted())
-            case effects.Summarise():
-                self.do(events.Summarised(StoreSummary(held=0, buckets=digest.Buckets(work.bits or 0))))
-            case effects.ListEntries():
-                self.do(events.EntriesListed([]))
+                self.do(session_events.Applied(outcomes))
+            case session_events.PersistFence():
+                self.do(session_events.FencePersisted())
+            case session_events.Summarise():
+                self.do(session_events.Summarised(StoreSummary(held=0, buckets=digest.Buckets(work.bits or 0))))
+            case session_events.ListEntries():
+                self.do(session_events.EntriesListed([]))
             case _:
                 assert work is None
 
@@ -125,7 +125,7 @@ class World:
     # ---- the hub's side
 
     def hear(self, header: message.FromHub, content: bytes = b"") -> None:
-        self.do(events.FrameReceived(codec.encode(header, content)))
+        self.do(session_events.FrameReceived(codec.encode(header, content)))
 
     def take_id(self) -> int:
         self.next_id += 1
@@ -180,7 +180,7 @@ class World:
             case "store":
                 self.store(number)
             case _:
-                self.do(events.Ticked())
+                self.do(session_events.Ticked())
 
 
 @settings(max_examples=300, deadline=None)
@@ -207,7 +207,7 @@ def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:
     core = World().core if welcomed else session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
     closed = False
     for frame in frames:
-        wanted = core.handle(events.FrameReceived(frame), 0.0)
+        wanted = core.handle(session_events.FrameReceived(frame), 0.0)
         assert not closed or wanted == []
-        closed = closed or any(isinstance(effect, effects.Close) and effect.reason for effect in wanted)
+        closed = closed or any(isinstance(effect, session_events.Close) and effect.reason for effect in wanted)
     assert closed or not frames

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge.objects import kinds
+from fairlead_edge.objects import kinds, session, session_events
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.presentation import listing, table
-from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
 
@@ -91,29 +90,29 @@ class Agent:
     async def connect(self) -> None:
         fence = await self.store.fence()
         self.core = session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=fence, now=0.0)
-        await self.do(events.Connected())
+        await self.do(session_events.Connected())
         await self.hear({**WELCOME, "fence": fence + 1}, b"")
         assert self.core.is_open
 
     async def hear(self, header: dict[str, Any], content: bytes) -> None:
         head = msgspec.json.encode(header)
-        await self.do(events.FrameReceived(b"\x01" + len(head).to_bytes(4, "big") + head + content))
+        await self.do(session_events.FrameReceived(b"\x01" + len(head).to_bytes(4, "big") + head + content))
 
-    async def do(self, event: events.Event) -> None:
+    async def do(self, event: session_events.Event) -> None:
         """Frames are received, effects follow; nothing but effects may come of an event."""
         for effect in self.core.handle(event, 1.0):
             match effect:
-                case effects.SendFrame():
+                case session_events.SendFrame():
                     codec.decode_from_edge(effect.frame)
-                case effects.Apply():
-                    await self.do(events.Applied(await self.store.apply(effect.writes, 1.0)))
-                case effects.PersistFence():
+                case session_events.Apply():
+                    await self.do(session_events.Applied(await self.store.apply(effect.writes, 1.0)))
+                case session_events.PersistFence():
                     await self.store.persist_fence(effect.fence)
-                    await self.do(events.FencePersisted())
-                case effects.Summarise():
-                    await self.do(events.Summarised(await self.store.summary(effect.bits)))
-                case effects.ListEntries():
-                    await self.do(events.EntriesListed(await self.store.entries(effect.bits, effect.buckets)))
+                    await self.do(session_events.FencePersisted())
+                case session_events.Summarise():
+                    await self.do(session_events.Summarised(await self.store.summary(effect.bits)))
+                case session_events.ListEntries():
+                    await self.do(session_events.EntriesListed(await self.store.entries(effect.bits, effect.buckets)))
 
 
 async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:

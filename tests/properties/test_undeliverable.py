@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_edge.objects import metastore
-from fairlead_edge.objects.content import verify
+from fairlead_edge.objects.metastore import verify
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import LiveObject, ServedKind
 from fairlead_wire import message

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
 from typing import Any, TypeVar, cast
 
+from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Put, WriteRefused
-from fairlead_edge.objects.sync import effects, events, session
 
 T = TypeVar("T")
 
@@ -73,12 +73,12 @@ class Edge:
             fence=run(self.disk.fence()),
             now=self._now(),
         )
-        self.handle(current, events.Connected())
+        self.handle(current, session_events.Connected())
         self._tick(current)
 
     def _tick(self, current: session.EdgeSession) -> None:
         if self.sync is current:
-            self.handle(current, events.Ticked())
+            self.handle(current, session_events.Ticked())
             due = max(current.next_tick(), self._now() + 0.01)
             self._schedule(due, lambda: self._tick(current))
 
@@ -106,7 +106,7 @@ class Edge:
             self.sync = None
             self.disk = self.older_disk.reopened(0)
 
-    def handle(self, current: session.EdgeSession, event: events.Event) -> bool:
+    def handle(self, current: session.EdgeSession, event: session_events.Event) -> bool:
         """Give the event to this connection's core and perform its effects.  False: the connection is over."""
         if self.sync is not current:
             return False
@@ -121,28 +121,30 @@ class Edge:
             return False
         return True
 
-    def _perform(self, current: session.EdgeSession, effect: effects.Effect) -> bool:
+    def _perform(self, current: session.EdgeSession, effect: session_events.Effect) -> bool:
         match effect:
-            case effects.SendFrame():
+            case session_events.SendFrame():
                 self._send(effect.frame)
-            case effects.Apply():
+            case session_events.Apply():
                 self._apply(current, effect)
-            case effects.PersistFence():
+            case session_events.PersistFence():
                 run(self.disk.persist_fence(effect.fence))
-                self._later(current, lambda: events.FencePersisted())
-            case effects.Summarise():
-                self._later(current, lambda: events.Summarised(run(self.disk.summary(effect.bits))))
-            case effects.ListEntries():
-                self._later(current, lambda: events.EntriesListed(run(self.disk.entries(effect.bits, effect.buckets))))
-            case effects.Close():
+                self._later(current, lambda: session_events.FencePersisted())
+            case session_events.Summarise():
+                self._later(current, lambda: session_events.Summarised(run(self.disk.summary(effect.bits))))
+            case session_events.ListEntries():
+                self._later(
+                    current, lambda: session_events.EntriesListed(run(self.disk.entries(effect.bits, effect.buckets)))
+                )
+            case session_events.Close():
                 self.sync = None
                 self.retry_at = self._now() + (effect.retry_after or 0.0)
                 return False
-            case effects.SessionOpened() | effects.UpstreamAnswered():
+            case session_events.SessionOpened() | session_events.Answered():
                 pass
         return True
 
-    def _apply(self, current: session.EdgeSession, effect: effects.Apply) -> None:
+    def _apply(self, current: session.EdgeSession, effect: session_events.Apply) -> None:
         disk = self.disk
 
         def commit() -> list[Any]:
@@ -161,11 +163,11 @@ class Edge:
                     commit()
 
             self._schedule(self._now() + 0.05, commit_later)
-            self.handle(current, events.Applied(outcomes))
+            self.handle(current, session_events.Applied(outcomes))
             return
-        self._later(current, lambda: events.Applied(commit()))
+        self._later(current, lambda: session_events.Applied(commit()))
 
-    def _later(self, current: session.EdgeSession, event: Callable[[], events.Event]) -> None:
+    def _later(self, current: session.EdgeSession, event: Callable[[], session_events.Event]) -> None:
         """The disk takes its time; a crash before that, and nothing of it happened."""
 
         def happen() -> None:

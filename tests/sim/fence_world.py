@@ -21,8 +21,8 @@ from tests.sim.edge import run
 from tests.sim.laws import LawBroken
 
 from fairlead_edge.link_state import StaleHub
+from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
-from fairlead_edge.objects.sync import effects, events, session
 from fairlead_hub import leadership
 from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
 from fairlead_hub.hub import Hub
@@ -133,20 +133,20 @@ class _Node:
         self._core = session.EdgeSession(
             node=self.name, agent="sim", store_epoch=1, fence=run(self.disk.fence()), now=self.world.now
         )
-        [asked] = self._core.handle(events.Connected(), self.world.now)
-        assert isinstance(asked, effects.Summarise)
-        [sent] = self._core.handle(events.Summarised(run(self.disk.summary(asked.bits))), self.world.now)
-        assert isinstance(sent, effects.SendFrame)
+        [asked] = self._core.handle(session_events.Connected(), self.world.now)
+        assert isinstance(asked, session_events.Summarise)
+        [sent] = self._core.handle(session_events.Summarised(run(self.disk.summary(asked.bits))), self.world.now)
+        assert isinstance(sent, session_events.SendFrame)
         return sent.frame
 
     def _hear(self, header: message.Welcome | message.Refuse) -> bool:
         """True: it obeys."""
         obeyed, now = run(self.disk.fence()), self.world.now
-        for effect in self._core.handle(events.FrameReceived(codec.encode(header)), now):
-            if isinstance(effect, effects.PersistFence):
+        for effect in self._core.handle(session_events.FrameReceived(codec.encode(header)), now):
+            if isinstance(effect, session_events.PersistFence):
                 run(self.disk.persist_fence(effect.fence))
                 return True
-            if isinstance(effect, effects.Close) and effect.fence is not None and effect.fence < obeyed:
+            if isinstance(effect, session_events.Close) and effect.fence is not None and effect.fence < obeyed:
                 found = StaleHub.refused(run(self.disk.stale_hub()), effect.fence, now)
                 lower = found.lower(now, STALE_HUB_SECONDS)
                 run(self.disk.persist_stale_hub(found) if lower is None else self.disk.lower_fence(lower))

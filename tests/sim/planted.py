@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead_edge.objects.apply_queue import AckTracker
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Absent
-from fairlead_edge.objects.sync.ack_tracker import AckTracker
 from fairlead_hub.cluster import deletion_blocked, listed
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.cluster.listed import Listed

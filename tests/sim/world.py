@@ -37,7 +37,7 @@ from tests.sim.hub import HubShell, node_of
 from tests.sim.laws import LawBroken
 from tests.sim.link import Link
 
-from fairlead_edge.objects.sync.events import FrameReceived
+from fairlead_edge.objects.session_events import FrameReceived
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.delivery.pause import APPROVE_DELETIONS

@@ -32,7 +32,7 @@ AHEAD_SECONDS: Final = 10 * 365.25 * 86_400.0
 
 
 class Anchor(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the time was, at least, when a session opened; kept on disk.  ``wall_seconds``: a Unix time."""
+    """A lower bound of the time at which a session opened, kept on disk.  ``wall_seconds``: a Unix time."""
 
     wall_seconds: float
     boot_id: str

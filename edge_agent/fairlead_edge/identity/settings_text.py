@@ -58,7 +58,7 @@ def _replace(lines: list[str], end: int, key: str, value: str) -> bool:
 
 
 def _places(lines: list[str], end: int) -> Iterator[int]:
-    """Where new keys may go, the most natural place first: behind the last top key."""
+    """Places for new keys, the most natural one first: after the last top-level key."""
     yield max((at + 1 for at in range(end) if _KEY.match(lines[at])), default=end)
     yield end
     yield 0

@@ -75,7 +75,7 @@ class HeldFor(msgspec.Struct, frozen=True):
 class Published(msgspec.Struct, frozen=True, kw_only=True):
     """One result: an id and deliveries, or the ``error`` for which this message was refused.
 
-    ``held``: no route took it, and it waits until the refused route is mended."""
+    ``held``: no route took it, and it waits until the refused route is repaired."""
 
     id: str = ""
     deliveries: list[Delivery] = []
@@ -179,15 +179,15 @@ class EdgeClient:
         return [_taken(message) for message in self._read(answer, _Messages).messages]
 
     def ack(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
-        """These are done, durably; returns the ids of which nothing is known (any more)."""
+        """Acknowledge these messages durably; returns the ids that are not known (any more)."""
         return self._settle(module, input, "ack", ids)
 
     def abandon(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
-        """These are given out again, after the wait the delivery policy says; returns the ids that are not known."""
+        """Give these back, to be delivered again as the delivery policy says; returns the ids that are not known."""
         return self._settle(module, input, "abandon", ids)
 
     def dead_letters(self, *, after: int = 0, limit: int = 100) -> tuple[list[DeadLetter], int | None]:
-        """Those with a number above ``after``, oldest first, and after which one to go on (None: there are no more)."""
+        """Dead letters with a number above ``after``, oldest first, and ``after`` of the next page (None: no more)."""
         answer = self._ask(f"/v1/deadletters?after={after}&limit={limit}", None, {})
         page = self._read(answer, _DeadLetters)
         return page.dead_letters, page.next
@@ -205,7 +205,7 @@ class EdgeClient:
     def receipt(
         self, id: str, *, wait_seconds: float = 0.0, until: Literal["in_topic", "in_table"] = "in_table"
     ) -> dict[str, Any] | None:
-        """Where a message of this node is (``GET /v1/receipts/{id}``); None: nothing is known of it (any more).
+        """Where a message of this node is (``GET /v1/receipts/{id}``); None: it is not known (any more).
 
         Waits up to ``wait_seconds`` (at most 60) until it is in its topic, or in a table.
         """
@@ -227,7 +227,7 @@ class EdgeClient:
         return self._read(self._ask(f"{_input(module, input)}/{verb}", content, {}), _Unknown).unknown
 
     def _read(self, answer: bytes, type: type[T]) -> T:
-        """Raises ``Permanent`` for what no agent answers: another program listens there."""
+        """Raises ``Permanent`` for an answer that no agent gives: another program listens there."""
         try:
             return msgspec.json.decode(answer, type=type)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import durable_file
 from fairlead_wire.io import logs
 
 FOLDER_MODE: Final = 0o700
@@ -51,7 +52,8 @@ class DataDir:
         path = self.path / "token"
         try:
             if not path.exists():
-                self._write_token(path)
+                token = secrets.token_urlsafe(TOKEN_BYTES) + "\n"
+                durable_file.replace(path, token.encode(), mode=TOKEN_MODE, draft=path.with_suffix(".new"))
             path.chmod(TOKEN_MODE)
             token = path.read_text()[:TOKEN_CHARS_MAX].strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +70,7 @@ class DataDir:
                 _log.warning("disk_full", path=str(self.path), remedy="free some room; what is sent gives room back")
 
     def take_reserve(self, *, spare: int = 2 * RESERVE_BYTES) -> None:
-        """Where there is plenty (``spare``), keep a little of it for a start on a full disk."""
+        """If there is plenty of space (``spare``), reserve a little for a start on a full disk."""
         path = self.path / "reserve"
         with contextlib.suppress(OSError):
             if not path.exists() and self._free() >= spare:
@@ -77,7 +79,7 @@ class DataDir:
                 draft.replace(path)
 
     async def keep_reserve(self) -> None:
-        """Until cancelled: have it again when there is room again."""
+        """Runs until cancelled: takes the reserve again once there is room."""
         while True:
             await asyncio.sleep(RESERVE_SECONDS)
             self.take_reserve()
@@ -85,16 +87,6 @@ class DataDir:
     def _free(self) -> int:
         found = os.statvfs(self.path)
         return found.f_bavail * found.f_frsize
-
-    def _write_token(self, path: Path) -> None:
-        # Written beside and renamed: a crash in between must not leave an empty token behind.
-        draft = path.with_suffix(".new")
-        draft.unlink(missing_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, TOKEN_MODE), "w") as file:
-            file.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
 
     def close(self) -> None:
         """Let another agent have it; the stores' logs are gone now, and their room is kept for the next start."""

@@ -23,7 +23,7 @@ SEALED_SCHEMA: Final = ".sealed-schema"
 """Beside a file: the pages that name its tables (``sqlite.schema_pages``).  Where no ``.schema`` is, a version of this
 program from before there was encryption refuses the file, instead of salvaging nothing of it."""
 CLEAR_BYTES: Final = 112
-"""Of the first page: SQLite's header, which holds sizes and versions, and the head of the table of tables."""
+"""Readable bytes of the first page: SQLite's header, with sizes and versions, and the head of the schema table."""
 
 
 def is_database(head: bytes) -> bool:
@@ -50,14 +50,14 @@ class FileAccess(Protocol):
         """Open the SQLite file.  Raises ``apsw.Error``."""
 
     def seal(self, content: bytes, name: str) -> bytes:
-        """What is written of ``content`` into the small file ``name``."""
+        """``content`` as it is written into the small file ``name``."""
 
     def unseal(self, content: bytes, name: str) -> bytes:
         """The opposite; what is behind the end of a sealed content is ignored.  Raises ``ValueError``."""
 
 
 class PlainFiles:
-    """As they are."""
+    """Files without encryption."""
 
     schema_end = PLAIN_SCHEMA
 

@@ -25,17 +25,17 @@ class ModuleTokensFile:
         self._tokens = self._read()
 
     def read_tokens(self) -> ModuleTokens:
-        """As of the last good file."""
+        """The tokens of the last good file."""
         return self._tokens
 
     async def keep_loaded(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
-            self.look()
+            self.reload()
 
-    def look(self) -> None:
-        """Read it again if it is another one."""
+    def reload(self) -> None:
+        """Read the file again if it has changed."""
         seen = self._signature()
         if seen == self._seen:
             return
@@ -43,7 +43,8 @@ class ModuleTokensFile:
         try:
             self._tokens = self._read()
         except BadTokens as error:
-            _log.error("module_tokens_refused", reason=str(error), remedy="the last good ones count until it is mended")
+            remedy = "the last good ones stay in use until it is fixed"
+            _log.error("module_tokens_refused", reason=str(error), remedy=remedy)
         else:
             _log.info("module_tokens_loaded", modules=self._tokens.count)
 

@@ -34,14 +34,14 @@ class OpenedFolder(NamedTuple):
     settings: EdgeSettings
     folder: data_dir.DataDir
     token: str
-    """What local clients show."""
+    """The token of local clients."""
     store: SqliteMetastore
     outbox: SqliteOutbox
     access: encryption.OpenedStores
 
     @property
     def encryption(self) -> Encryption:
-        """As the agent's status says it."""
+        """Encryption, for the agent's status."""
         access = self.access
         return Encryption(access.extent, access.key, access.objects is not PLAIN, access.messages is not PLAIN)
 

@@ -1,11 +1,21 @@
-"""The EdgeRoutes objects this node holds, turned into the router of its messages whenever one of them changes."""
+"""The EdgeRoutes objects this node holds, turned into the router of its messages whenever one of them changes.
+
+They are kept once more in a file beside the store: a node that lost its routes would answer publishers as one that has
+none: 200, and no delivery.  Where the store lacks what the disk damaged, and only there, the routes last used are taken
+from this copy until the hub sent what is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
 
 from fairlead_edge import node_routes
-from fairlead_edge.io.objects.routes_copy import RoutesCopy
+from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.node_routes import NodeRoutes
 from fairlead_edge.objects.metastore import HeldObject
@@ -15,7 +25,7 @@ from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.io import logs
 
-_log = logs.get("edge.app")
+_decoder = msgspec.json.Decoder(list[HeldObject])
 
 
 class RoutesInUse:
@@ -39,15 +49,15 @@ class RoutesInUse:
         self._changed = changed
         self._routes = NodeRoutes(node, [], ever=False)
         self._refused: set[tuple[str, str, str]] = set()
-        """Routes that were logged: each once, and again when it was mended in between."""
+        """Refused routes that were logged: each is logged once, and again when it was repaired in between."""
 
     @property
     def statuses(self) -> Mapping[str, message.RoutesStatus]:
-        """What was made of each object."""
+        """The status of each object."""
         return self._routes.statuses
 
     async def load(self) -> None:
-        """Read what is held; where the disk lost some of it, also the copy beside the store."""
+        """Read the held objects; where the disk lost some, also the copy beside the store."""
         held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
         if self._store.lacking:
             known = {each.resource.name for each in held}
@@ -63,7 +73,7 @@ class RoutesInUse:
         self._put_in_use()
 
     def follow(self, change: VersionedChange[HeldObject]) -> None:
-        """An object changed; of other kinds nothing follows."""
+        """An object changed; other kinds than EdgeRoutes are ignored."""
         if self._routes.follow(change):
             self._put_in_use()
 
@@ -80,3 +90,30 @@ class RoutesInUse:
         for name, route, reason in sorted(refused - self._refused):
             _log.warning("route_refused", object=name, route=route, reason=reason)
         self._refused = refused
+
+
+class RoutesCopy:
+    """The copy at ``path``; not flushed, for it is of use only when something else fails as well."""
+
+    def __init__(self, path: Path, access: FileAccess = PLAIN) -> None:
+        self._path = path
+        self._access = access
+
+    def write(self, held: Iterable[HeldObject]) -> None:
+        """Write the routes now in use; when the disk takes nothing, the older ones stay."""
+        content = msgspec.json.encode(list(held))
+        draft = self._path.with_suffix(".new")
+        with contextlib.suppress(OSError):
+            draft.write_bytes(self._access.seal(b"%08x %b" % (zlib.crc32(content), content), self._path.name))
+            draft.replace(self._path)
+
+    def read(self) -> list[HeldObject]:
+        """The routes written last; none when the copy is damaged, too."""
+        try:
+            crc, content = self._access.unseal(self._path.read_bytes(), self._path.name).split(b" ", 1)
+            return _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else []
+        except (OSError, ValueError, RecursionError):
+            return []
+
+
+_log = logs.get("edge.app")

@@ -1,11 +1,11 @@
-"""Tells systemd how the agent is: ready, alive, stopping.
+"""Reports the agent's state to systemd: ready, alive, stopping.
 
 The protocol of ``sd_notify``: one datagram with lines ``KEY=value`` to the socket named by ``NOTIFY_SOCKET``.  Without
 that variable (a Pod, a terminal) everything here does nothing.
 
 The watchdog's pings come from a task of the event loop, so they stop when the loop stops: a call that blocks for good
 or an endless loop ends in a restart after ``WatchdogSec``.  They say nothing about the hub or the disk on purpose: a
-restart mends neither.
+restart fixes neither.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fairlead_wire.io import logs
 PINGS_PER_TIMEOUT: Final = 3
 """Two may come late before systemd gives the agent up."""
 REPAIR_SECONDS: Final = 3600
-"""While damaged stores are opened anew nothing pings: reading a full disk of a small device may take so long."""
+"""While damaged stores are reopened nothing pings: reading a full disk of a small device may take this long."""
 
 STATE_SECONDS_MAX: Final = 2.0
-"""What waits for room in the manager's queue at most: a lost READY=1 would never be said again."""
+"""How long to wait for room in the manager's queue: a lost READY=1 would never be sent again."""
 
 _log = logs.get("edge.service_manager")
 
@@ -44,7 +44,7 @@ class ServiceManager:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, pid: int | None = None) -> ServiceManager:
-        """As systemd sets it.  A watchdog meant for another process (``WATCHDOG_PID``) is none of ours."""
+        """As systemd sets it.  A watchdog meant for another process (``WATCHDOG_PID``) is not for us."""
         own = str(os.getpid() if pid is None else pid)
         microseconds = environ.get("WATCHDOG_USEC", "")
         ours = environ.get("WATCHDOG_PID", own) == own and microseconds.isascii() and microseconds.isdigit()
@@ -56,12 +56,12 @@ class ServiceManager:
         self._send(["READY=1", "STATUS=serving", *lines])
 
     def repairing(self) -> None:
-        """Stores are opened anew and looked through, which blocks the event loop."""
+        """Stores are being reopened and checked, which blocks the event loop."""
         lines = [f"WATCHDOG_USEC={REPAIR_SECONDS * 1_000_000}"] if self._watchdog_seconds else []
         self._send(["STATUS=a store is damaged: saving what can be read", *lines])
 
     def stopping(self) -> None:
-        """Nothing new is taken."""
+        """Nothing new is accepted."""
         self._send(["STOPPING=1", "STATUS=stopping"])
 
     async def keep_alive(self) -> None:

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_edge import agent_status, metrics
+from fairlead_edge import agent_metrics, agent_status, metrics
 from fairlead_edge.agent_status import AgentStatus
-from fairlead_edge.identity.status import CertificateStatus
+from fairlead_edge.identity.certificate import CertificateStatus
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api.connections import LocalConnections
@@ -87,7 +87,7 @@ class StatusReporter:
         self._held += (change.current is not None) - (change.previous is not None)
 
     def lost(self, objects: int) -> None:
-        """So many were taken out, because the disk changed them."""
+        """This many objects were removed because the disk changed them."""
         self._held -= objects
 
     def changed(self) -> None:
@@ -95,7 +95,7 @@ class StatusReporter:
         self._changed.set()
 
     async def read(self) -> AgentStatus:
-        """As it is now."""
+        """The current status."""
         now = self._outbox.now()
         self._link.last_contact()
         return AgentStatus(
@@ -139,10 +139,10 @@ class StatusReporter:
 
     async def metrics(self) -> str:
         """For ``GET /metrics``."""
-        return metrics.render(agent_status.families(await self.read()))
+        return metrics.render(agent_metrics.families(await self.read()))
 
     async def run(self) -> None:
-        """Until cancelled: sends the status to the hub when it changed, and notes when nothing is missing any more."""
+        """Runs until cancelled: sends a changed status to the hub, and notes when no object is missing any more."""
         while True:
             self._changed.clear()
             self._link.report(agent_status.for_hub(await self.read()))

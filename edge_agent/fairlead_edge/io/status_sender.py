@@ -1,7 +1,7 @@
 """Sends to the hub what programs on this node report of objects, and keeps the rules by which they may.
 
 statuses.patch ─▶ Sending ─▶ link: report ─ack, nack─▶ statuses.settle
-hub: rules ─▶ statuses.told
+hub: rules ─▶ statuses.replace_rules
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from fairlead_edge.errors import LinkDown, StoreFailed
 from fairlead_edge.objects.metastore import HeldObject, key_of
-from fairlead_edge.objects.statuses import allowed
+from fairlead_edge.objects.statuses import status_store
 from fairlead_edge.objects.statuses.sending import Sending
 from fairlead_edge.objects.statuses.status_store import Key, Outgoing, StatusStore, StatusSummary
 from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
@@ -32,7 +32,7 @@ _log = logs.get("edge.statuses")
 
 
 class ReportLink(Protocol):
-    """What is used of ``Link``."""
+    """The part of ``Link`` that is used here."""
 
     @property
     def takes_reports(self) -> bool: ...
@@ -43,7 +43,7 @@ class ReportLink(Protocol):
 
 
 class StatusSender:
-    """See the module.  ``follow`` it a link before it runs."""
+    """See the module.  Call ``follow`` with a link before ``run``."""
 
     def __init__(self, statuses: StatusStore, log: WatchHistory[HeldObject], random: Random) -> None:
         self._statuses, self._random = statuses, random
@@ -51,9 +51,9 @@ class StatusSender:
         self._link: ReportLink | None = None
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._told: tuple[message.StatusRules, bytes] | None = None
+        self._newest_rules: tuple[message.StatusRules, bytes] | None = None
         self.counters: Counter[str] = Counter()
-        """Reports sent, written, refused, put off, lost with the link; rules told."""
+        """Reports sent, written, refused, put off, lost with the link; rules received."""
         statuses.listen(self._put)
         log.listen(self._changed)
 
@@ -75,13 +75,13 @@ class StatusSender:
         self._link = link
         link.on_open(self._wake.set)
 
-    def ruled(self, header: message.StatusRules, content: bytes) -> None:
-        """The hub said which statuses it takes from now on."""
-        self._told = header, content
+    def rules_received(self, header: message.StatusRules, content: bytes) -> None:
+        """The hub sent the rules by which it takes statuses from now on."""
+        self._newest_rules = header, content
         self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled.  Raises ``StoreFailed``."""
+        """Runs until cancelled.  Raises ``StoreFailed``."""
         for line in await self._statuses.lines():
             if line.key not in self._sending.lines:
                 self._sending.put(line)
@@ -101,20 +101,22 @@ class StatusSender:
                 task.cancel()
 
     async def _learn(self) -> None:
-        if self._told is None:
+        if self._newest_rules is None:
             return
-        header, content = self._told
+        header, content = self._newest_rules
         try:
-            await self._statuses.told(allowed.unpacked(header, content) if header.digest else b"", header.digest)
+            await self._statuses.replace_rules(
+                status_store.unpacked(header, content) if header.digest else b"", header.digest
+            )
         except RemoteError as error:
             _log.warning("status_rules_malformed", reason=str(error))
-        except Temporary as error:  # a full disk: those that were told before stay in force
+        except Temporary as error:  # a full disk: the rules before stay in force
             _log.warning("status_rules_not_kept", reason=str(error))
             asyncio.get_running_loop().call_later(RULES_RETRY_SECONDS, self._wake.set)
             return
-        self.counters["rules_told"] += 1
-        if self._told == (header, content):
-            self._told = None
+        self.counters["rules_received"] += 1
+        if self._newest_rules == (header, content):
+            self._newest_rules = None
         else:
             self._wake.set()
 
@@ -164,7 +166,7 @@ class StatusSender:
         code = reason = ""
         if isinstance(answer, message.Nack):
             code, reason = answer.code or "refused", answer.reason[: message.REASON_CHARS_MAX]
-            remedy = "mend the cause, then let the program report again; GET /v1/statuses lists all"
+            remedy = "fix the cause, then let the program report again; GET /v1/statuses lists all"
             _log.warning("status_refused", object=found.resource.path, code=code, reason=reason, remedy=remedy)
         await self._statuses.settle(key, found.uid, found.sequence, code=code, reason=reason)
         self.counters["refused" if code else "written"] += 1

@@ -1,4 +1,4 @@
-"""The objects a node holds: the port, what may be written to it, and what comes of a write.
+"""The objects a node holds: the port, the writes it takes, and the outcome of a write.
 
 The store is the truth of what this edge holds (the records in the cluster only follow it).  A write is
 judged against what is there *inside* the transaction that makes it: content by its digest, identity by UID.
@@ -26,14 +26,17 @@ from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire import message
-from fairlead_wire.errors import Permanent
+from fairlead_wire.errors import Malformed, Permanent
+from fairlead_wire.link import codec, peer_json
 from fairlead_wire.objects import digest
 from fairlead_wire.objects.resource import Resource
 
 FIRST: Final = ("", "")
 """Below the (namespace, name) of every object."""
+REASON_CHARS_MAX: Final = 300
+"""Limit of what a refusal quotes: it travels in a frame's header."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
-"""How long a refused write should wait: long enough for a clean-up to have made room."""
+"""How long to wait before a refused write is tried again: a clean-up may have made room by then."""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +96,7 @@ class Absent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """Not written, and nothing else was changed; ``code`` is stable, ``reason`` is for people."""
+    """The write was refused and nothing was changed; ``code`` is stable, ``reason`` is for people."""
 
     code: str
     reason: str
@@ -113,7 +116,7 @@ class ObjectChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is held, in one number and sums by bucket, as of one moment."""
+    """A digest of everything held: the number of objects, and sums by bucket."""
 
     held: int
     buckets: digest.Buckets
@@ -124,12 +127,12 @@ Usable = Callable[[Resource, bytes], bool]
 
 
 def anything(resource: Resource, content: bytes) -> bool:
-    """No kind is used here, so none needs a fallback."""
+    """Every content is usable: no kind is used here, so none needs a fallback."""
     return True
 
 
 def fallback(previous: HeldObject, put: Put, usable: Usable) -> Literal["drop", "take", "keep"]:
-    """What becomes of an object's fallback as ``put`` replaces ``previous``: take is "``previous`` is the new one"."""
+    """What to do with an object's fallback when ``put`` replaces ``previous``; "take": ``previous`` is the new one."""
     if previous.uid != put.uid or usable(put.resource, put.content):
         return "drop"
     return "take" if usable(previous.resource, previous.content) else "keep"
@@ -152,10 +155,10 @@ class Metastore(Protocol):
         """
 
     async def lower_fence(self, fence: int) -> None:
-        """The number that is remembered is given up for this one: no hub has shown it for long."""
+        """Replace the remembered number by this lower one: no hub has shown the higher one for long."""
 
     async def stale_hub(self) -> StaleHub | None:
-        """Since when hubs are refused whose numbers are lower; None: none is."""
+        """Since when hubs with lower numbers are refused; None: none is."""
 
     async def persist_stale_hub(self, found: StaleHub) -> None:
         """Remember it until a number is obeyed or given up."""
@@ -167,7 +170,7 @@ class Metastore(Protocol):
         """Sums of all entries in ``2**bits`` buckets; None: as many as suit the number of entries."""
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
-        """What is held in these buckets, by resource path."""
+        """The entries held in these buckets, sorted by resource path."""
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         """One object, or None."""
@@ -243,7 +246,7 @@ def key_of(resource: Resource) -> tuple[str, str, str, str]:
 
 
 def hold(put: Put, *, local_version: int, now: float, previous: HeldObject | None = None) -> HeldObject:
-    """What is held once ``put`` is written; a status reported of the same object stays."""
+    """The held object once ``put`` is written; a status reported of the same object stays."""
     same = previous if previous is not None and previous.uid == put.uid else None
     return HeldObject(
         resource=put.resource,
@@ -263,3 +266,66 @@ def summarise(entries: Iterable[tuple[str, str]], bits: int | None) -> StoreSumm
     pairs = list(entries)
     chosen = digest.bits_for(len(pairs)) if bits is None else bits
     return StoreSummary(held=len(pairs), buckets=digest.Buckets.of(pairs, chosen))
+
+
+# ---- is the content what the message that brought it says? ----------------------------------------
+
+
+class _ObjectMetadata(msgspec.Struct):
+    """What is read of the metadata here and by lists: as an API server gives it, or it is not an object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creationTimestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _ObjectDocument(msgspec.Struct):
+    apiVersion: str = ""
+    kind: str = ""
+    metadata: _ObjectMetadata = msgspec.field(default_factory=_ObjectMetadata)
+
+
+_whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
+
+
+def _document(content: bytes) -> _ObjectDocument:
+    """Decode all of it, once: what a typed decoder skips would make every later list of its kind fail.
+
+    Raises ``Permanent``.
+    """
+    try:
+        if codec.nesting(content) > codec.NESTING_MAX:
+            raise Malformed(f"nested deeper than {codec.NESTING_MAX} levels")
+        return msgspec.convert(peer_json.decode(_whole, content), _ObjectDocument)
+    except (Malformed, msgspec.ValidationError) as error:
+        raise Permanent(f"content is not a Kubernetes object: {error}", code="malformed_content") from None
+
+
+def verify(put: Put) -> Kind:
+    """Check that the content is what the header says.  Returns its kind; raises ``Permanent`` with a code."""
+    actual = digest.content_digest(put.content)
+    if actual != put.digest:
+        raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")
+    if not message.is_uid(put.uid) or len(put.resource_version) > message.NAME_CHARS_MAX:
+        raise Permanent(
+            f"an object needs a UID of letters, digits, - and _, and at most {message.NAME_CHARS_MAX} characters in it"
+            " and its version",
+            code="malformed_content",
+        )
+    document = _document(put.content)
+    resource, metadata = put.resource, document.metadata
+    announced = (resource.api_version, resource.namespace, resource.name, put.uid)
+    found = (document.apiVersion, metadata.namespace, metadata.name, metadata.uid or put.uid)
+    if not 0 < len(document.kind) <= message.NAME_CHARS_MAX or announced != found:
+        reads = f"{document.kind} {found}"[:REASON_CHARS_MAX]
+        raise Permanent(f"content is {reads}, the path says {announced}", code="malformed_content")
+    return Kind(
+        group=resource.group,
+        version=resource.version,
+        plural=resource.plural,
+        kind=document.kind,
+        namespaced=bool(resource.namespace),
+    )

@@ -1,4 +1,4 @@
-"""What changed since the store was opened: bounded, in memory, newest last.
+"""The changes since the store was opened: bounded, in memory, newest last.
 
 Watches read it, and a paged list is rewound with it to the version its first page was read at.  It is not on
 disk: a watcher that comes back after a restart of the agent gets 410 and lists again, which is local and
@@ -22,7 +22,7 @@ BYTES_MAX: Final = 16 * 1024 * 1024
 
 
 class HistoryExpired(FairleadError):
-    """The history asked for is not held any more (or never was); list again.  Kubernetes answers 410."""
+    """The requested history is no longer held (or never was); list again.  Kubernetes answers 410."""
 
 
 class Sized(Protocol):
@@ -63,7 +63,7 @@ class WatchHistory(Generic[Object]):
         self._listeners: list[Callable[[VersionedChange[Object]], None]] = []
 
     def append(self, change: VersionedChange[Object]) -> VersionedChange[Object]:
-        """Note a change that is durable.  Versions rise; one from before a loss goes to listeners, and is not kept."""
+        """Add a durable change.  Versions rise; a change from before a loss is passed to listeners, but not kept."""
         if change.version > self.version:
             self.version = change.version
             self._changes.append(change)
@@ -79,7 +79,7 @@ class WatchHistory(Generic[Object]):
         return change
 
     def lose(self, version: int) -> None:
-        """What was is not known any more: watchers get "expired", and begin anew at ``version``."""
+        """The history is lost: watchers get "expired" and start again at ``version``."""
         self.floor = self.version = max(version, self.version)
         self._changes.clear()
         self._bytes = 0
@@ -104,7 +104,7 @@ class WatchHistory(Generic[Object]):
         return found
 
     def listen(self, listener: Callable[[VersionedChange[Object]], None]) -> Callable[[], None]:
-        """Call ``listener`` for each change from now on; returns what ends it."""
+        """Call ``listener`` for each change from now on; returns a function that stops this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

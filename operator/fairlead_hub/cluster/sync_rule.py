@@ -18,7 +18,7 @@ from fairlead_hub.cluster.custom_resources import route_specs, specs
 from fairlead_hub.settings import NodeDelivery
 from fairlead_wire.errors import Malformed
 from fairlead_wire.events import event
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 PRIORITY_DEFAULT = 5
 PRIORITY_MAX = 9
@@ -206,7 +206,7 @@ def routes(body: dict[str, Any]) -> Routes:
     Routes are for the edge to judge, one by one.  A topic that is none is not granted; the edge refuses its route.
     """
     spec = _spec(body)
-    known = [name for name, _ in model_mistakes.fields(route_specs.EdgeRoutesSpec)]
+    known = [field.name for field in MODELS.fields(route_specs.EdgeRoutesSpec)]
     reach = {name: value for name, value in spec.items() if name == "nodeSelector" or name not in known}
     if found := mistakes_in(reach, route_specs.EdgeRoutesReach):
         raise ValueError(found)
@@ -239,9 +239,9 @@ def _spec(body: dict[str, Any]) -> dict[str, Any]:
 def mistakes_in(spec: Any, model: Any) -> str:
     """All of them in one line, each with its path; empty when there are none."""
     try:
-        model_mistakes.read(spec, model)
+        MODELS.read(spec, model)
     except (ValueError, RecursionError):
-        said = [str(each.below("spec")) for each in model_mistakes.find(spec, model)]
+        said = [str(each.below("spec")) for each in MODELS.find(spec, model)]
     else:
         return ""
     if len(said) > MISTAKES_TOLD_MAX:

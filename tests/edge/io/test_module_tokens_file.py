@@ -18,15 +18,15 @@ def test_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path, capsys: pyte
     file = ModuleTokensFile(path)
     assert file.read_tokens().module_of("one") == "filter"
     path.write_text(line("filter", "two") + "\n" + line("pump", "three"))
-    file.look()
+    file.reload()
     assert [file.read_tokens().module_of(shown) for shown in ("one", "two", "three")] == ["", "filter", "pump"]
     for spoil in (lambda: path.write_text("nonsense here"), lambda: path.chmod(0o622), path.unlink):
         spoil()
-        file.look()
+        file.reload()
         assert file.read_tokens().module_of("two") == "filter"
     path.write_text(line("filter", "four"))
     path.chmod(0o600)
-    file.look()
+    file.reload()
     assert file.read_tokens().module_of("four") == "filter"
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import apsw
 import pytest
-from tests.support.edges.held import put
+from tests.support.edges.held import config_map, held, put
 
 from fairlead_edge import node_routes
-from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import FILE_NAME, SqliteMetastore
-from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.io.routes_in_use import RoutesCopy, RoutesInUse
 from fairlead_edge.objects.metastore import Put
 from fairlead_edge.outbox.router import Router
 
@@ -90,3 +89,25 @@ async def test_routes_survive_the_loss_of_the_store(bench: Bench) -> None:
     await again.load()
     [(router, _)] = bench.used
     assert router is not None and list(again.statuses) == ["a"]
+
+
+# ---- the copy of the routes: whole, or nothing ----------------------------------------------------
+
+
+def test_what_was_written_last_is_read(tmp_path: Path) -> None:
+    """Byte for byte; nothing of it once any of it is damaged."""
+    copy = RoutesCopy(tmp_path / "routes.copy")
+    assert copy.read() == []
+    objects = [held(config_map(name)) for name in ("a", "b")]
+    copy.write(objects[:1])
+    copy.write(objects)
+    assert RoutesCopy(tmp_path / "routes.copy").read() == objects
+    content = (tmp_path / "routes.copy").read_bytes()
+    for at in range(0, len(content), 7):
+        (tmp_path / "routes.copy").write_bytes(content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :])
+        assert copy.read() == []
+
+
+def test_no_room_is_no_error(tmp_path: Path) -> None:
+    """It stays as it was."""
+    RoutesCopy(tmp_path / "missing" / "routes.copy").write([])

@@ -12,11 +12,10 @@ from tests.support.edges.held import config_map, put
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api.connections import LocalConnections
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
-from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.io.routes_in_use import RoutesInUse
+from fairlead_edge.io.routes_in_use import RoutesCopy, RoutesInUse
 from fairlead_edge.io.status_reporter import StatusReporter
 from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.objects.metastore import Remove

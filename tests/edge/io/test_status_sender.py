@@ -79,7 +79,7 @@ class Site:
 async def site() -> AsyncIterator[Site]:
     made = Site()
     await made.store.apply([put(config_map(name)) for name in "abc"], now=0.0)
-    await made.store.statuses.told(RULES, digest.content_digest(RULES))
+    await made.store.statuses.replace_rules(RULES, digest.content_digest(RULES))
     running = asyncio.create_task(made.sender.run())
     yield made
     running.cancel()
@@ -152,10 +152,10 @@ async def test_what_goes_with_its_object_is_not_sent(site: Site) -> None:
 
 
 async def test_rules_of_the_hub_are_kept(site: Site) -> None:
-    site.sender.ruled(message.StatusRules(), b"")
+    site.sender.rules_received(message.StatusRules(), b"")
     await site.until(lambda: site.sender.rules_digest == "")
     encoding, packed = codec.pack(RULES)
-    site.sender.ruled(message.StatusRules(digest="wrong", encoding=encoding), packed)
+    site.sender.rules_received(message.StatusRules(digest="wrong", encoding=encoding), packed)
     told = message.StatusRules(digest=digest.content_digest(RULES), encoding=encoding)
-    site.sender.ruled(told, packed)
+    site.sender.rules_received(told, packed)
     await site.until(lambda: site.sender.rules_digest == told.digest)

@@ -10,10 +10,10 @@ import msgspec
 from tests.fuzz.target import Target, promise
 
 from fairlead_edge import module_tokens
-from fairlead_edge.io.local_api.bodies import requests
+from fairlead_edge.io.local_api import bodies
 from fairlead_edge.module_tokens import BadTokens
-from fairlead_edge.objects.presentation import listing, paths, selectors
-from fairlead_edge.objects.presentation.api_errors import ApiError, status
+from fairlead_edge.objects.presentation import api_requests, listing, selectors
+from fairlead_edge.objects.presentation.api_requests import ApiError, status
 from fairlead_edge.objects.presentation.selectors import BadSelector
 from fairlead_edge.outbox import envelope, manifest, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author, module_of
@@ -71,14 +71,14 @@ def _can_be_read(entry: Entry) -> None:
 def body(content: bytes) -> None:
     """The first line is the name of the body's type."""
     kind, _, text = content.partition(b"\n")
-    model = {b"ids": requests.Ids, b"replay": requests.Replay, b"discard": requests.Discard}.get(kind, requests.Ids)
+    model = {b"ids": bodies.Ids, b"replay": bodies.Replay, b"discard": bodies.Discard}.get(kind, bodies.Ids)
     msgspec.json.decode(text, type=model)
 
 
 def query(content: bytes) -> None:
     """Take and Page of a query; then lists and watches of the Kubernetes-style API."""
     asked = dict(parse_qsl(content.decode("latin-1"), keep_blank_values=True))
-    for model in (requests.Take, requests.DeadLetterPage):
+    for model in (bodies.Take, bodies.DeadLetterPage):
         try:
             msgspec.convert(asked, model, strict=False)
         except ValueError:
@@ -120,8 +120,8 @@ def field_selector(content: bytes) -> None:
 
 def path(content: bytes) -> None:
     text = content.decode(errors="surrogateescape")
-    found = paths.parse(text)
-    if isinstance(found, paths.Objects):
+    found = api_requests.parse(text)
+    if isinstance(found, api_requests.Objects):
         parts = [found.group, found.version, found.plural, found.name, found.namespace or ""]
         promise(not any("/" in part for part in parts), "no part of a path holds another one")
         promise(bool(found.version and found.plural), "an object has a version and a type")

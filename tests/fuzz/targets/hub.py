@@ -8,7 +8,7 @@ import msgspec
 from tests.fuzz.target import Target, promise
 from tests.support.hubs.live import CONFIG_MAP, POD
 
-from fairlead_edge.objects import content as edge_content
+from fairlead_edge.objects import metastore as edge_content
 from fairlead_edge.objects.metastore import Put
 from fairlead_hub.cluster import api_json, content, sync_rule
 from fairlead_hub.cluster.content import ServedKind, Unusable

@@ -11,11 +11,11 @@ from tests.fuzz.mutate import split_story
 from tests.fuzz.target import Target, promise
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_edge.objects import content as edge_content
+from fairlead_edge.objects import metastore as edge_content
+from fairlead_edge.objects import session_events
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Put
-from fairlead_edge.objects.sync import effects, events
-from fairlead_edge.objects.sync.session import EdgeSession
+from fairlead_edge.objects.session import EdgeSession
 from fairlead_hub.upstream import publish_batch
 from fairlead_wire import message
 from fairlead_wire.errors import Permanent, RemoteError
@@ -141,27 +141,27 @@ async def _edge_hears(content: bytes) -> None:
     store = MemoryMetastore()
     session = EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
 
-    async def do(event: events.Event) -> None:
+    async def do(event: session_events.Event) -> None:
         for effect in session.handle(event, 1.0):
             match effect:
-                case effects.SendFrame():
+                case session_events.SendFrame():
                     codec.decode_from_edge(effect.frame)
-                case effects.Apply():
-                    await do(events.Applied(await store.apply(effect.writes, 1.0)))
-                case effects.PersistFence():
+                case session_events.Apply():
+                    await do(session_events.Applied(await store.apply(effect.writes, 1.0)))
+                case session_events.PersistFence():
                     await store.persist_fence(effect.fence)
-                    await do(events.FencePersisted())
-                case effects.Summarise():
-                    await do(events.Summarised(await store.summary(effect.bits)))
-                case effects.ListEntries():
-                    await do(events.EntriesListed(await store.entries(effect.bits, effect.buckets)))
+                    await do(session_events.FencePersisted())
+                case session_events.Summarise():
+                    await do(session_events.Summarised(await store.summary(effect.bits)))
+                case session_events.ListEntries():
+                    await do(session_events.EntriesListed(await store.entries(effect.bits, effect.buckets)))
 
-    await do(events.Connected())
-    await do(events.FrameReceived(codec.encode(_WELCOME)))
+    await do(session_events.Connected())
+    await do(session_events.FrameReceived(codec.encode(_WELCOME)))
     for frame in split_story(content)[:FRAMES_MAX]:
-        await do(events.FrameReceived(frame))
+        await do(session_events.FrameReceived(frame))
     if session.is_open:
-        await do(events.FrameReceived(codec.encode(message.Compare(id=9, bits=0))))
+        await do(session_events.FrameReceived(codec.encode(message.Compare(id=9, bits=0))))
 
 
 @functools.cache

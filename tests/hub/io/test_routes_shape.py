@@ -16,7 +16,8 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster.custom_resources.route_specs import EdgeRoutesSpec
-from fairlead_wire.validation import model_mistakes, route_manifest
+from fairlead_wire.validation import route_manifest
+from fairlead_wire.validation.model import MODELS
 
 PATH = "/apis/fairlead.dev/v1alpha1/edgeroutes?dryRun=All"
 ATTEMPTS = 50
@@ -70,7 +71,7 @@ def compare(server: Server, specs: Iterator[dict[str, Any]]) -> Counter[str]:
             outcomes["refused"] += 1
             continue
         outcomes["taken"] += 1
-        assert not model_mistakes.find(stored["spec"], EdgeRoutesSpec), spec
+        assert not MODELS.find(stored["spec"], EdgeRoutesSpec), spec
         parsed = manifest.parse(json.dumps(stored).encode())
         assert [each for each in parsed.quarantined if each.line is None] == [], spec  # the language has places
         judged = {each.name for each in parsed.routes} | {each.name for each in parsed.quarantined}

@@ -9,7 +9,7 @@ from tests.ingest.test_settings import BASE
 
 from fairlead_ingest.latest.definition import LatestDefinition
 from fairlead_ingest.settings import IngestSettings
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from fairlead_wire.validation import model_mistakes
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: str) -> None:
-    said = [str(each) for each in model_mistakes.find({**BASE, "latest": latest}, IngestSettings)]
+    said = [str(each) for each in MODELS.find({**BASE, "latest": latest}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
@@ -37,11 +37,11 @@ def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
     """With what to do."""
     catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
     wrong = [
-        str(each) for each in model_mistakes.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
+        str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
     ]
     assert 'latest: is kept from the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
-    (said,) = (str(each) for each in model_mistakes.find(both, IngestSettings))
+    (said,) = (str(each) for each in MODELS.find(both, IngestSettings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said
 
 

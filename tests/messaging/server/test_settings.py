@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ from fairlead_wire.validation import model_mistakes
 )
 def test_bad_values(keys: dict[str, object], named: str) -> None:
     """The key, or what to do, is in the reason."""
-    assert named in "\n".join(map(str, model_mistakes.find(keys, MessagingSettings)))
+    assert named in "\n".join(map(str, MODELS.find(keys, MessagingSettings)))

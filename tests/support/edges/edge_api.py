@@ -11,6 +11,7 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from fairlead_edge.io.local_api import server
+from fairlead_edge.io.local_api.access import AccessGuard
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Put, Remove
@@ -66,7 +67,7 @@ async def event(watch: ClientResponse) -> dict[str, Any]:
 async def serving(*, required: bool = False, unready: str = "") -> AsyncIterator[Api]:
     """``required``: everything needs the token, as with mutual TLS; ``unready``: why it is not ready."""
     store = MemoryMetastore(version=1000)
-    guard = server.AccessGuard(TOKEN, required=required)
+    guard = AccessGuard(TOKEN, required=required)
     objects = ObjectsApi(store, agent="1.2", age_of=lambda _: 7.0, secrets_allowed=guard.knows, statuses=store.statuses)
 
     async def status() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tests.support.kills.identity_steps import STEPS
 
 from fairlead_edge.io.identity import join
 from fairlead_edge.io.identity.identity_files import IdentityFiles
-from fairlead_edge.io.identity.joining import JoinClient
+from fairlead_edge.io.identity.join_client import JoinClient
 from fairlead_wire.identity import join_token
 
 

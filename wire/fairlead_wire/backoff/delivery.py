@@ -25,8 +25,9 @@ import msgspec
 
 from fairlead_wire.backoff import curves
 from fairlead_wire.backoff.backoff import equal_jitter
-from fairlead_wire.validation import mistakes, struct_mistakes
+from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.mistakes import wrong
+from fairlead_wire.validation.reader import STRUCTS
 
 RETRIES_LIMIT = 200_000
 """Most retries one policy may ask for (the longest policy SNS publishes has 100,015)."""
@@ -104,7 +105,7 @@ def parse(value: object) -> DeliveryPolicy:
     try:
         return msgspec.convert(value, DeliveryPolicy, strict=True)
     except msgspec.ValidationError as error:
-        found = struct_mistakes.find(value, DeliveryPolicy) or mistakes.of(error)
+        found = STRUCTS.find(value, DeliveryPolicy) or mistakes.of(error)
         raise mistakes.Wrong(*(each if each.key else each.below("policy") for each in found)) from None
 
 

@@ -10,8 +10,8 @@ each with file (or variable), key and reason; programs print it and exit with st
 ``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported and do no more.
 Names that another program gives to the same settings are taken beside ours (``other_names``).
 
-The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``SettingsReader`` is what
-they have in common.
+The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; ``validation.reader`` reads
+both.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs, other_names
-from fairlead_wire.validation import mistakes, struct_mistakes
+from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.file_path import FILE_PATH
+from fairlead_wire.validation.reader import STRUCTS, Reader
 
 FILE_BYTES_MAX = 1024 * 1024
 EXIT_STATUS = 2
@@ -44,16 +45,6 @@ _SERVICE_LINK = re.compile(
 )
 """What a kubelet puts into every container for each Service of the namespace: no mistake of a person."""
 _log = logs.get("wire.settings")
-
-
-class SettingsReader(Protocol):
-    """What reads a kind of model: the module ``struct_mistakes`` or ``model_mistakes``."""
-
-    def is_model(self, candidate: Any) -> bool: ...
-    def fields(self, model: Any) -> list[tuple[str, Any]]: ...
-    def read(self, data: Any, model: type[Settings]) -> Settings: ...
-    def find(self, data: Any, model: Any) -> tuple[mistakes.Mistake, ...]: ...
-    def find_value(self, value: Any, annotation: Any) -> tuple[mistakes.Mistake, ...]: ...
 
 
 class SettingsError(FairleadError):
@@ -95,12 +86,12 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
 
 
-def _reader(model: Any) -> SettingsReader:
-    if struct_mistakes.is_model(model):
-        return struct_mistakes
-    from fairlead_wire.validation import model_mistakes
+def _reader(model: Any) -> Reader:
+    if STRUCTS.is_model(model):
+        return STRUCTS
+    from fairlead_wire.validation.model import MODELS  # costs memory that the agent does not have
 
-    return model_mistakes
+    return MODELS
 
 
 def complain(room: str, error: SettingsError) -> int:
@@ -151,7 +142,7 @@ class _Overlay:
     """The environment, laid over what the file says.  Which key came from which variable is in ``origins``."""
 
     def __init__(
-        self, prefix: str, environ: Mapping[str, str], reader: SettingsReader, called: Mapping[str, str] | None = None
+        self, prefix: str, environ: Mapping[str, str], reader: Reader, called: Mapping[str, str] | None = None
     ) -> None:
         self._called = called or {}
         """What a variable is called where it stands, if that is not its own name."""
@@ -168,7 +159,7 @@ class _Overlay:
         """True when a variable was for this table, or one below it."""
         prefix = prefix or self._prefix
         any_here = False
-        for own, annotation in self._reader.fields(model):
+        for own, annotation, *_ in self._reader.fields(model):
             name = f"{prefix}{own.upper()}"
             key = f"{path}{own}"
             self._known.add(name)
@@ -199,9 +190,9 @@ class _Overlay:
             yield SettingsError(name, "", _did_you_mean("is no key of these settings", meant))
 
 
-def _expand(values: dict[str, Any], model: Any, home: str | None, reader: SettingsReader) -> None:
+def _expand(values: dict[str, Any], model: Any, home: str | None, reader: Reader) -> None:
     """``~`` in the paths, which a shell would have replaced and a TOML file does not."""
-    for name, annotation in reader.fields(model):
+    for name, annotation, *_ in reader.fields(model):
         value = values.get(name)
         nested = _table_of(annotation, reader)
         if nested is not None and isinstance(value, dict):
@@ -221,12 +212,12 @@ def _is_path(annotation: Any) -> bool:
     return any(_is_path(each) for each in get_args(annotation))
 
 
-def _table_of(annotation: Any, reader: SettingsReader) -> Any:
+def _table_of(annotation: Any, reader: Reader) -> Any:
     """The table a key is, if it is one; a list of tables is none."""
     return next((member for member, _ in mistakes.members(annotation) if reader.is_model(member)), None)
 
 
-def _value(text: str, annotation: Any, reader: SettingsReader) -> Any:
+def _value(text: str, annotation: Any, reader: Reader) -> Any:
     """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself.
 
     Raises ``mistakes.Wrong``: of the TOML value, if it is one.
@@ -239,7 +230,7 @@ def _value(text: str, annotation: Any, reader: SettingsReader) -> Any:
     candidates.append(text)
     refused: tuple[mistakes.Mistake, ...] = ()
     for candidate in candidates:
-        found = reader.find_value(candidate, annotation)
+        found = reader.find(candidate, annotation)
         if not found:
             return candidate
         refused = refused or found

@@ -1,10 +1,11 @@
 """What people write is checked here: settings, manifests, policies, custom resources.
 
-    document ─decoder refuses─▶ struct_mistakes (msgspec) ─┬─▶ Mistakes: key, reason, nearest right word
-                               model_mistakes  (pydantic) ─┘
+    document ─reader─▶ struct (msgspec) or model (pydantic)
+                └─────▶ mistakes: key, reason, "did you mean"
 
-``mistakes``        the value both finders return, and the sentences made from it
-``model``           base of the pydantic models: for programs of the cluster, never for the agent
+``reader``          reads a document, and finds every mistake in one that is refused, whichever library it is for
+``mistakes``        a mistake, and the sentences made from types, limits and values
+``model``           base of the pydantic models and their reader: for programs of the cluster, never for the agent
 ``addresses``       an address as errors show it, without what may be a password
 ``file_path``, ``listen_address``  types of settings
 ``route_manifest``  the limits of a route manifest, which API server and agent both keep

@@ -1,23 +1,19 @@
-"""What is wrong with a document that people wrote: every mistake with its key, a reason and the nearest right word.
+"""What is wrong with a document that people wrote: a mistake has a key, a reason, and the word that was probably meant.
 
     a model's own check ─raises Wrong(Mistake(key, reason), …)─┐
-    document beside its model ─struct_mistakes.find            ├→ (Mistake("link.nodes_max", "must be …, is 'many'"), …)
-                              └model_mistakes.find─────────────┘
+    a document beside its model ─reader.find───────────────────┴▶ (Mistake("link.nodes_max", "must be …, is 'many'"), …)
 
-Two libraries read documents: msgspec at the edge and on the wire (``struct_mistakes``), pydantic in the cluster
-(``model_mistakes``).  The reader of a mistake need not know which: its words are made here, from the type and the
-limits of the key, never from a library's own text.
+The words are made here, from the type and the limits of the key, never from a library's own text: msgspec reads
+documents at the edge and on the wire, pydantic in the cluster, and people need not know which.
 """
 
 from __future__ import annotations
 
 import difflib
-import itertools
-import math
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -25,11 +21,8 @@ from fairlead_wire.validation import addresses
 
 MISTAKES_MAX: Final = 100
 """Enough to read at once; the rest is found when these are mended."""
-COMBINATIONS_MAX: Final = 32
 REQUIRED: Final = "required, but not set"
 KEYS_AND_VALUES: Final = "keys and values"
-
-Key = TypeVar("Key")
 
 _QUOTED = re.compile(r"[^\s'\"]+")
 """Of the text of a list or a table, what may be an address."""
@@ -122,31 +115,6 @@ def expected(annotation: Any) -> str:
 def allowed(annotation: Any) -> tuple[Any, ...] | None:
     """The values of a ``Literal``; None for any other type."""
     return get_args(annotation) if get_origin(annotation) is Literal else None
-
-
-def choices(annotation: Any) -> tuple[Any, ...]:
-    """The values of a switch (a choice of words, or on and off), on which other keys may depend; else none."""
-    for member, _ in members(annotation):
-        if member is bool:
-            return (False, True)
-        if found := allowed(member):
-            return found
-    return ()
-
-
-def combinations(switches: Mapping[Key, tuple[Any, ...]]) -> Iterator[dict[Key, Any]]:
-    """Every way in which switches that are bad may have been meant; none when there are too many."""
-    if math.prod(map(len, switches.values())) <= COMBINATIONS_MAX:
-        for values in itertools.product(*switches.values()):
-            yield dict(zip(switches, values, strict=True))
-
-
-def in_all(readings: Sequence[Iterable[Mistake]]) -> list[Mistake]:
-    """The mistakes that are made however the bad switches were meant; others would be about another document."""
-    if not readings:
-        return []
-    first, *others = [list(dict.fromkeys(each)) for each in readings]
-    return [each for each in first if all(each in other for other in others)]
 
 
 def members(annotation: Any, limits: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:

@@ -81,13 +81,13 @@ def _name(line: str) -> str:
 
 def _owner(path: Path) -> Owner | None:
     """Who has to read the file, where root writes it: its owner, else the agent's user.  None: who runs this."""
-    from fairlead_edge.io.identity import agent_user
+    from fairlead_edge.io.identity import device
     from fairlead_wire.io.settings import SettingsError
 
     if path.exists():
-        return agent_user.owner_of(path, "")
+        return device.owner_of(path, "")
     try:
-        return agent_user.owner_of(Path(edge_client.device_settings().data_dir), "")
+        return device.owner_of(Path(edge_client.device_settings().data_dir), "")
     except SettingsError:
         return None
 

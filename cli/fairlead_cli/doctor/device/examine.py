@@ -25,7 +25,7 @@ from fairlead_cli.doctor.device.io import (
 )
 from fairlead_cli.doctor.examination import Check
 from fairlead_cli.doctor.finding import Finding
-from fairlead_edge.io.encryption import key_file
+from fairlead_edge.io.encryption import opening
 from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.moving.files import MoveFiles
 from fairlead_edge.io.objects import schema as objects_schema
@@ -99,7 +99,7 @@ def _named_files(settings: EdgeSettings) -> dict[str, str]:
         **{name: getattr(settings, name) for name in ("tls_ca", "tls_cert", "tls_key")},
         **{f"mqtt.{name}": getattr(mqtt, name) for name in ("tls_ca", "tls_cert", "tls_key", "tokens_file")},
         "modules.tokens_file": settings.modules.tokens_file,
-        **{f"store.{name}": key for name, key in keys.items() if not (key or "").startswith(key_file.CREDENTIAL)},
+        **{f"store.{name}": key for name, key in keys.items() if not (key or "").startswith(opening.CREDENTIAL)},
     }
     return {setting: str(path) for setting, path in found.items() if path}
 

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.encryption.pages import Pages
 from fairlead_edge.io.file_access import PAGE_BYTES, PLAIN_SCHEMA, SEALED_SCHEMA
 from fairlead_edge.io.sqlite.wal import FRAME_BYTES, FRAME_HEADER_BYTES, HEADER_BYTES
@@ -109,14 +110,14 @@ def run(store: Path, since: Pages, until: Pages) -> int:
             written += len(piece.content)
     for end in _GONE:
         Path(f"{store}{end}").unlink(missing_ok=True)
-    _flush_folder(store.parent)
+    durable_file.flush(store.parent)
     return written
 
 
 def finish(store: Path) -> None:
-    """What is known of the files elsewhere follows them now: forget the journal."""
+    """The conversion is recorded elsewhere, too: forget the journal."""
     journal_of(store).unlink(missing_ok=True)
-    _flush_folder(store.parent)
+    durable_file.flush(store.parent)
 
 
 def _files(store: Path) -> Iterator[Path]:
@@ -140,7 +141,7 @@ def _begin(store: Path, plan: ConversionPlan) -> None:
     except OSError:
         draft.unlink(missing_ok=True)  # a full disk gets its room back
         raise
-    _flush_folder(path.parent)
+    durable_file.flush(path.parent)
 
 
 def _pieces(files: list[Path], last: _Piece | None, since: Pages, until: Pages) -> Iterator[_Piece]:
@@ -173,7 +174,7 @@ def _pieces(files: list[Path], last: _Piece | None, since: Pages, until: Pages) 
 
 
 def _frame(frame: bytes, since: Pages, until: Pages) -> bytes:
-    """Its head says which page it is; one of zeros is room that was never used."""
+    """Its header names the page; a frame of zeros was never used."""
     number = int.from_bytes(frame[:4], "big")
     if not number:
         return frame
@@ -212,11 +213,3 @@ def _last(journal: int) -> _Piece | None:
         if size and len(whole) == _PIECE.size + size and zlib.crc32(whole[4:]) == crc:
             found.append(_Piece(number, file, at, whole[_PIECE.size :]))
     return max(found, default=None)
-
-
-def _flush_folder(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

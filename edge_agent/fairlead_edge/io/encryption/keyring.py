@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.file_access import KEY_NAME_BYTES
 
 FILE_NAME: Final = "encryption.keys"
@@ -30,7 +31,7 @@ _VERSION: Final = 1
 
 
 class DataKey(NamedTuple):
-    """What pages are encrypted with; ``name`` stands in the head of each file."""
+    """A key for pages; ``name`` is in the head of each file."""
 
     name: str
     secret: bytes
@@ -42,7 +43,7 @@ class DataKey(NamedTuple):
 class _Wrapped(msgspec.Struct, frozen=True):
     name: str
     by: dict[str, str]
-    """By the operator's key of this fingerprint: nonce and ciphertext, in base 64."""
+    """Nonce and ciphertext in base 64, by the fingerprint of the operator's key."""
 
 
 class _KeyringDocument(msgspec.Struct, frozen=True):
@@ -82,7 +83,7 @@ def exists(folder: Path) -> bool:
 
 
 def read(folder: Path, operator_keys: list[bytes]) -> Keyring | None:
-    """None when there is none.  Raises ``StoreUnusable``: damaged, or none of these keys opens it."""
+    """The keyring; None when there is none.  Raises ``StoreUnusable``: damaged, or none of these keys opens it."""
     if not exists(folder):
         return None
     document = _read_either(folder)
@@ -110,12 +111,12 @@ def write(folder: Path, keys: tuple[DataKey, ...], operator_keys: list[bytes]) -
     content = msgspec.json.format(msgspec.json.encode(_KeyringDocument(_VERSION, wrapped)))
     line = content + b"\n" + hashlib.sha256(content).hexdigest().encode() + b"\n"
     for name in (FILE_NAME, COPY_NAME):
-        _replace(folder / name, line)
+        durable_file.replace(folder / name, line, draft=folder / f"{name}.new")
     return Keyring(keys, frozenset(map(fingerprint, operator_keys)))
 
 
 def remove(folder: Path) -> None:
-    """Nothing is encrypted any more."""
+    """Remove the keyring: nothing is encrypted any more."""
     for name in (COPY_NAME, FILE_NAME):
         (folder / name).unlink(missing_ok=True)
 
@@ -162,18 +163,3 @@ def _unwrap(by: bytes, name: str, wrapped: str) -> bytes:
 
 def _bound(name: str) -> bytes:
     return f"fairlead-edge/1 data key {name}".encode()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -3,18 +3,35 @@
     no key given   ──▶ files that are encrypted are refused
     a key given    ──▶ data keys unwrapped ──▶ unfinished conversions end ──▶ each store as wanted ──▶ old data keys go
 
-Where nothing is encrypted nothing of ``cryptography`` is imported.  What is refused is left as it is.
+The operator's key: ``[store] encryption_key`` names a file, or ``credential:NAME`` of systemd.  Where nothing is
+encrypted nothing of ``cryptography`` is imported.  What is refused is left as it is.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from fairlead_edge.errors import StoreUnusable
-from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.file_access import PLAIN, SEALED_SCHEMA, FileAccess, key_name
+from fairlead_wire.errors import LocalError
+from fairlead_wire.io import logs
+
+KEY_BYTES: Final = 32
+CREDENTIAL: Final = "credential:"
+CREDENTIALS_DIRECTORY: Final = "CREDENTIALS_DIRECTORY"
+FILE_BYTES_MAX: Final = 4096
+DIFFERENT_BYTES_MIN: Final = 8
+"""A random key has fewer different bytes than this once in more than 2^100."""
+OTHERS: Final = 0o077
+HOW: Final = "make one with: openssl rand -hex 32 > FILE"
+
+_log = logs.get("edge.encryption")
+
 
 Extent = Literal["secrets", "all", "none"]
 OBJECTS: Final = "objects.db"
@@ -36,7 +53,7 @@ class OpenedStores(NamedTuple):
 
 
 class EncryptionOptions(NamedTuple):
-    """As ``[store]`` says; ``key`` and ``previous`` name a file or a credential."""
+    """The options of ``[store]``; ``key`` and ``previous`` name a file or a credential."""
 
     key: str | None
     previous: str | None = None
@@ -44,14 +61,14 @@ class EncryptionOptions(NamedTuple):
 
 
 def prepare(folder: Path, wanted: EncryptionOptions, environ: Mapping[str, str]) -> OpenedStores:
-    """Raises ``key_file.BadKey`` (a setting is wrong) and ``StoreUnusable``; then nothing was changed, or it goes on
+    """Raises ``BadKey`` (a setting is wrong) and ``StoreUnusable``; then nothing was changed, or it goes on
     at the next start."""
     if wanted.key is None:
         _refuse_encrypted(folder)
         return OpenedStores()
-    keys = [key_file.read(SETTING, wanted.key, environ, data_dir=folder)]
+    keys = [read_key(SETTING, wanted.key, environ, data_dir=folder)]
     if wanted.previous is not None:
-        keys.append(key_file.read(PREVIOUS, wanted.previous, environ))
+        keys.append(read_key(PREVIOUS, wanted.previous, environ))
     extent = wanted.extent or "secrets"
     if extent == "none" and not is_encrypted(folder):
         return OpenedStores()
@@ -89,3 +106,66 @@ def _refuse_encrypted(folder: Path) -> None:
             f"{folder}: its stores are encrypted, and [store] {SETTING} is not set: set it to the file or credential "
             "with the key they were encrypted with; nothing was changed"
         )
+
+
+class BadKey(LocalError):
+    """The key is missing or invalid; the text names the setting and a remedy, never the content of the file."""
+
+
+def read_key(setting: str, value: str, environ: Mapping[str, str], *, data_dir: Path | None = None) -> bytes:
+    """The 32 bytes behind ``value``, which ``setting`` says.  Raises ``BadKey``."""
+    path = key_path(setting, value, environ)
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+            mode = path.stat().st_mode
+    except PermissionError as error:
+        # Not HOW: what is there may be the key that the stores are encrypted with.
+        remedy = f"give it to the user that runs the agent: chown USER {path}"
+        raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {remedy}") from None
+    except OSError as error:
+        remedy = HOW if isinstance(error, FileNotFoundError) else "give the path of a file"
+        raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {remedy}") from None
+    key = _decoded(content)
+    if key is None:
+        raise BadKey(
+            f"[store] {setting}: {path}: holds no key of {KEY_BYTES} bytes (as they are, as {2 * KEY_BYTES} hex "
+            f"digits, or in base 64); {HOW}"
+        )
+    if len(set(key)) < DIFFERENT_BYTES_MIN:
+        raise BadKey(f"[store] {setting}: {path}: its bytes are not random; {HOW}")
+    if stat.S_IMODE(mode) & OTHERS and not value.startswith(CREDENTIAL):
+        _log.warning("encryption_key_readable", path=str(path), remedy=f"other users may read it: chmod 600 {path}")
+    if data_dir is not None and path.resolve().is_relative_to(data_dir.resolve()):
+        remedy = "a disk that is stolen has its key on it: keep it on another one, or as a systemd credential"
+        _log.warning("encryption_key_beside_store", path=str(path), remedy=remedy)
+    return key
+
+
+def key_path(setting: str, value: str, environ: Mapping[str, str]) -> Path:
+    """The file of the key.  Raises ``BadKey`` when systemd gave no credentials."""
+    if not value.startswith(CREDENTIAL):
+        return Path(value)
+    name = value.removeprefix(CREDENTIAL)
+    folder = environ.get(CREDENTIALS_DIRECTORY, "")
+    if not folder:
+        raise BadKey(
+            f"[store] {setting}: {value}: systemd gave this process no credentials; put LoadCredential={name}:FILE or "
+            f"LoadCredentialEncrypted={name}:FILE into its unit"
+        )
+    return Path(folder) / name
+
+
+def _decoded(content: bytes) -> bytes | None:
+    if len(content) == KEY_BYTES and not (content.isascii() and content.decode().isprintable()):
+        return content  # random bytes are never all letters: those are a password, or digits of a shorter key
+    text = content.strip()
+    with contextlib.suppress(ValueError):
+        if len(text) == 2 * KEY_BYTES:
+            return bytes.fromhex(text.decode("ascii"))
+    with contextlib.suppress(ValueError):
+        padded = text + b"=" * (-len(text) % 4)
+        decoded = base64.b64decode(padded.replace(b"-", b"+").replace(b"_", b"/"), validate=True)
+        if len(decoded) == KEY_BYTES:
+            return decoded
+    return None

@@ -1,17 +1,20 @@
-"""One page of a SQLite file, to and from what lies on disk: AES-256-XTS, as whole disks are encrypted.
+"""SQLite's pages, encrypted on their way to the disk and decrypted on their way back: AES-256-XTS, as whole disks are.
 
-It keeps its length, so that every file has its layout, and damage to a disk stays where it is: one flipped bit spoils
-16 bytes, and the checksum of the row they belong to shows it.  The tweak is the page's number: a page that was moved
-to another place is no page.  The first ``CLEAR_BYTES`` of the first page stay readable, but for the magic.
+A page keeps its length, so that every file has its layout, and damage to a disk stays where it is: one flipped bit
+spoils 16 bytes, and the checksum of the row they belong to shows it.  The tweak is the page's number: a page that was
+moved to another place cannot be read.  The first ``CLEAR_BYTES`` of the first page stay readable, but for the magic.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import itertools
+from typing import Any, Final, Protocol
 
+import apsw
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from fairlead_edge.io.file_access import CLEAR_BYTES, SEALED_MAGIC, SQLITE_MAGIC
+from fairlead_edge.io.file_access import CLEAR_BYTES, PAGE_BYTES, SEALED_MAGIC, SQLITE_MAGIC
+from fairlead_edge.io.sqlite.wal import FRAME_BYTES, FRAME_HEADER_BYTES, HEADER_BYTES
 
 KEY_BYTES: Final = 64
 BLOCK_BYTES: Final = 16
@@ -29,7 +32,7 @@ class Pages(Protocol):
 
 
 class PlainPages:
-    """They lie on disk as SQLite made them."""
+    """Pages without encryption."""
 
     name = ""
 
@@ -72,3 +75,88 @@ class EncryptedPages:
         cipher = Cipher(self._cipher, modes.XTS(number.to_bytes(TWEAK_BYTES, "little")))
         changing = cipher.encryptor() if encrypt else cipher.decryptor()
         return changing.update(content[:whole]) + content[whole:]
+
+
+_numbers: Final = itertools.count(1)
+
+
+class EncryptedVfs(apsw.VFS):
+    """SQLite's files as it sees them.  Registered under ``name`` for as long as this lives.
+
+        database  page after page
+        log       a header, then frames: a head that names the page, and the page
+
+    The heads of frames and the log's header lie there as SQLite wrote them; it computes their checksums of the pages as
+    it sees them.  Locks, shared memory and flushes are those of the system's own files.  A rollback journal is made
+    only once, when a new file becomes one with a log, and holds nothing then.
+    """
+
+    def __init__(self, pages: Pages) -> None:
+        self.name = f"fairlead-encrypted-{next(_numbers)}"
+        self._pages = pages
+        super().__init__(self.name, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        kind = flags[0]
+        if kind & apsw.SQLITE_OPEN_MAIN_DB:
+            return _Database(name, flags, self._pages)
+        if kind & apsw.SQLITE_OPEN_WAL:
+            return _Log(name, flags, self._pages)
+        return apsw.VFSFile("", name, flags)
+
+
+class _Database(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int], pages: Pages) -> None:
+        super().__init__("", name, flags)
+        self._pages = pages
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        first = offset // PAGE_BYTES
+        since = offset - first * PAGE_BYTES
+        if since == 0 and amount == PAGE_BYTES:
+            return self._pages.decrypt(first + 1, super().xRead(amount, offset))
+        found = []
+        for index in range(first, -(-(offset + amount) // PAGE_BYTES)):
+            page = super().xRead(PAGE_BYTES, index * PAGE_BYTES)
+            found.append(self._pages.decrypt(index + 1, page))
+            if len(page) < PAGE_BYTES:
+                break
+        return b"".join(found)[since : since + amount]
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        number, since = divmod(offset, PAGE_BYTES)
+        if since or len(data) != PAGE_BYTES:
+            raise apsw.IOError("an encrypted file is written page by page")
+        super().xWrite(self._pages.encrypt(number + 1, bytes(data)), offset)
+
+
+class _Log(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int], pages: Pages) -> None:
+        super().__init__("", name, flags)
+        self._pages = pages
+        self._head = (-1, 0)
+        """Offset and page number of the frame written last."""
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        since = (offset - HEADER_BYTES) % FRAME_BYTES
+        read: bytes = super().xRead(amount, offset)
+        if offset < HEADER_BYTES or since + amount <= FRAME_HEADER_BYTES:
+            return read
+        if since + amount > FRAME_BYTES or since not in (0, FRAME_HEADER_BYTES):
+            raise apsw.IOError("an encrypted log is read frame by frame")
+        skipped = FRAME_HEADER_BYTES - since
+        head = read[:4] if since == 0 else super().xRead(4, offset - FRAME_HEADER_BYTES)
+        return read[:skipped] + self._pages.decrypt(int.from_bytes(head, "big"), read[skipped:])
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        since = (offset - HEADER_BYTES) % FRAME_BYTES
+        if offset >= HEADER_BYTES and since == 0 and len(data) == FRAME_HEADER_BYTES:
+            self._head = (offset, int.from_bytes(data[:4], "big"))
+        elif offset >= HEADER_BYTES and since + len(data) > FRAME_HEADER_BYTES:
+            if since != FRAME_HEADER_BYTES or len(data) != PAGE_BYTES:
+                raise apsw.IOError("an encrypted log is written frame by frame")
+            at, number = self._head
+            if at != offset - FRAME_HEADER_BYTES:
+                number = int.from_bytes(super().xRead(4, offset - FRAME_HEADER_BYTES), "big")
+            data = self._pages.encrypt(number, bytes(data))
+        super().xWrite(data, offset)

@@ -150,7 +150,7 @@ def _named(store: Path, ring: Keyring, name: str) -> DataKey | None:
 
 
 def _name_kept(store: Path) -> str | None:
-    """What the pages kept beside the store say, where its own head is damaged."""
+    """The data key named by the schema pages beside the store, when its own head is damaged."""
     for end in (SEALED_SCHEMA, PLAIN_SCHEMA):
         try:
             with store.with_name(store.name + end).open("rb") as file:
@@ -161,7 +161,7 @@ def _name_kept(store: Path) -> str | None:
 
 
 def _reseal(path: Path, small: _Small, ring: Keyring, key: DataKey | None) -> None:
-    """What is damaged, or sealed with a key that is gone, becomes nothing; it counts only where a store is damaged."""
+    """Content that is damaged, or sealed with a lost key, is emptied: it is needed only when a store is damaged."""
     try:
         opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

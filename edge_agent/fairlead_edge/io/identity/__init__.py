@@ -1,11 +1,11 @@
 """The node's identity: how the device gets it, keeps it on disk, and renews it.
 
-    a person ─ fairlead edge join ─▶ join ─▶ joining ──authorities, then token and request──▶ hub
-                                      ├─▶ device_settings   edge.toml, with its comments kept
-                                      ├─▶ agent_user        whose the files will be; the folder's lock meanwhile
-                                      └─▶ identity_files ◀── renewer, late_renewal ◀── keeper ◀── the agent
+    a person ─ fairlead edge join ─▶ join ─▶ join_client ──authorities, then token and request──▶ hub
+                                      ├─▶ device    edge.toml, with its comments kept; whose the files will be
+                                      └─▶ identity_files ◀── renewer ◀── keeper ◀── the agent
     key_maker  ◀──stdin, stdout── keys     a child process: a key, a certificate request, a signature
     identity_files                         <data_dir>/identity: which pair of key and certificate is in use
+    last_session                           what the node remembers of its last session
 
 The private key is made on this device and never leaves it.  ``cryptography`` costs 13 MiB of memory and is needed for
 moments only, so the agent never imports it: ``keys`` asks a child process, which ends when it has answered.

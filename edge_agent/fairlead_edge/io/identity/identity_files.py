@@ -28,6 +28,7 @@ from typing import Final
 
 import msgspec
 
+from fairlead_edge.io import durable_file
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import bundle, certificate
 from fairlead_wire.identity.certificate import Certificate
@@ -44,8 +45,6 @@ FILE_BYTES_MAX: Final = 256 * 1024
 RESERVED: Final = "reserved"
 RESERVED_BYTES: Final = 256 * 1024
 """Kept free on the disk while a hub is asked for a certificate; a usual identity takes 8 KiB."""
-DRAFT_PREFIX: Final = "."
-DRAFT_SUFFIX: Final = ".new"
 
 _PAIR: Final = re.compile(r"node-[0-9a-f]{1,40}\.pem")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.+?-----END (?:[A-Z]+ )?PRIVATE KEY-----\n?", re.S)
@@ -59,7 +58,7 @@ class IdentityFilesError(FairleadError):
 
 
 class BadPair(IdentityFilesError):
-    """These are no key and certificate that belong to each other; nothing was changed."""
+    """Key and certificate do not belong together; nothing was changed."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,19 +98,19 @@ class IdentityFiles:
     def __init__(self, folder: Path, *, owner: Owner | None = None) -> None:
         self.folder = folder
         self.link = folder / LINK
-        """What ``tls_cert`` and ``tls_key`` name."""
+        """The path for ``tls_cert`` and ``tls_key``."""
         self.authorities = folder / AUTHORITIES
-        """What ``tls_ca`` names."""
+        """The path for ``tls_ca``."""
         self.issuers = folder / ISSUERS
-        """What programs that connect to the agent verify it by."""
+        """The authorities by which programs that connect to the agent verify it."""
         self._pending = folder / PENDING
         self._owner = owner
         self._writing = threading.Lock()
-        """A renewal and what the hub said may be written at once; and drafts are removed."""
+        """A renewal and authorities sent by the hub may be written at the same time, and drafts are removed."""
 
     @classmethod
     def of(cls, data_dir: Path, *, owner: Owner | None = None) -> IdentityFiles:
-        """Those of an agent."""
+        """The identity files of an agent."""
         return cls(data_dir / FOLDER, owner=owner)
 
     # ---- reading ---------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ class IdentityFiles:
         return sorted(found, key=lambda each: each.certificate.not_before, reverse=True)
 
     def pair(self, path: Path) -> Pair:
-        """What the file says of itself."""
+        """The pair in this file."""
         try:
             return Pair(path=path, certificate=certificate.read(self._read(path)))
         except ValueError as error:
@@ -162,7 +161,7 @@ class IdentityFiles:
         return b"".join(_CERTIFICATE.findall(self._read(pair.path)))
 
     def pending(self) -> Pending | None:
-        """What was kept; None when nothing was, or when it cannot be used (then a new one is made)."""
+        """The pending key; None when there is none or it is unusable (then a new one is made)."""
         try:
             content = self._read(self._pending)
         except IdentityFilesError:
@@ -180,11 +179,11 @@ class IdentityFiles:
     # ---- writing ---------------------------------------------------------------------------------
 
     def make_folder(self) -> None:
-        """Where it is not there yet; given to the owner."""
+        """Create the folder if it is missing, and give it to the owner."""
         try:
             if not self.folder.is_dir():
                 self.folder.mkdir(mode=FOLDER_MODE)
-                self._flush(self.folder.parent)
+                durable_file.flush(self.folder.parent)
             if self._owner is not None:
                 give_folder(self.folder, self._owner)
         except OSError as error:
@@ -196,15 +195,14 @@ class IdentityFiles:
 
         Raises ``IdentityFilesError`` where there is no room, or a file of the identity cannot be written.
         """
-        path = self._draft(self.folder / RESERVED)
+        path = durable_file.draft_of(self.folder / RESERVED)
         for target in (self.link, self.authorities, self.issuers, self._pending):
             if target.is_dir() and not target.is_symlink():
                 raise IdentityFilesError(f"{target}: is a folder; move it away")
         try:
             with self._sentence(self.folder):
                 path.unlink(missing_ok=True)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                with os.fdopen(os.open(path, flags, PRIVATE_MODE), "wb") as file:
+                with os.fdopen(os.open(path, durable_file.NEW_FILE, PRIVATE_MODE), "wb") as file:
                     os.posix_fallocate(file.fileno(), 0, RESERVED_BYTES)
             yield
         finally:
@@ -212,14 +210,14 @@ class IdentityFiles:
                 path.unlink(missing_ok=True)
 
     def keep_pending(self, pending: Pending) -> None:
-        """So that the same request can be made again when its answer got lost."""
+        """Keep key and request, so that the same request can be repeated when its answer was lost."""
         body = base64.encodebytes(pending.request)
         request = b"-----BEGIN CERTIFICATE REQUEST-----\n%b-----END CERTIFICATE REQUEST-----\n" % body
         purpose = f"# {' '.join(pending.purpose.split())}\n".encode()
         self._write(self._pending, purpose + pending.key + request, PRIVATE_MODE)
 
     def drop_pending(self) -> None:
-        """It has its certificate, or is wanted no more."""
+        """Forget the pending key: it has its certificate, or is no longer wanted."""
         with self._sentence(self._pending):
             self._pending.unlink(missing_ok=True)
 
@@ -251,8 +249,8 @@ class IdentityFiles:
         return self.pair(path)
 
     def use(self, pair: Pair) -> None:
-        """From now on this pair counts, for the next connection and the next start."""
-        draft = self._draft(self.link)
+        """Use this pair from now on: for the next connection and the next start."""
+        draft = durable_file.draft_of(self.link)
         with self._sentence(pair.path):
             pair.path.stat()  # a link that leads nowhere would lock the node out
         with self._sentence(self.link):
@@ -261,7 +259,7 @@ class IdentityFiles:
             if self._owner is not None:
                 os.chown(draft, self._owner.user, self._owner.group, follow_symlinks=False)
             os.replace(draft, self.link)
-            self._flush(self.folder)
+            durable_file.flush(self.folder)
 
     def confirm(self) -> None:
         """A session was opened with the pair in use: the others, and what was left half-written, are removed."""
@@ -269,10 +267,10 @@ class IdentityFiles:
         if current is None or not (self.folder / current).exists():
             return
         with self._writing, self._sentence(self.folder):
-            for path in [*self._paths(), *self.folder.glob(f"{DRAFT_PREFIX}*{DRAFT_SUFFIX}")]:
+            for path in [*self._paths(), *self.folder.glob(".*.new")]:
                 if path.name != current:
                     path.unlink(missing_ok=True)
-            self._flush(self.folder)
+            durable_file.flush(self.folder)
 
     # ---- the disk --------------------------------------------------------------------------------
 
@@ -298,20 +296,9 @@ class IdentityFiles:
     def _write(self, path: Path, content: bytes, mode: int, *, is_pair: bool = False) -> None:
         if len(content) > FILE_BYTES_MAX:
             raise BadPair(f"{path}: would be larger than {FILE_BYTES_MAX} bytes")
-        draft = self._draft(path)
+        owner = None if self._owner is None else (self._owner.user, self._owner.group)
         with self._writing, self._sentence(path):
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as file:
-                os.fchmod(file.fileno(), mode)  # also under an umask that takes more away
-                if self._owner is not None:
-                    os.fchown(file.fileno(), self._owner.user, self._owner.group)
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            if is_pair:
-                self._check(draft)
-            os.replace(draft, path)
-            self._flush(self.folder)
+            durable_file.replace(path, content, mode=mode, owner=owner, check=_check_pair if is_pair else None)
 
     def _write_bundle(self, path: Path, content: bytes) -> None:
         try:
@@ -320,23 +307,6 @@ class IdentityFiles:
         except (ssl.SSLError, ValueError) as error:
             raise BadPair(f"the authorities cannot be read: {error}") from None
         self._write(path, content, READABLE_MODE)
-
-    def _check(self, draft: Path) -> None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(draft), password=_no_password)
-        except (ssl.SSLError, ValueError) as error:
-            draft.unlink(missing_ok=True)
-            raise BadPair(f"the certificate that was issued is not one of our key: {error}") from None
-
-    def _draft(self, path: Path) -> Path:
-        return path.with_name(f"{DRAFT_PREFIX}{path.name}{DRAFT_SUFFIX}")
-
-    def _flush(self, folder: Path) -> None:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
 
     @contextlib.contextmanager
     def _sentence(self, path: Path) -> Iterator[None]:
@@ -363,6 +333,13 @@ def _why(error: OSError) -> str:
     return f"{why}; free some room on this disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else why
 
 
+def _check_pair(file: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(file), password=_no_password)
+    except (ssl.SSLError, ValueError) as error:
+        raise BadPair(f"the certificate that was issued is not one of our key: {error}") from None
+
+
 def _no_password() -> str:
-    """OpenSSL would ask at the terminal, and an agent has none."""
+    """Refuse a password: OpenSSL would ask at the terminal, and an agent has none."""
     raise ValueError("it is encrypted, and an agent has no password for it")

@@ -25,19 +25,18 @@ from typing import Final, TypeVar
 import msgspec
 
 from fairlead_edge.identity import clock
-from fairlead_edge.io.identity import agent_user, joining, keys
-from fairlead_edge.io.identity.agent_user import CannotJoin
-from fairlead_edge.io.identity.device_settings import DeviceSettings
+from fairlead_edge.io.identity import join_client, keys
+from fairlead_edge.io.identity.device import CannotJoin, DeviceSettings, locked, name_of, owner_of
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
-from fairlead_edge.io.identity.joining import HubUnreachable, IssuedCertificate, RefusedByHub
+from fairlead_edge.io.identity.join_client import HubUnreachable, IssuedCertificate, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
 from fairlead_wire import distribution, durations
 from fairlead_wire.backoff.backoff import Backoff
 from fairlead_wire.identity import certificate, pins
 from fairlead_wire.identity.join_token import JoinToken
 
-PATIENCE_SECONDS: Final = 60.0
-"""How long a hub that asks to come back (too many join at once, it starts) is asked again."""
+RETRY_SECONDS_MAX: Final = 60.0
+"""How long to retry while the hub asks to come back later (too many devices join at once, or it is starting)."""
 BACKOFF: Final = Backoff(0.5, 5.0)
 _ELSEWHERE: Final = "If this device joined before, with another --config, its key is beside that file: give that one"
 REMEDIES: Final = {
@@ -45,21 +44,21 @@ REMEDIES: Final = {
     "name_taken": _ELSEWHERE,
     "csr_key_reused": "That key is dropped here: run the same command again, and a new one is made",
 }
-"""What the device can add to the hub's reason, by code."""
+"""What the device can add to the hub's reason, by error code."""
 SKEW_SECONDS: Final = 60.0
-"""A difference between two clocks that is worth a word."""
+"""A larger difference between the two clocks is reported."""
 MISTYPED_DIGITS_MAX: Final = 4
-"""Pins that differ in so few of their 64 digits are the same one, mistyped: by chance none is so close."""
+"""Pins that differ in this few of their 64 digits are one pin, mistyped: by chance none is that close."""
 NOTHING_SENT: Final = "Nothing was sent"
 NODE_PLACEHOLDER: Final = "node"
-"""For trying out settings before the hub said the name."""
+"""For trying out the settings before the hub has assigned a name."""
 
 Say = Callable[[str, str], None]
 Asked = TypeVar("Asked")
 
 
 class JoinOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said.  ``node`` "": the settings file's, else the token's."""
+    """Options of the command line.  ``node`` "": that of the settings file, else of the token."""
 
     url: str
     token: JoinToken
@@ -82,8 +81,8 @@ async def join(wanted: JoinOptions, environ: Mapping[str, str], say: Say) -> Joi
     """Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.  ``say(what, text)`` reports each step."""
     settings = DeviceSettings(wanted.config, environ)
     node = _node(wanted, settings)
-    owner = agent_user.owner_of(settings.data_dir, wanted.user)
-    with agent_user.locked(settings.data_dir, owner):
+    owner = owner_of(settings.data_dir, wanted.user)
+    with locked(settings.data_dir, owner):
         device = _Device(wanted, settings, node, owner, say)
         return await device.join()
 
@@ -95,8 +94,8 @@ async def stage(wanted: JoinOptions, settings: DeviceSettings, files: IdentityFi
     return await device.issue()
 
 
-class _Again(CannotJoin):
-    """It may work in a moment."""
+class _Retryable(CannotJoin):
+    """Joining may succeed in a moment."""
 
     retry_after = 0.0
 
@@ -137,9 +136,9 @@ class _Device:
         self._refuse_second_identity()
         with self._reserved():
             self._say("clock here", certificate.day(_now()))
-            context = _trusting(await self._patiently(self._ask_authorities))
+            context = _trusting(await self._with_retries(self._ask_authorities))
             pending = await self._pending()
-            answer = await self._patiently(lambda: self._ask_certificate(context, pending))
+            answer = await self._with_retries(lambda: self._ask_certificate(context, pending))
         return self._keep(answer, pending)
 
     # ---- what is on disk ---------------------------------------------------------------------------
@@ -158,7 +157,7 @@ class _Device:
         return f"join {self._wanted.token.id} {self._node}".strip()
 
     def _is_ours(self, pending: Pending) -> bool:
-        """Of this token, and of this name or of none: the settings file may have learned it meanwhile."""
+        """True for this token and this name, or no name: the settings file may have got it meanwhile."""
         return pending.purpose in (self._purpose(), f"join {self._wanted.token.id}")
 
     def _issued_before(self) -> Pair | None:
@@ -220,7 +219,7 @@ class _Device:
             node=name,
             expires=certificate.day(pair.certificate.not_after),
             config=self._settings.path,
-            owner=agent_user.name_of(self._owner),
+            owner=name_of(self._owner),
         )
 
     def _keys(self, node: str) -> dict[str, str]:
@@ -239,7 +238,7 @@ class _Device:
         """PEM of the authorities that the token names.  Nothing of ours is sent."""
         url = self._wanted.url
         try:
-            async with joining.connected(url, joining.unverified(), agent=self._agent) as hub:
+            async with join_client.connected(url, join_client.unverified(), agent=self._agent) as hub:
                 theirs = hub.hub_time()
                 shown = await hub.authorities()
         except HubUnreachable as error:
@@ -273,25 +272,25 @@ class _Device:
     async def _ask_certificate(self, context: ssl.SSLContext, pending: Pending) -> IssuedCertificate:
         """The same request each time: its answer may have been lost."""
         try:
-            async with joining.connected(self._wanted.url, context, agent=self._agent) as hub:
+            async with join_client.connected(self._wanted.url, context, agent=self._agent) as hub:
                 return await hub.join(self._wanted.token, node=self._node, request=pending.request)
         except HubUnreachable as error:
             if error.refusal is not None:
                 raise CannotJoin(_not_verified(error)) from None
-            raise _Again(f"{error}; run the same again: it asks with the same key") from None
+            raise _Retryable(f"{error}; run the same again: it asks with the same key") from None
         except RefusedByHub as error:
             self._forget_refused(error)
             if (remedy := REMEDIES.get(error.code)) is not None:
                 raise RefusedByHub(error.code, f"{error.reason}. {remedy}", error.retry_after) from None
             raise
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
-        """Ask again where the hub says to come back, and where an answer may have been lost."""
-        until, random = time.monotonic() + PATIENCE_SECONDS, Random()
+    async def _with_retries(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
+        """Retry when the hub says to come back, and when an answer may have been lost."""
+        until, random = time.monotonic() + RETRY_SECONDS_MAX, Random()
         for attempt in itertools.count():
             try:
                 return await ask()
-            except (RefusedByHub, _Again) as error:
+            except (RefusedByHub, _Retryable) as error:
                 asked = error.retry_after
                 if asked is None:
                     raise
@@ -303,7 +302,7 @@ class _Device:
         raise AssertionError("a count has no end")
 
     def _forget_refused(self, error: RefusedByHub) -> None:
-        """A key that the hub does not take is not shown again."""
+        """A key that the hub refuses is not sent again."""
         if error.code.startswith("csr_"):
             with contextlib.suppress(IdentityFilesError):
                 self._files.drop_pending()
@@ -355,8 +354,8 @@ def _now() -> datetime.datetime:
 
 
 def _trusting(authorities: bytes) -> ssl.SSLContext:
-    """Where this device's clock cannot be right, times in certificates are held against the earliest it can be."""
-    context = joining.verified(authorities)
+    """Trusts ``authorities``; if this device's clock cannot be right, checks certificates against the earliest time."""
+    context = join_client.verified(authorities)
     judgement = clock.judge(store_clock.read(), None, own_not_before=None)
     if judgement.distrust:
         context.distrust_clock(judgement.earliest)

@@ -1,6 +1,6 @@
-"""Joins what keeps the node's certificate: the link tells it what happens, and asks it what to do.
+"""Joins the parts that keep the node's certificate: the link reports to it, and asks it what to do.
 
-before a dial ──▶ is the clock believed? else certificates are held against the earliest time that it can be
+before a dial ──▶ is the clock trusted? if not, certificates are checked against the earliest possible time
 session opens ──▶ last-session.json; Renewer: when to renew; the old pair is removed
 authorities ───▶ AuthoritiesKeeper: written for the next dial; Renewer: sooner, where another authority signs now
 refused by TLS ─▶ a pair not used before: back to the one before it │ expired: LateRenewal
@@ -11,31 +11,28 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from fairlead_edge.identity import clock
-from fairlead_edge.identity.status import CertificateStatus
-from fairlead_edge.io.identity import last_session
-from fairlead_edge.io.identity.authorities_keeper import AuthoritiesKeeper
-from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.identity.certificate import CertificateStatus
+from fairlead_edge.io.identity import keys, last_session
+from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 from fairlead_edge.io.identity.last_session import LastSession
-from fairlead_edge.io.identity.late_renewal import LateRenewal
-from fairlead_edge.io.identity.renewer import Ask, Renewer
+from fairlead_edge.io.identity.renewer import Ask, LateRenewal, Renewer
 from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
 from fairlead_edge.io.outbox import store_clock
+from fairlead_edge.objects import session_events
 from fairlead_edge.objects.metastore import Metastore
-from fairlead_edge.objects.sync import effects
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
+from fairlead_wire.identity import bundle
 from fairlead_wire.io import handshake, logs, tls
 
-LATE_SECONDS: Final = 10.0
-"""Between two attempts at a late renewal, at least; the hub asks for more."""
-_EXPIRED: Final = handshake.ALERTS["CERTIFICATE_EXPIRED"]
-_log = logs.get("edge.identity")
+_KEPT: Final = "the authorities before stay"
 
 
 class IdentityKeeper:
@@ -64,7 +61,7 @@ class IdentityKeeper:
         return clock.judge(store_clock.read(), anchor, own_not_before=not_before)
 
     def status(self) -> CertificateStatus:
-        """As it is now."""
+        """The current status."""
         own, renewer = self._files.certificate(), self.renewer
         return CertificateStatus(
             certificate=own,
@@ -78,7 +75,7 @@ class IdentityKeeper:
     # ---- what the link says ----------------------------------------------------------------------
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
-        """See ``link.CertificateKeeper``, as the five below."""
+        """See ``link.CertificateKeeper``, also for the five methods below."""
         before, self.judgement = self.judgement.distrust, self._judge()
         distrust = self.judgement.distrust
         if distrust and not before:
@@ -107,19 +104,19 @@ class IdentityKeeper:
         if self.renewer is not None:
             self.renewer.opened(welcome, getattr(context, "own", None))
 
-    def told(self, header: message.Authorities, content: bytes) -> None:
+    def authorities_received(self, header: message.Authorities, content: bytes) -> None:
         if header.renew_after_seconds is not None and self.renewer is not None:
             self.renewer.hasten(header.renew_after_seconds)
         if content:
-            self.authorities.told(header, content)
+            self.authorities.authorities_received(header, content)
 
     def ended(self) -> None:
         if self.renewer is not None:
             self.renewer.ended()
 
     async def unreachable(
-        self, error: LinkUnreachable, context: ssl.SSLContext | None, end: effects.Close
-    ) -> effects.Close:
+        self, error: LinkUnreachable, context: ssl.SSLContext | None, end: session_events.Close
+    ) -> session_events.Close:
         refused, own = error.refused, getattr(context, "own", None)
         if self.renewer is None or self._late is None or own is None:
             return end
@@ -140,13 +137,13 @@ class IdentityKeeper:
             )
         except (LinkUnreachable, TurnedAway) as failed:
             reason = f"{end.reason}; a late renewal found no hub: {failed}"
-            return effects.Close(code="certificate", reason=reason, retry_after=LATE_SECONDS)
+            return session_events.Close(code="certificate", reason=reason, retry_after=LATE_SECONDS)
 
 
 def open_keeper(
     settings: EdgeSettings, data_dir: Path, store: Metastore, *, agent: str, renew: Ask
 ) -> IdentityKeeper | None:
-    """What an agent with these settings needs; None: security is off."""
+    """The keeper for an agent with these settings; None: security is off."""
     if settings.security != "mtls":
         return None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
@@ -162,3 +159,74 @@ def open_keeper(
     return IdentityKeeper(
         data_dir=data_dir, files=files, renewer=renewer, late=late, fence=store.fence, authorities=authorities
     )
+
+
+class AuthoritiesKeeper:
+    """Which authorities this node believes: those it holds, replaced by those the hub sends in a session.
+
+        authorities ─▶ newest kept ─ read, bounded ─▶ do they vouch for the hub as it is now?
+                                                       ├─ yes: file, fsync, rename; next dial: a fresh TLS context
+                                                       └─ no: a line in the log, the old ones stay
+
+    ``path`` is what ``tls_ca`` names; ``files`` None: it is not the agent's to write.  Only the file that ``fairlead
+    edge join`` made is written; another belongs to those who put it there.
+    """
+
+    def __init__(self, path: Path, files: IdentityFiles | None) -> None:
+        self._path, self._files = path, files
+        self._newest: tuple[message.Authorities, bytes] | None = None
+        self._news = asyncio.Event()
+        self._read: tuple[tuple[int, int, int], str] | None = None
+        self.counters: Counter[str] = Counter()
+        """Bundles that the hub sent, by outcome: replaced, refused."""
+
+    def held(self) -> str:
+        """The digest of what the next dial believes; empty: it cannot be read."""
+        try:
+            status = self._path.stat()
+            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if self._read is None or self._read[0] != stamp:
+                with self._path.open("rb") as file:
+                    self._read = (stamp, bundle.digest(file.read(bundle.BYTES_MAX + 1)))
+        except (OSError, ValueError):
+            return ""
+        return self._read[1]
+
+    def authorities_received(self, header: message.Authorities, content: bytes) -> None:
+        """Only the newest are kept until they are written."""
+        self._newest = (header, content)
+        self._news.set()
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Runs until cancelled; ``changed`` is called when the authorities were replaced."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            newest, self._newest = self._newest, None
+            if newest is not None and await self.take(*newest):
+                changed()
+
+    async def take(self, header: message.Authorities, content: bytes) -> bool:
+        """Returns True if they were written."""
+        try:
+            wanted = bundle.digest(content)
+            if wanted == self.held():
+                return False
+            if self._files is None:
+                raise ValueError(f"{self._path} is not the agent's to write: put the hub's authorities there")
+            if not await keys.reaches(header.certificates.encode(), content):
+                raise ValueError("the hub's certificate is of none of them: they would lock this node out")
+            await asyncio.to_thread(self._files.write_authorities, content)
+        except (ValueError, IdentityFilesError, keys.KeyMakerFailed) as error:
+            self.counters["authorities_refused"] += 1
+            _log.error("authorities_refused", reason=str(error), remedy=f"look at tls_ca of the hub; {_KEPT}")
+            return False
+        self.counters["authorities_replaced"] += 1
+        _log.info("authorities_replaced", digest=wanted, certificates=len(bundle.certificates(content)))
+        return True
+
+
+LATE_SECONDS: Final = 10.0
+"""Between two attempts at a late renewal, at least; the hub asks for more."""
+_EXPIRED: Final = handshake.ALERTS["CERTIFICATE_EXPIRED"]
+_log = logs.get("edge.identity")

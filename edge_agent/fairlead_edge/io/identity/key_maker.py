@@ -28,7 +28,7 @@ from fairlead_wire.identity import chain
 
 QUESTION_BYTES_MAX: Final = 256 * 1024
 COMMON_NAME_CHARS_MAX: Final = 64
-"""Of a certificate (RFC 5280, upper bounds); names of Nodes may be longer, and then stand in the DNS name alone."""
+"""Limit of a common name (RFC 5280, upper bounds); longer names of Nodes appear only in the DNS name."""
 RSA_BITS: Final = 3072
 RSA_EXPONENT: Final = 65537
 

@@ -76,7 +76,7 @@ async def _ask(question: dict[str, str]) -> dict[str, str]:
         raise KeyMakerFailed(f"the program that makes keys cannot be started: {error.strerror or error}") from None
     try:
         async with asyncio.timeout(SECONDS_MAX):
-            said, complaint = await child.communicate(msgspec.json.encode(question))
+            stdout, stderr = await child.communicate(msgspec.json.encode(question))
     except TimeoutError:
         raise KeyMakerFailed(f"no key was made within {SECONDS_MAX:g} s") from None
     finally:
@@ -84,20 +84,20 @@ async def _ask(question: dict[str, str]) -> dict[str, str]:
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
             await child.wait()
-    return _answer(said, complaint, child.returncode or 0)
+    return _answer(stdout, stderr, child.returncode or 0)
 
 
 def _environment() -> dict[str, str]:
-    """Only what Python needs: none of the settings, which may name secrets."""
+    """Only what Python needs; not the settings, which may contain secrets."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _answer(said: bytes, complaint: bytes, code: int) -> dict[str, str]:
+def _answer(stdout: bytes, stderr: bytes, code: int) -> dict[str, str]:
     try:
-        answer = msgspec.json.decode(said[:ANSWER_BYTES_MAX], type=dict[str, Any])
+        answer = msgspec.json.decode(stdout[:ANSWER_BYTES_MAX], type=dict[str, Any])
     except ValueError:
-        last = complaint.decode(errors="replace").strip().rpartition("\n")[2][:200]
+        last = stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
         raise KeyMakerFailed(f"the program that makes keys ended with {code}: {last or 'it said nothing'}") from None
     if "error" in answer:
         raise KeyMakerFailed(str(answer["error"])[:500])

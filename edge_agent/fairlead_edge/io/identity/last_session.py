@@ -1,22 +1,21 @@
 """What the node remembers of its last session, in ``<data_dir>/last-session.json``: durable before the session is used.
 
-``storeEpoch`` tells the hub, when a certificate ended meanwhile, that this disk is the one it spoke with last;
-``time`` is the earliest the present can be (``identity.clock``).
+When a certificate has expired meanwhile, ``storeEpoch`` shows the hub that this disk is the one it spoke with last;
+``time`` is the earliest the current time can be (``identity.clock``).
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from fairlead_edge.identity.clock import Anchor
+from fairlead_edge.io import durable_file
 from fairlead_wire.io import logs
 
 FILE: Final = "last-session.json"
-MODE: Final = 0o600
 BYTES_MAX: Final = 64 * 1024
 _log = logs.get("edge.identity")
 
@@ -30,7 +29,7 @@ _decoder = msgspec.json.Decoder(LastSession)
 
 
 def read(data_dir: Path) -> LastSession | None:
-    """None: there was none, or what is there cannot be read."""
+    """The last session; None when there was none, or the file cannot be read."""
     path = data_dir / FILE
     try:
         with path.open("rb") as file:
@@ -43,19 +42,9 @@ def read(data_dir: Path) -> LastSession | None:
 
 
 def write(data_dir: Path, last: LastSession) -> None:
-    """Whole or not at all.  A disk that refuses is logged: a late renewal would wait for approval then, no more."""
+    """Written whole or not at all.  A failure is only logged: a late renewal would then wait for approval."""
     path = data_dir / FILE
-    draft = path.with_suffix(".new")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, MODE), "wb") as file:
-            file.write(msgspec.json.encode(last))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        durable_file.replace(path, msgspec.json.encode(last))
     except OSError as error:
         _log.warning("last_session_unwritten", file=str(path), reason=str(error))

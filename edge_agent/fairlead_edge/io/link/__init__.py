@@ -1,1 +1,1 @@
-"""The connection to the hub: ``link`` dials and dials again, ``conversation`` performs one session."""
+"""The connection to the hub: ``link`` dials (``dialler``) and dials again, ``conversation`` performs one session."""

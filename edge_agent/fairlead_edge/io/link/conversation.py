@@ -22,8 +22,8 @@ from websockets.exceptions import ConnectionClosed
 
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.link.module_inputs import InputStore, ModuleInputs
+from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.metastore import Metastore, WriteRefused
-from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans, recording
@@ -34,38 +34,26 @@ CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
 """The WebSocket protocol carries 123."""
 REPORT_PRIORITY: Final = 0
-"""Of the status of objects among batches of messages: state is small, and the newest of each object alone."""
+"""Priority of object statuses among batches of messages: they are small, and only the newest is sent."""
 _CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
 _NORMAL_CLOSURE: Final = 1000
 
 
 LOGGED_SECONDS: Final = 3600.0
-"""Between two lines about one object that is refused for one reason."""
+"""Between two log lines about one object that is refused for one reason."""
 _refusals = LogLimiter(LOGGED_SECONDS)
 _log = logs.get("edge.conversation")
 
 
-class _Batch(NamedTuple):
-    """What waits to go up, and who waits for its answer."""
+Answer = message.Ack | message.Nack
 
-    stream: str
-    topic: str
-    encoding: message.Encoding
+
+class _Waiting(NamedTuple):
+    """A request that waits to go up, and the future that gets its answer, with the answer's content."""
+
+    request: message.Upstream | message.Report
     content: bytes
-    follows: bool
-    traceparent: str | None
-    answer: asyncio.Future[message.Ack | message.Nack]
-
-
-class _Report(NamedTuple):
-    """The status of an object that waits to go up."""
-
-    resource: str
-    uid: str
-    force: message.Force
-    encoding: message.Encoding
-    content: bytes
-    answer: asyncio.Future[message.Ack | message.Nack]
+    answer: asyncio.Future[tuple[message.FromHub, bytes]]
 
 
 class Conversation:
@@ -81,15 +69,15 @@ class Conversation:
         opened: Callable[[message.Welcome], None],
         spans: Spans | None = None,
         remember: Callable[[], Awaitable[None]] | None = None,
-        told: Callable[[message.Authorities, bytes], None] | None = None,
+        on_authorities: Callable[[message.Authorities, bytes], None] | None = None,
         inputs: InputStore | None = None,
-        ruled: Callable[[message.StatusRules, bytes], None] | None = None,
+        on_rules: Callable[[message.StatusRules, bytes], None] | None = None,
     ) -> None:
         """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open;
-        ``told`` gets which authorities to believe, ``ruled`` of which objects status is taken; ``inputs`` stores
-        messages for modules."""
+        ``on_authorities`` gets the authorities to believe, ``on_rules`` the rules by which status is taken; ``inputs``
+        stores messages for modules."""
         self._inputs = ModuleInputs(inputs, core, perform=self._perform, failed=self._failed, counters=counters)
-        self._told, self._ruled = told, ruled
+        self._on_authorities, self._on_rules = on_authorities, on_rules
         self._remember = remember
         self._spans = spans
         self._connection = connection
@@ -99,17 +87,16 @@ class Conversation:
         self._counters = counters
         self._opened = opened
         self._urgent: deque[bytes] = deque()
-        self._bulk: list[tuple[int, int, _Batch | _Report]] = []
-        """A heap: batches by priority, then in the order of their calls."""
+        self._bulk: list[tuple[int, int, _Waiting]] = []
+        """A heap: requests by priority, then in the order of their calls."""
         self._calls = 0
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
         self._retimed = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
-        self._ended: asyncio.Future[effects.Close] = asyncio.get_running_loop().create_future()
-        self._unanswered: dict[int, asyncio.Future[message.Ack | message.Nack]] = {}
-        self._renewals: dict[int, asyncio.Future[tuple[message.Issued | message.Nack, bytes]]] = {}
-        self._questions: dict[int, asyncio.Future[bytes | message.Nack]] = {}
+        self._ended: asyncio.Future[session_events.Close] = asyncio.get_running_loop().create_future()
+        self._unanswered: dict[int, asyncio.Future[tuple[message.FromHub, bytes]]] = {}
+        """Pending requests by id."""
         self._was_open = False
         self.answers_tables = False
         """The hub of this session says how far tables have read."""
@@ -118,9 +105,9 @@ class Conversation:
         self.upstream_window = 0
         """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
 
-    async def run(self) -> effects.Close:
-        """Until the connection or the session ends; says why."""
-        self.handle(events.Connected())
+    async def run(self) -> session_events.Close:
+        """Runs until the connection or the session ends; returns why."""
+        self.handle(session_events.Connected())
         tasks = [asyncio.create_task(loop()) for loop in (self._read, self._write, self._tick)]
         try:
             parts: list[asyncio.Future[Any]] = [self._ended, *tasks]
@@ -141,7 +128,7 @@ class Conversation:
             if self._working:
                 await asyncio.wait([self._working])
 
-    def end(self, end: effects.Close) -> None:
+    def end(self, end: session_events.Close) -> None:
         """End it from this side.  Nothing goes up any more: saying goodbye to a deaf hub takes its time."""
         self.upstream_window = 0
         if not self._ended.done():
@@ -154,7 +141,7 @@ class Conversation:
         silence = asyncio.get_running_loop().time() - self._core.last_received
         return self._clock() - max(0.0, silence)
 
-    def handle(self, event: events.Event) -> None:
+    def handle(self, event: session_events.Event) -> None:
         """Give an event to the core and perform what it wants."""
         for effect in self._core.handle(event, asyncio.get_running_loop().time()):
             self._perform(effect)
@@ -169,118 +156,122 @@ class Conversation:
         follows: bool = False,
         priority: int = 0,
         traceparent: str | None = None,
-    ) -> message.Ack | message.Nack:
+    ) -> Answer:
         """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
-        answer = asyncio.get_running_loop().create_future()
-        batch = _Batch(stream, topic, encoding, content, follows, traceparent, answer)
-        return await self._queued(priority, batch)
+        header = message.Upstream(
+            id=0,
+            stream=stream,
+            topic=topic,
+            encoding=encoding,
+            follows=follows,
+            traceparent=traceparent,
+            positions=True,
+        )
+        return await self._queued(priority, header, content)
 
     async def send_report(
         self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
-    ) -> message.Ack | message.Nack:
+    ) -> Answer:
         """Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open or not self.takes_reports:
             raise LinkDown("no session with a hub that takes status is open")
-        answer: asyncio.Future[message.Ack | message.Nack] = asyncio.get_running_loop().create_future()
-        return await self._queued(REPORT_PRIORITY, _Report(resource, uid, force, encoding, content, answer))
+        header = message.Report(id=0, resource=resource, uid=uid, force=force, encoding=encoding)
+        return await self._queued(REPORT_PRIORITY, header, content)
 
-    async def _queued(self, priority: int, waiting: _Batch | _Report) -> message.Ack | message.Nack:
+    async def _queued(self, priority: int, request: message.Upstream | message.Report, content: bytes) -> Answer:
+        waiting = _Waiting(request, content, asyncio.get_running_loop().create_future())
         self._calls += 1
         heapq.heappush(self._bulk, (priority, self._calls, waiting))
         self._to_send.set()
-        return await waiting.answer
+        answer, _ = await waiting.answer
+        if not isinstance(answer, Answer):
+            raise self._unexpected(answer)
+        return answer
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
         """Ask for a certificate; the answer and its content.  Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open:
             raise LinkDown("no session with the hub is open")
-        loop = asyncio.get_running_loop()
-        id, send = self._core.send_renew(request, loop.time())
-        answer: asyncio.Future[tuple[message.Issued | message.Nack, bytes]] = loop.create_future()
-        self._renewals[id] = answer
-        self._perform(send)
-        try:
-            return await answer
-        finally:
-            self._renewals.pop(id, None)
+        answer, content = await self._asked(message.Renew(id=0), request)
+        if not isinstance(answer, message.Issued | message.Nack):
+            raise self._unexpected(answer)
+        return answer, content
 
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
-        """How far tables have read these topics, as the hub says it.  Raises ``LinkDown`` as ``send_upstream`` does."""
+        """Ask the hub how far tables have read these topics.  Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open or not self.answers_tables:
             raise LinkDown("no session with a hub that answers is open")
+        answer, content = await self._asked(message.AskTables(id=0, topics=topics))
+        if not isinstance(answer, message.Tables | message.Nack):
+            raise self._unexpected(answer)
+        return answer if isinstance(answer, message.Nack) else content
+
+    async def _asked(
+        self, request: message.Renew | message.AskTables, content: bytes = b""
+    ) -> tuple[message.FromHub, bytes]:
+        """Sends it before all batches that wait, and returns the answer."""
         loop = asyncio.get_running_loop()
-        id, send = self._core.ask_tables(topics, loop.time())
-        answer: asyncio.Future[bytes | message.Nack] = loop.create_future()
-        self._questions[id] = answer
+        answer: asyncio.Future[tuple[message.FromHub, bytes]] = loop.create_future()
+        id, send = self._core.ask(request, loop.time(), content)
+        self._unanswered[id] = answer
         self._perform(send)
         try:
             return await answer
         finally:
-            self._questions.pop(id, None)
+            self._unanswered.pop(id, None)
 
-    def _perform(self, effect: effects.Effect) -> None:
+    def _unexpected(self, answer: message.FromHub) -> LinkDown:
+        """The hub sent something that is not an answer to the request."""
+        reason = f"{type(answer).__name__} is not an answer to that request"
+        self.end(session_events.Close(code="protocol", reason=reason))
+        return _lost()
+
+    def _perform(self, effect: session_events.Effect) -> None:
         match effect:
-            case effects.SendFrame():
+            case session_events.SendFrame():
                 self._urgent.append(effect.frame)
                 self._to_send.set()
-            case effects.Apply():
+            case session_events.Apply():
                 self._work(self._apply(effect))
-            case effects.PersistFence():
+            case session_events.PersistFence():
                 self._work(self._persist_fence(effect))
-            case effects.Summarise():
+            case session_events.Summarise():
                 self._work(self._summarise(effect))
-            case effects.ListEntries():
+            case session_events.ListEntries():
                 self._work(self._list(effect))
-            case effects.SessionOpened():
+            case session_events.SessionOpened():
                 self.upstream_window = max(1, effect.welcome.upstream_window)
                 self._was_open = True
                 self.answers_tables = effect.welcome.tables
                 self.takes_reports = effect.welcome.reports
                 self._retimed.set()
                 self._opened(effect.welcome)
-            case effects.UpstreamAnswered():
+            case session_events.Answered():
                 waiting = self._unanswered.pop(effect.answer.parent_id, None)
                 if waiting is not None and not waiting.done():
-                    waiting.set_result(effect.answer)
-                elif isinstance(effect.answer, message.Nack):
-                    self._told_of_tables(effect.answer.parent_id, effect.answer)
-                    self._renewal_answered(effect.answer, b"")
-            case effects.TablesTold():
-                self._told_of_tables(effect.answer.parent_id, effect.content)
-            case effects.Certified():
-                self._renewal_answered(effect.issued, effect.content)
-            case effects.AuthoritiesReceived():
-                if self._told is not None:
-                    self._told(effect.authorities, effect.content)
-            case effects.InputCame() | effects.InputsAsked():
+                    waiting.set_result((effect.answer, effect.content))
+            case session_events.AuthoritiesReceived():
+                if self._on_authorities is not None:
+                    self._on_authorities(effect.authorities, effect.content)
+            case session_events.InputReceived() | session_events.InputStatesRequested():
                 self._inputs.handle(effect)
-            case effects.RulesTold():
-                if self._ruled is not None:
-                    self._ruled(effect.rules, effect.content)
-            case effects.Close():
+            case session_events.StatusRulesReceived():
+                if self._on_rules is not None:
+                    self._on_rules(effect.rules, effect.content)
+            case session_events.Close():
                 self.end(effect)
-
-    def _told_of_tables(self, parent_id: int, answer: bytes | message.Nack) -> None:
-        waiting = self._questions.get(parent_id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
-
-    def _renewal_answered(self, answer: message.Issued | message.Nack, content: bytes) -> None:
-        waiting = self._renewals.get(answer.parent_id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result((answer, content))
 
     # ---- the store -------------------------------------------------------------------------------
 
-    def _work(self, asked: Coroutine[Any, Any, events.Event]) -> None:
+    def _work(self, asked: Coroutine[Any, Any, session_events.Event]) -> None:
         # A task of its own, never cancelled with the connection: watchers get what was written, too.
         # The core asks for one thing at a time, so that the task before this one is done.
         self._working = asyncio.create_task(self._finish(asked))
         self._working.add_done_callback(self._finished)
 
-    async def _finish(self, asked: Coroutine[Any, Any, events.Event]) -> None:
+    async def _finish(self, asked: Coroutine[Any, Any, session_events.Event]) -> None:
         event = await asked
         self.handle(event)
         self._room.set()
@@ -293,33 +284,33 @@ class Conversation:
         if not self._ended.done():
             self._ended.set_exception(error)
 
-    async def _apply(self, effect: effects.Apply) -> events.Event:
+    async def _apply(self, effect: session_events.Apply) -> session_events.Event:
         with recording(self._hop(effect) if effect.traceparents else None):
             outcomes = await self._store.apply(effect.writes, self._clock())
         self._counters.update(f"write_{type(outcome).__name__.lower()}" for outcome in outcomes)
         for write, outcome in zip(effect.writes, outcomes, strict=True):
             if isinstance(outcome, WriteRefused):
                 _log_refused(write.resource.path, outcome)
-        return events.Applied(outcomes)
+        return session_events.Applied(outcomes)
 
-    def _hop(self, effect: effects.Apply) -> Hop | None:
+    def _hop(self, effect: session_events.Apply) -> Hop | None:
         """The span of a batch of writes in which a change is traced."""
         origins = [found for each in effect.traceparents if (found := trace.sampled(each)) is not None]
         if self._spans is None or not origins:
             return None
         return self._spans.hop(span_names.APPLY, origins, kind="server", attributes={"writes": len(effect.writes)})
 
-    async def _persist_fence(self, effect: effects.PersistFence) -> events.Event:
+    async def _persist_fence(self, effect: session_events.PersistFence) -> session_events.Event:
         await self._store.persist_fence(effect.fence)
         if self._remember is not None:
             await self._remember()
-        return events.FencePersisted()
+        return session_events.FencePersisted()
 
-    async def _summarise(self, effect: effects.Summarise) -> events.Event:
-        return events.Summarised(await self._store.summary(effect.bits))
+    async def _summarise(self, effect: session_events.Summarise) -> session_events.Event:
+        return session_events.Summarised(await self._store.summary(effect.bits))
 
-    async def _list(self, effect: effects.ListEntries) -> events.Event:
-        return events.EntriesListed(await self._store.entries(effect.bits, effect.buckets))
+    async def _list(self, effect: session_events.ListEntries) -> session_events.Event:
+        return session_events.EntriesListed(await self._store.entries(effect.bits, effect.buckets))
 
     # ---- the connection --------------------------------------------------------------------------
 
@@ -331,11 +322,11 @@ class Conversation:
             try:
                 frame = await self._connection.recv(decode=False)
             except ConnectionClosed as error:
-                self.end(effects.Close(code="disconnected", reason=f"the connection closed: {error}"))
+                self.end(session_events.Close(code="disconnected", reason=f"the connection closed: {error}"))
                 return await _forever()
             self._counters["frames_received"] += 1
             self._counters["bytes_received"] += len(frame)
-            self.handle(events.FrameReceived(frame))
+            self.handle(session_events.FrameReceived(frame))
 
     async def _write(self) -> None:
         while True:
@@ -349,32 +340,20 @@ class Conversation:
             try:
                 await self._connection.send(frame)
             except ConnectionClosed as error:
-                self.end(effects.Close(code="disconnected", reason=f"the connection closed: {error}"))
+                self.end(session_events.Close(code="disconnected", reason=f"the connection closed: {error}"))
                 return await _forever()
             self._counters["frames_sent"] += 1
             self._counters["bytes_sent"] += len(frame)
 
-    def _framed(self, batch: _Batch | _Report) -> bytes | None:
-        """It leaves now, under the next id of this session; None when no caller waits for it, or the session ended."""
-        if batch.answer.done():
+    def _framed(self, waiting: _Waiting) -> bytes | None:
+        """The frame of a request, under the next id; None when its caller is gone, or the session has ended."""
+        if waiting.answer.done():
             return None
         if not self._core.is_open:
-            batch.answer.set_exception(_lost())
+            waiting.answer.set_exception(_lost())
             return None
-        now = asyncio.get_running_loop().time()
-        if isinstance(batch, _Report):
-            id, send = self._core.send_report(*batch[:-1], now)
-        else:
-            id, send = self._core.send_upstream(
-                batch.stream,
-                batch.encoding,
-                batch.content,
-                now,
-                topic=batch.topic,
-                follows=batch.follows,
-                traceparent=batch.traceparent,
-            )
-        self._unanswered[id] = batch.answer
+        id, send = self._core.ask(waiting.request, asyncio.get_running_loop().time(), waiting.content)
+        self._unanswered[id] = waiting.answer
         return send.frame
 
     async def _tick(self) -> None:
@@ -385,25 +364,18 @@ class Conversation:
                 # Not ``wait_for``: in Python 3.11 it forgets that it was cancelled where the event is set just then.
                 async with asyncio.timeout(max(0.0, self._core.next_tick() - loop.time())):
                     await self._retimed.wait()
-            self.handle(events.Ticked())
+            self.handle(session_events.Ticked())
 
-    async def _say_goodbye(self, end: effects.Close) -> None:
+    async def _say_goodbye(self, end: session_events.Close) -> None:
         reason = end.reason.encode()[:CLOSE_REASON_BYTES_MAX].decode(errors="ignore")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 await self._connection.close(_CLOSE_CODES.get(end.code, _NORMAL_CLOSURE), reason)
 
     def _fail_unanswered(self) -> None:
-        unsent = (batch.answer for _, _, batch in self._bulk)
-        all_waiting: list[asyncio.Future[Any]] = [
-            *self._unanswered.values(),
-            *unsent,
-            *self._renewals.values(),
-            *self._questions.values(),
-        ]
-        for waiting in all_waiting:
-            if not waiting.done():
-                waiting.set_exception(_lost())
+        for answer in (*self._unanswered.values(), *(waiting.answer for _, _, waiting in self._bulk)):
+            if not answer.done():
+                answer.set_exception(_lost())
         self._unanswered.clear()
         self._bulk.clear()
 

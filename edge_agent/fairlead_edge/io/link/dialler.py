@@ -31,7 +31,7 @@ OPEN_SECONDS_MAX: Final = 10.0
 TCP_NOTSENT_LOWAT: Final = 25
 """Linux's number; this Python's socket module has no name for it."""
 UNSENT_BYTES_MAX: Final = 128 * 1024
-"""What the kernel may hold unsent: an ack that is urgent waits behind no more than this."""
+"""Unsent bytes the kernel may hold: an urgent ack waits behind no more than this."""
 
 
 class LinkUnreachable(Exception):
@@ -61,7 +61,7 @@ class Dialler:
         self.port = url.port or (443 if url.scheme == "wss" else 80)
 
     async def connect(self, context: ssl.SSLContext | None) -> ClientConnection:
-        """A connection on which nothing was said yet.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
+        """A new connection, before the first frame.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
         dialled: list[_Dialled] = []
 
         def remembered(*args: Any, **options: Any) -> _Dialled:
@@ -148,7 +148,7 @@ class Dialler:
 
 
 class _Dialled(ClientConnection):
-    """Remembers what ended it: during the upgrade the library says that it ended, not why."""
+    """Remembers why it ended: during the upgrade the library only says that it did."""
 
     lost: Exception | None = None
 

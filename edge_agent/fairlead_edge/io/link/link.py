@@ -25,8 +25,8 @@ from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
 from fairlead_edge.io.link.module_inputs import InputStore
 from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.link_state import LinkState, StaleHub
+from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.metastore import Metastore
-from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
 from fairlead_wire.backoff.backoff import equal_jitter
 from fairlead_wire.errors import Temporary
@@ -42,7 +42,7 @@ _log = logs.get("edge.link")
 
 
 class CertificateKeeper(Protocol):
-    """What the link tells the keeper of the node's certificate, and asks of it."""
+    """What the link reports to the keeper of the node's certificate, and asks it."""
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
         """The next connection uses this context, which may be changed now."""
@@ -51,28 +51,28 @@ class CertificateKeeper(Protocol):
         """A session is about to be open; ``peer``: the hub's certificate."""
 
     def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
-        """It is open."""
+        """The session is open."""
 
-    def told(self, header: message.Authorities, content: bytes) -> None:
-        """Which authorities to believe from now on."""
+    def authorities_received(self, header: message.Authorities, content: bytes) -> None:
+        """The hub sent the authorities to trust from now on."""
 
     def ended(self) -> None:
         """The connection is over."""
 
     async def unreachable(
-        self, error: LinkUnreachable, context: ssl.SSLContext | None, end: effects.Close
-    ) -> effects.Close:
+        self, error: LinkUnreachable, context: ssl.SSLContext | None, end: session_events.Close
+    ) -> session_events.Close:
         """No connection was opened, which would be reported as ``end``; returns the end to report."""
 
 
 class Statuses(Protocol):
-    """What the link tells of the status that programs here report, and asks of it."""
+    """What the link reports to the sender of statuses, and asks it."""
 
     @property
     def rules_digest(self) -> str:
-        """Of the rules that are held; the hub sends others."""
+        """Digest of the rules that are held; the hub sends newer ones."""
 
-    def ruled(self, header: message.StatusRules, content: bytes) -> None:
+    def rules_received(self, header: message.StatusRules, content: bytes) -> None:
         """The rules from now on."""
 
 
@@ -135,6 +135,12 @@ class Link:
             meter.without_kernel(self.counters)
 
     @property
+    def _connected(self) -> Conversation:
+        if self._conversation is None:
+            raise LinkDown("not connected to the hub")
+        return self._conversation
+
+    @property
     def upstream_window(self) -> int:
         """Batches that may be unanswered at once; 0 while no session is open."""
         return self._conversation.upstream_window if self._conversation else 0
@@ -147,7 +153,7 @@ class Link:
         """Send the agent's status to the hub, now or when it is back; the same status is sent once."""
         self._status = status
         if self._conversation:
-            self._conversation.handle(events.StatusReported(status))
+            self._conversation.handle(session_events.StatusReported(status))
 
     async def send_upstream(
         self,
@@ -165,9 +171,7 @@ class Link:
 
         Raises ``LinkDown`` when no session is open or it ends first: whether the hub took it is then unknown.
         """
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.send_upstream(
+        return await self._connected.send_upstream(
             stream, encoding, content, topic=topic, follows=follows, priority=priority, traceparent=traceparent
         )
 
@@ -178,9 +182,7 @@ class Link:
 
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
         """How far tables have read these topics (JSON array of ``message.TopicTables``).  Raises ``LinkDown``."""
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.ask_tables(topics)
+        return await self._connected.ask_tables(topics)
 
     @property
     def takes_reports(self) -> bool:
@@ -191,15 +193,11 @@ class Link:
         self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
     ) -> message.Ack | message.Nack:
         """Send the status of an object; the hub's answer.  Raises ``LinkDown``."""
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.send_report(resource, uid, force, encoding, content)
+        return await self._connected.send_report(resource, uid, force, encoding, content)
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
         """Ask the hub for a certificate; its answer and the content.  Raises ``LinkDown``."""
-        if not self._conversation:
-            raise LinkDown("not connected to the hub")
-        return await self._conversation.renew(request)
+        return await self._connected.renew(request)
 
     async def run(self) -> None:
         """Until cancelled, or until the hub says not to come back.
@@ -217,7 +215,7 @@ class Link:
                     raise
                 except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
                     _log.error("link_error", **logs.describe_error(error), remedy="report it; the agent dials again")
-                    end = effects.Close(code="error", reason=f"{type(error).__name__}: {error}")
+                    end = session_events.Close(code="error", reason=f"{type(error).__name__}: {error}")
                 finally:
                     if self._meter is not None:
                         self._meter.end()
@@ -235,7 +233,7 @@ class Link:
     def compare_again(self, reason: str) -> None:
         """Less is held than the hub knows: end the session, for the next one opens with what is held."""
         if self._conversation:
-            self._conversation.end(effects.Close(code="compare_again", reason=reason))
+            self._conversation.end(session_events.Close(code="compare_again", reason=reason))
 
     def certificate_replaced(self) -> None:
         """Dial at once if a pause is under way: with the new certificate the hub may answer differently."""
@@ -247,9 +245,11 @@ class Link:
         self._stopping = True
         self._waking.set()
         if self._conversation:
-            self._conversation.end(effects.Close(code="stopping", reason="the edge agent stops", retry_after=None))
+            self._conversation.end(
+                session_events.Close(code="stopping", reason="the edge agent stops", retry_after=None)
+            )
 
-    def _note_end(self, end: effects.Close) -> None:
+    def _note_end(self, end: session_events.Close) -> None:
         repeated = self.state.reason == end.reason and self.state.state == "connecting"
         self.state = self.state.ended(
             end.reason, self._clock(), dials_again=end.retry_after is not None, follows_at=self._follows_at
@@ -265,7 +265,7 @@ class Link:
         # Never before the time asked for, and not all at that very moment.
         return min(asked, RETRY_AFTER_SECONDS_MAX) + jittered
 
-    async def _attempt(self) -> effects.Close:
+    async def _attempt(self) -> session_events.Close:
         self._follows_at = None
         context = self._tls.context() if self._tls is not None else None
         if self._identity is not None:
@@ -273,28 +273,30 @@ class Link:
         try:
             connection = await self._dialler.connect(context)
         except TurnedAway as error:
-            return effects.Close(code="turned_away", reason=str(error), retry_after=error.retry_after)
+            return session_events.Close(code="turned_away", reason=str(error), retry_after=error.retry_after)
         except LinkUnreachable as error:
             end = self._describe(error)
             return end if self._identity is None else await self._identity.unreachable(error, context, end)
         try:
             return await self._converse(connection, context)
         except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
-            return effects.Close(code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0)
+            return session_events.Close(
+                code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0
+            )
         finally:
             connection.transport.abort()
 
-    def _describe(self, error: LinkUnreachable) -> effects.Close:
+    def _describe(self, error: LinkUnreachable) -> session_events.Close:
         """A certificate's fault before all others."""
         refused, unfit = error.refused, self._unfit() if self._tls is not None else ""
         if refused is not None and not refused.ours:
-            return effects.Close(code="certificate", reason=str(error))
+            return session_events.Close(code="certificate", reason=str(error))
         if refused is not None or (unfit and error.hung_up):
             said = str(error) if refused is not None else "the hub hung up without a word"
-            return effects.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
-        return effects.Close(code="unreachable", reason=str(error))
+            return session_events.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
+        return session_events.Close(code="unreachable", reason=str(error))
 
-    async def _converse(self, connection: ClientConnection, context: ssl.SSLContext | None) -> effects.Close:
+    async def _converse(self, connection: ClientConnection, context: ssl.SSLContext | None) -> session_events.Close:
         now, fence = asyncio.get_running_loop().time(), await self._store.fence()
         core = session.EdgeSession(
             node=self._node,
@@ -315,15 +317,15 @@ class Link:
             partial(self._session_opened, context),
             self._spans,
             partial(identity.remember, self._store_epoch, peer) if identity is not None else None,
-            identity.told if identity is not None else None,
+            identity.authorities_received if identity is not None else None,
             self._inputs() if self._inputs is not None else None,
-            self._statuses.ruled if self._statuses is not None else None,
+            self._statuses.rules_received if self._statuses is not None else None,
         )
         self._conversation = conversation
         contact = asyncio.create_task(self._keep_contact(conversation))
         try:
             if self._status is not None:
-                conversation.handle(events.StatusReported(self._status))
+                conversation.handle(session_events.StatusReported(self._status))
             end = await conversation.run()
             if end.fence is not None and end.fence < fence and conversation.last_heard() is None:
                 end = await self._refused(fence, end, end.fence)
@@ -336,7 +338,7 @@ class Link:
         await self._touch()
         return end
 
-    async def _refused(self, obeyed: int, end: effects.Close, fence: int) -> effects.Close:
+    async def _refused(self, obeyed: int, end: session_events.Close, fence: int) -> session_events.Close:
         """A hub that holds the Lease has this number, a lower one than was obeyed.
 
         When it is time the one that was obeyed is given up, and the next hello, at once, names the lower one.

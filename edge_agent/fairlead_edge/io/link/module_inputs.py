@@ -1,7 +1,7 @@
 """Messages from the hub for modules, in one connection: each is stored in a task of its own, and answered.
 
-InputCame   ─take──▶ store ─▶ ack, nack
-InputsAsked ─states▶ store ─▶ states
+InputReceived   ─take──▶ store ─▶ ack, nack
+InputStatesRequested ─states▶ store ─▶ states
 
 A message that was handed to the store is put into its queue also when the connection is gone by then: its module gets
 it, and the hub, which sends it again, hears that it is here.
@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
-from fairlead_edge.objects.sync import effects
-from fairlead_edge.objects.sync.session import EdgeSession
+from fairlead_edge.objects import session_events
+from fairlead_edge.objects.session import EdgeSession
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
@@ -34,14 +34,14 @@ class InputStore(Protocol):
 
 
 class ModuleInputs:
-    """Of one connection.  ``perform`` carries out effects; ``failed`` gets an error of the store, or of ours."""
+    """The inputs of one connection.  ``perform`` carries out effects; ``failed`` gets errors of the store, and bugs."""
 
     def __init__(
         self,
         inputs: InputStore | None,
         core: EdgeSession,
         *,
-        perform: Callable[[effects.Effect], None],
+        perform: Callable[[session_events.Effect], None],
         failed: Callable[[BaseException], None],
         counters: Counter[str],
     ) -> None:
@@ -49,15 +49,15 @@ class ModuleInputs:
         self._counters = counters
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def handle(self, effect: effects.InputCame | effects.InputsAsked) -> None:
+    def handle(self, effect: session_events.InputReceived | session_events.InputStatesRequested) -> None:
         """Work on it; the answer follows."""
         if len(self._tasks) >= AT_ONCE_MAX:
             self._failed(Malformed(f"the hub sent more than {AT_ONCE_MAX} messages for modules at once"))
             return
         match effect:
-            case effects.InputCame():
+            case session_events.InputReceived():
                 self._work(self._take(effect.header, effect.content))
-            case effects.InputsAsked():
+            case session_events.InputStatesRequested():
                 self._work(self._tell(effect.header))
 
     def _work(self, asked: Coroutine[Any, Any, None]) -> None:
@@ -83,6 +83,6 @@ class ModuleInputs:
         states = b"[]" if self._inputs is None else await self._inputs.states(header.messages)
         self._send(self._core.report_inputs(header.id, states, asyncio.get_running_loop().time()))
 
-    def _send(self, wanted: list[effects.Effect]) -> None:
+    def _send(self, wanted: list[session_events.Effect]) -> None:
         for effect in wanted:
             self._perform(effect)

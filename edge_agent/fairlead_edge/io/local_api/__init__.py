@@ -1,4 +1,6 @@
 """The HTTP server for applications and clients on this node.
 
-listener (connections) ──▶ server ──▶ objects_api (watches), publish_api
+listener (connections) ──▶ server (access) ──▶ objects_api (watches), status_api, publish_api
+
+``operations`` is the table of all calls; ``bodies`` and ``agent_account`` are what they read and answer, as types.
 """

@@ -24,22 +24,22 @@ SLOW_READER_SECONDS: Final = 5.0
 STALLED_SECONDS_MAX: Final = 30.0
 """An answer of which nothing was read for so long ends its connection in any case."""
 PROGRESS_BYTES: Final = 64 * 1024
-"""What has to be read of a waiting answer to count as reading."""
+"""Bytes of a waiting response that must be read to count as progress."""
 WRITE_SECONDS_MAX: Final = 30.0
 """How long a part of a streamed answer may wait for its client to read."""
 CHUNK_BYTES: Final = 64 * 1024
-"""Of objects that a streamed answer reads from the store at a time."""
+"""Objects that a streamed response reads from the store at a time."""
 UNSENT_BYTES_MAX: Final = 32 * 1024 * 1024
 """Answers that wait to be read, on all connections of a port.  For more, the slowest readers are closed."""
 SMALL_ANSWER_BYTES: Final = 16 * 1024
-"""What less is waiting costs nobody the connection: answers to probes and publishers."""
+"""With less unsent, no connection is closed: responses to probes and publishers."""
 
 
 _log = logs.get("edge.listening")
 
 
 class _Activity(NamedTuple):
-    """What one connection does; times of the loop's clock."""
+    """The activity of one connection; times are of the loop's clock."""
 
     since: float
     """When it was opened, or a request began or ended."""
@@ -70,7 +70,7 @@ class LocalConnections:
         return _unsent(protocol) + self._held.get(protocol, 0)
 
     def hold(self, protocol: asyncio.BaseProtocol, size: int) -> None:
-        """So many bytes of a streamed answer are not written yet, because its client does not read."""
+        """``size`` bytes of a streamed response are not written yet, because its client does not read."""
         if size:
             self._held[protocol] = size
         else:
@@ -86,7 +86,7 @@ class LocalConnections:
             self._activity[request.protocol] = before._replace(since=now, read_at=now, is_silent=False, request=request)
 
     def ended(self, request: web.Request) -> None:
-        """It is answered, as far as we are concerned; the client may still have to read the answer."""
+        """The request is answered; the client may still have to read the response."""
         if (before := self._activity.get(request.protocol)) is not None:
             self._activity[request.protocol] = before._replace(since=_now(), request=None)
 
@@ -95,8 +95,8 @@ class LocalConnections:
         activity = self._activity.get(protocol)
         return activity is not None and activity.is_silent
 
-    def victim(self, protocols: Iterable[web.RequestHandler], now: float) -> web.RequestHandler | None:
-        """Which of these can best be done without; None when all are being answered."""
+    def expendable(self, protocols: Iterable[web.RequestHandler], now: float) -> web.RequestHandler | None:
+        """The connection that is needed least; None when all are being answered."""
         found: tuple[int, float, web.RequestHandler] | None = None
         for protocol in protocols:
             activity = self._activity.get(protocol)
@@ -156,7 +156,7 @@ class LocalConnections:
 
 
 def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int | None:
-    """0 goes first; None: not at all.  Those who only just began to send or to read go last."""
+    """0 is closed first, None never.  Clients that have only just begun to send or to read come last."""
     age = now - activity.since
     if activity.request is not None:
         if activity.request.content.is_eof():
@@ -168,7 +168,7 @@ def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int 
 
 
 CONNECTIONS: Final = web.RequestKey("connections", LocalConnections)
-"""Of a request: the connections of the port it came by."""
+"""Key of a request: the connections of the port it arrived on."""
 
 
 async def write(request: web.Request, response: web.StreamResponse, part: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Ports the agent listens on: plain HTTP, TLS, or both on one.
+"""The ports the agent listens on: plain HTTP, TLS, or both on one port.
 
 With mutual TLS on the link the local API is asked with a token.  On loopback both forms share the port: plain HTTP
 for applications, which then need no certificates, and TLS for kubectl, which sends no token over plain HTTP.
@@ -9,8 +9,7 @@ They differ in the first byte: 0x16 opens a TLS handshake, and no HTTP request.
 
 A client that opens connections and sends nothing, or one byte a minute, holds a few of them for seconds: files and
 the link to the hub always have descriptors left.  Where all connections are taken the next one gets in all the same,
-for the one that needs its least makes way (``connections``): idle ones, oldest first, then those that send or read
-too slowly.
+for another one is closed (``connections``): idle ones first, oldest first, then those that send or read too slowly.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from fairlead_wire.io.acceptor import Acceptor, bound
 
 TLS_HANDSHAKE: Final = b"\x16"
 OPENING_SECONDS_MAX: Final = 10.0
-"""How long a connection may stay without its first byte, or its handshake."""
+"""How long a connection may stay without its first byte or handshake."""
 OPENING_MAX: Final = 256
 """Connections that may be opening at once; more are closed."""
 HEADER_SECONDS_MAX: Final = 10.0
@@ -47,7 +46,7 @@ DRAIN_SECONDS_MAX: Final = 2.0
 """How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
 what lasts longer is a module that waits for messages."""
 SEND_BUFFER_BYTES: Final = 64 * 1024
-"""What the kernel is asked to hold of an answer that is not read (it takes twice as much); left alone, megabytes."""
+"""Kernel buffer for a response that is not read (the kernel doubles it); the default is megabytes."""
 BACKLOG: Final = 128
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -56,7 +55,7 @@ _log = logs.get("edge.listening")
 
 
 class CannotListen(FairleadError):
-    """The port is taken or not ours; the text names the settings key."""
+    """The port is taken, or this host has no such address; the text names the settings key."""
 
 
 async def listen(
@@ -172,13 +171,13 @@ class Listener:
         open_now = self._server.connections
         if len(open_now) < CONNECTIONS_MAX:
             return True
-        victim = self._known.victim(open_now, asyncio.get_running_loop().time())
-        if victim is None:
+        expendable = self._known.expendable(open_now, asyncio.get_running_loop().time())
+        if expendable is None:
             _log.warning("connections_full", limit=CONNECTIONS_MAX, remedy="every one of them is being answered")
             return False
-        victim.force_close()
-        if victim.transport is not None:
-            victim.transport.abort()
+        expendable.force_close()
+        if expendable.transport is not None:
+            expendable.transport.abort()
         return True
 
     def _end_stalled(self) -> None:

@@ -15,13 +15,14 @@ from aiohttp import web
 
 from fairlead_edge.io.local_api import connections, operations, status_api
 from fairlead_edge.io.local_api.connections import CHUNK_BYTES
+from fairlead_edge.io.local_api.responses import respond
 from fairlead_edge.io.local_api.watches import Watches, event
 from fairlead_edge.objects import kinds
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import FIRST, HeldObject, Metastore
-from fairlead_edge.objects.presentation import api_errors, discovery, listing, openapi_v3, paths, table
-from fairlead_edge.objects.presentation.api_errors import ApiError
-from fairlead_edge.objects.statuses import allowed
+from fairlead_edge.objects.presentation import api_requests, discovery, listing, table
+from fairlead_edge.objects.presentation.api_requests import ApiError
+from fairlead_edge.objects.statuses import status_store
 from fairlead_edge.objects.statuses.status_store import StatusStore
 from fairlead_edge.objects.watch_history import HistoryExpired
 
@@ -57,7 +58,7 @@ class ObjectsApi:
         self._agent = agent
         self._age_of = age_of
         self._secrets_allowed = secrets_allowed
-        self._described: dict[str, openapi_v3.Described] = {}
+        self._described: dict[str, discovery.Described] = {}
         self._described_of: tuple[list[Kind], set[Kind]] | None = None
         self.watches = Watches(store.log)
 
@@ -87,8 +88,8 @@ class ObjectsApi:
         served = kinds.served(await self._store.kinds())
         reportable = self._reportable(served)
         if (served, reportable) != self._described_of:
-            self._described, self._described_of = openapi_v3.describe(served, reportable), (served, reportable)
-        found = self._described.get(request.path.removeprefix(openapi_v3.PATH).strip("/"))
+            self._described, self._described_of = discovery.describe(served, reportable), (served, reportable)
+        found = self._described.get(request.path.removeprefix(discovery.PATH).strip("/"))
         if found is None:
             raise ApiError(404, "the server could not find the requested resource")
         # A URL with the hash names this very document: clients may keep it, and ask for the index alone.
@@ -102,22 +103,22 @@ class ObjectsApi:
         return web.Response(body=found.body, content_type=_JSON, headers=headers)
 
     async def _openapi_v2(self, _: web.Request) -> web.Response:
-        raise ApiError(404, f"OpenAPI v2 is not served at the edge, {openapi_v3.PATH} is: use kubectl 1.27 or newer")
+        raise ApiError(404, f"OpenAPI v2 is not served at the edge, {discovery.PATH} is: use kubectl 1.27 or newer")
 
     def _reportable(self, served: list[Kind]) -> set[Kind]:
         """Kinds whose status may be patched here."""
-        known = self._statuses.known if self._statuses is not None else allowed.KnownStatusRules()
-        return {each for each in served if allowed.any_of(known, each.group, each.kind)}
+        known = self._statuses.known if self._statuses is not None else status_store.KnownStatusRules()
+        return {each for each in served if status_store.any_of(known, each.group, each.kind)}
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        found = paths.parse(request.path)
+        found = api_requests.parse(request.path)
         if found is None:
             raise ApiError(404, "the server could not find the requested resource")
         patches = self._is_status(found) and request.method == "PATCH"
         if request.method not in READ_METHODS and not patches:
             raise ApiError(405, f"{request.method} is not served at the edge: change the object in the cluster")
         served = kinds.served(await self._store.kinds())
-        if isinstance(found, paths.Documents):
+        if isinstance(found, api_requests.Documents):
             return respond(self._document(found, served))
         kind = _kind_of(found, served)
         if (kind.group, kind.plural) == ("", "secrets") and not self._secrets_allowed(request):
@@ -140,12 +141,12 @@ class ObjectsApi:
             return await self._watch(request, scope, kind)
         return await self._list(request, scope, kind)
 
-    def _is_status(self, found: paths.Documents | paths.Objects) -> bool:
-        if self._statuses is None or not isinstance(found, paths.Objects):
+    def _is_status(self, found: api_requests.Documents | api_requests.Objects) -> bool:
+        if self._statuses is None or not isinstance(found, api_requests.Objects):
             return False
         return bool(found.name) and found.subresource == status_api.SUBRESOURCE
 
-    def _document(self, found: paths.Documents, served: list[Kind]) -> dict[str, Any]:
+    def _document(self, found: api_requests.Documents, served: list[Kind]) -> dict[str, Any]:
         reportable = self._reportable(served)
         document: dict[str, Any] | None
         if found.version:
@@ -158,14 +159,14 @@ class ObjectsApi:
             raise ApiError(404, "the server could not find the requested resource")
         return document
 
-    async def _get(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
+    async def _get(self, request: web.Request, found: api_requests.Objects, kind: Kind) -> web.Response:
         async with self._reading:
             return await self._object(request, found, kind)
 
-    async def _object(self, request: web.Request, found: paths.Objects, kind: Kind) -> web.Response:
+    async def _object(self, request: web.Request, found: api_requests.Objects, kind: Kind) -> web.Response:
         held = await self._store.get(found.group, found.plural, found.namespace or "", found.name)
         if held is None or held.resource.version != found.version:
-            raise api_errors.not_found(found.plural, found.group, found.name)
+            raise api_requests.not_found(found.plural, found.group, found.name)
         document = listing.present(held, age_seconds=self._age_of(held))
         if not _wants_table(request):
             return respond(document)
@@ -183,7 +184,7 @@ class ObjectsApi:
         items = "rows" if as_table else "items"
         parts = self._parts(scope, lambda page: _encode(body(page)[items])[1:-1])
         page, part = await anext(parts)
-        # What only the end tells (how to continue) stands at the end: of a long list one chunk is held at a time.
+        # How to continue is known only at the end, so it is written there: one chunk of a long list is held at a time.
         rest = {key: value for key, value in body(page).items() if key not in (items, "metadata")}
         head = _encode(rest)[:-1] + f',"{items}":['.encode()
         if page.is_last:
@@ -306,25 +307,20 @@ async def speak_kubernetes(
         headers = {"Allow": ", ".join(READ_METHODS)} if error.code == 405 else {}
         if "retryAfterSeconds" in error.details:
             headers["Retry-After"] = str(error.details["retryAfterSeconds"])
-        response = respond(api_errors.status(error), code=error.code, headers=headers)
+        response = respond(api_requests.status(error), code=error.code, headers=headers)
         if error.code == HTTP_TOO_MANY:
             response.force_close()  # a client that is to come back need not hold a connection until then
         return response
     except HistoryExpired as error:
         gone = ApiError(410, f"too old resource version: {error}")
-        return respond(api_errors.status(gone), code=410)
+        return respond(api_requests.status(gone), code=410)
 
 
 def _tail(page: listing.ListPage) -> bytes:
     return b'],"metadata":' + _encode(listing.list_metadata(page)) + b"}"
 
 
-def respond(document: Any, *, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    """A JSON answer."""
-    return web.Response(body=msgspec.json.encode(document), status=code, content_type=_JSON, headers=headers)
-
-
-def _kind_of(found: paths.Objects, served: list[Kind]) -> Kind:
+def _kind_of(found: api_requests.Objects, served: list[Kind]) -> Kind:
     for kind in served:
         if (kind.group, kind.version, kind.plural) == (found.group, found.version, found.plural):
             if kind.namespaced or found.namespace is None:

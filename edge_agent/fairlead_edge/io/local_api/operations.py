@@ -13,21 +13,29 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from fairlead_edge.io.local_api.bodies.account import AgentAccount
-from fairlead_edge.io.local_api.bodies.dead_letters import DeadLetters, Discarded, Replayed
-from fairlead_edge.io.local_api.bodies.kubernetes import Selection, Status, StatusOptions
-from fairlead_edge.io.local_api.bodies.messages import Abandoned, Acked, NothingPublished, Published, TakenMessages
-from fairlead_edge.io.local_api.bodies.receipts import Receipt
-from fairlead_edge.io.local_api.bodies.requests import (
+from fairlead_edge.io.local_api.agent_account import AgentAccount
+from fairlead_edge.io.local_api.bodies import (
+    Abandoned,
+    Acked,
     AskReceipt,
     DeadLetterPage,
+    DeadLetters,
     Discard,
+    Discarded,
     Ids,
+    NothingPublished,
     PublishBody,
+    Published,
+    Receipt,
     Replay,
+    Replayed,
+    ReportedStatuses,
+    Selection,
+    Status,
+    StatusOptions,
     Take,
+    TakenMessages,
 )
-from fairlead_edge.io.local_api.bodies.statuses import ReportedStatuses
 from fairlead_edge.outbox.publishing import KEY_CHARS_MAX
 from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import DESCRIBE, TEXT, Operation

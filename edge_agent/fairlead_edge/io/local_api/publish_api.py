@@ -1,4 +1,4 @@
-"""The local API's upstream part: publish, brokered endpoints, dead letters (contract section 6)."""
+"""The local API's upstream part: publish, receipts, brokered endpoints, dead letters (contract section 6)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from aiohttp import web
 
 from fairlead_edge import ascii_case
 from fairlead_edge.errors import KeyReused, Moving, StoreFailed, StoreFull
-from fairlead_edge.io.local_api import operations
-from fairlead_edge.io.local_api.bodies import requests
-from fairlead_edge.io.local_api.callers import NO_TOKEN, LocalCaller, ModuleAccess
+from fairlead_edge.io.local_api import bodies, operations, responses
+from fairlead_edge.io.local_api.access import NO_TOKEN, AccessGuard, LocalCaller
+from fairlead_edge.io.local_api.responses import encoded, respond
 from fairlead_edge.io.outbox.broker import TAKE_MESSAGES_MAX, WAIT_SECONDS_MAX
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
 from fairlead_edge.outbox.queue_id import base
+from fairlead_edge.outbox.receipts import mark
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire.errors import Malformed, Temporary
 from fairlead_wire.http.content_encoding import Unpacker
@@ -33,15 +34,18 @@ WAITING_MAX: Final = 128
 """Clients that may wait for messages at once; modules with tokens share them (``WaitingPlaces``)."""
 
 _STATUS: Final = {"too_large": 413, authorship.FORBIDDEN: 403}
-"""Of a request of which not one message was accepted, by the first reason; else 400."""
+"""HTTP status of a request with no accepted message, by the first reason; else 400."""
+
+_NOT_KNOWN: Final = (
+    "no message of this id is known here: it was not accepted, no route wanted it, it is another module's, it went to a"
+    " module of this node, or it left longer ago than is remembered"
+)
 
 Model = TypeVar("Model", bound=msgspec.Struct)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_encode = msgspec.json.encode
 
-
-def add_routes(app: web.Application, upstream: UpstreamService, access: ModuleAccess | None = None) -> None:
+def add_routes(app: web.Application, upstream: UpstreamService, access: AccessGuard | None = None) -> None:
     """Serve the upstream paths of contract section 6 on ``app``.  ``access``: where modules have own tokens."""
     handlers = _Handlers(upstream, access)
     operations.register(
@@ -51,6 +55,7 @@ def add_routes(app: web.Application, upstream: UpstreamService, access: ModuleAc
             operations.TAKE: _answering(handlers.take),
             **{each: _answering(handlers.ack) for each in operations.ACKS},
             **{each: _answering(handlers.abandon) for each in operations.ABANDONS},
+            operations.RECEIPT: _answering(handlers.receipt),
             operations.DEAD_LETTERS: _answering(handlers.dead_letters),
             operations.REPLAY: _answering(handlers.replay),
             operations.DISCARD: _answering(handlers.discard),
@@ -59,38 +64,37 @@ def add_routes(app: web.Application, upstream: UpstreamService, access: ModuleAc
 
 
 def _answering(handler: Handler) -> Handler:
-    """What the store cannot do just now, or any more, as an answer."""
+    """Turns errors that any handler may meet into responses."""
 
     async def answering(request: web.Request) -> web.StreamResponse:
         try:
             return await handler(request)
+        except (publishing.RequestRefused, KeyReused) as error:
+            return responses.error(413 if error.code == "too_large" else 400, error.code, str(error))
         except Moving as error:
-            return _error(503, "moving", str(error), error.retry_after_seconds)
+            return responses.error(503, "moving", str(error), retry_after_seconds=error.retry_after_seconds)
         except Temporary as error:
-            return _error(503, "not_now", str(error), error.retry_after_seconds)
+            return responses.error(503, "not_now", str(error), retry_after_seconds=error.retry_after_seconds)
         except StoreFailed as error:
-            return _error(503, "store_failed", str(error))
+            return responses.error(503, "store_failed", str(error))
 
     return answering
 
 
 class _Handlers:
-    def __init__(self, upstream: UpstreamService, access: ModuleAccess | None) -> None:
+    def __init__(self, upstream: UpstreamService, access: AccessGuard | None) -> None:
         self._upstream = upstream
         self._access = access
         self._places = WaitingPlaces(WAITING_MAX, has_names=access is not None)
 
     async def publish(self, request: web.Request) -> web.Response:
+        content = await read_body(request, publishing.REQUEST_BYTES_MAX)
+        key, author, headers = request.headers.get("Idempotency-Key"), self._author(request), request.headers
         try:
-            content = await read_body(request, publishing.REQUEST_BYTES_MAX)
-            key = request.headers.get("Idempotency-Key")
-            author, headers = self._author(request), request.headers
             answer = await self._upstream.publisher.publish(content, key, author, headers=headers)
-        except (publishing.RequestRefused, KeyReused) as error:
-            return _error(413 if error.code == "too_large" else 400, error.code, str(error))
         except StoreFull as error:
-            return _error(507, "store_full", str(error), error.retry_after_seconds)
-        response = _json(answer.body, 200 if answer.refusal is None else _STATUS.get(answer.refusal.code, 400))
+            return responses.error(507, "store_full", str(error), retry_after_seconds=error.retry_after_seconds)
+        response = encoded(answer.body, 200 if answer.refusal is None else _STATUS.get(answer.refusal.code, 400))
         if answer.trace is not None:
             response.headers[TRACEPARENT] = str(answer.trace)
         return response
@@ -102,11 +106,11 @@ class _Handlers:
         return Author(module=module, node=self._upstream.node, has_token=self._access.has_token)
 
     def _caller(self, request: web.Request) -> LocalCaller:
-        """A stranger was refused before."""
+        """Who asks; unknown tokens were refused before."""
         return (self._access.caller(request) if self._access is not None else None) or NO_TOKEN
 
     def _not_its_input(self, request: web.Request) -> web.Response | None:
-        """Where modules have tokens, the messages for a module are its own alone."""
+        """Refuses others than the module itself, where modules have tokens."""
         if self._access is None:
             return None
         caller, module = self._caller(request), request.match_info["module"]
@@ -121,13 +125,41 @@ class _Handlers:
             return None
         return _not_allowed(caller, "dead letters need the token in the agent's data folder")
 
+    async def receipt(self, request: web.Request) -> web.Response:
+        text = request.match_info["id"]
+        id = mark.id_of(text)
+        if id is None and not mark.is_reserved(text):
+            return responses.error(400, "bad_request", "id: 32 hex digits, as publishing answered it")
+        try:
+            asked = _query(request, bodies.AskReceipt)
+        except ValueError as refused:
+            return responses.error(400, "bad_request", str(refused))
+        if not 0 <= asked.wait <= bodies.RECEIPT_WAIT_SECONDS_MAX:
+            return responses.error(400, "bad_request", f"wait: 0 to {bodies.RECEIPT_WAIT_SECONDS_MAX:g} seconds")
+        receipts, author = self._upstream.receipts, self._whose_receipts(request)
+        try:
+            found = id and await receipts.ask(id, author=author, wait_seconds=asked.wait, until=asked.until)
+        except Temporary as busy:
+            seconds = busy.retry_after_seconds or 1
+            return responses.error(429, "too_many_receipts", str(busy), retry_after_seconds=seconds)
+        if found is not None:
+            return respond(found)
+        since = await receipts.remembers_since()
+        remembered = f"; what left is remembered since {since}" if since else ""
+        return responses.error(404, "unknown_message", f"{_NOT_KNOWN}{remembered}")
+
+    def _whose_receipts(self, request: web.Request) -> bytes | None:
+        """The author whose receipts may be read; None: all."""
+        caller = self._caller(request)
+        return None if self._access is None or caller.is_agent else mark.author(caller.module)
+
     async def take(self, request: web.Request) -> web.Response:
         if (refused := self._not_its_input(request)) is not None:
             return refused
         try:
-            asked = _query(request, requests.Take)
+            asked = _query(request, bodies.Take)
         except ValueError as error:
-            return _error(400, "bad_request", str(error))
+            return responses.error(400, "bad_request", str(error))
         if (
             not 1 <= asked.max <= TAKE_MESSAGES_MAX
             or not 0 <= asked.wait <= WAIT_SECONDS_MAX
@@ -135,7 +167,7 @@ class _Handlers:
         ):
             lease = f"lease: {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} seconds"
             reason = f"max: 1 to {TAKE_MESSAGES_MAX}; wait: 0 to {WAIT_SECONDS_MAX:g} seconds; {lease}"
-            return _error(400, "bad_request", reason)
+            return responses.error(400, "bad_request", reason)
         try:
             with self._places.held_by(ascii_case.folded(self._caller(request).module)):
                 taken = await self._taken(request, asked, asked.wait)
@@ -143,13 +175,13 @@ class _Handlers:
             taken = await self._taken(request, asked, 0.0)
         if request.transport is None or request.transport.is_closing():
             await self._upstream.broker.withdraw(self._endpoint(request), taken)
-            return _json(b"{}")  # the module is gone; nothing of this is sent
+            return respond({})  # the module is gone; nothing of this is sent
         messages = [
             {**_view(leased.message), "priority": leased.priority, "attempt": leased.attempt} for leased in taken
         ]
-        return _json(_encode({"messages": messages}))
+        return respond({"messages": messages})
 
-    async def _taken(self, request: web.Request, asked: requests.Take, wait_seconds: float) -> list[Leased]:
+    async def _taken(self, request: web.Request, asked: bodies.Take, wait_seconds: float) -> list[Leased]:
         return await self._upstream.broker.take(
             self._endpoint(request), messages_max=asked.max, wait_seconds=wait_seconds, lease_seconds=asked.lease
         )
@@ -157,66 +189,50 @@ class _Handlers:
     async def ack(self, request: web.Request) -> web.Response:
         if (refused := self._not_its_input(request)) is not None:
             return refused
-        try:
-            ids = await _ids(request)
-            unknown = await self._upstream.broker.ack(self._endpoint(request), ids)
-        except publishing.RequestRefused as error:
-            return _error(413 if error.too_large else 400, error.code, str(error))
-        return _json(_encode({"acked": len(ids) - len(unknown), "unknown": unknown}))
+        ids = await _ids(request)
+        unknown = await self._upstream.broker.ack(self._endpoint(request), ids)
+        return respond({"acked": len(ids) - len(unknown), "unknown": unknown})
 
     async def abandon(self, request: web.Request) -> web.Response:
         if (refused := self._not_its_input(request)) is not None:
             return refused
-        try:
-            ids = await _ids(request)
-        except publishing.RequestRefused as error:
-            return _error(413 if error.too_large else 400, error.code, str(error))
+        ids = await _ids(request)
         unknown = await self._upstream.broker.abandon(self._endpoint(request), ids)
-        return _json(_encode({"abandoned": len(ids) - len(unknown), "unknown": unknown}))
+        return respond({"abandoned": len(ids) - len(unknown), "unknown": unknown})
 
     async def dead_letters(self, request: web.Request) -> web.Response:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
         try:
-            page = _query(request, requests.DeadLetterPage)
+            page = _query(request, bodies.DeadLetterPage)
         except ValueError as error:
-            return _error(400, "bad_request", str(error))
+            return responses.error(400, "bad_request", str(error))
         if not 1 <= page.limit <= outbox.DEAD_LETTER_PAGE_MAX:
-            return _error(400, "bad_request", f"limit: 1 to {outbox.DEAD_LETTER_PAGE_MAX}")
+            return responses.error(400, "bad_request", f"limit: 1 to {outbox.DEAD_LETTER_PAGE_MAX}")
         letters = await self._upstream.outbox.dead_letters(after=page.after, limit=page.limit)
-        return _json(
-            _encode(
-                {
-                    "deadLetters": [_letter_view(letter) for letter in letters],
-                    "next": letters[-1].number if len(letters) == page.limit else None,
-                }
-            )
-        )
+        following = letters[-1].number if len(letters) == page.limit else None
+        return respond({"deadLetters": [_letter_view(letter) for letter in letters], "next": following})
 
     async def replay(self, request: web.Request) -> web.Response:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
+        content = await read_body(request, SMALL_BYTES_MAX)
+        numbers = _decode(content or b"{}", bodies.Replay).numbers
         try:
-            content = await read_body(request, SMALL_BYTES_MAX)
-            numbers = _decode(content or b"{}", requests.Replay).numbers
             replayed = await self._upstream.replay(numbers)
-        except publishing.RequestRefused as error:
-            return _error(413 if error.too_large else 400, error.code, str(error))
         except StoreFull as error:
-            return _error(507, "store_full", str(error), error.retry_after_seconds)
-        return _json(_encode({"replayed": replayed}))
+            return responses.error(507, "store_full", str(error), retry_after_seconds=error.retry_after_seconds)
+        return respond({"replayed": replayed})
 
     async def discard(self, request: web.Request) -> web.Response:
         if (refused := self._not_the_agents(request)) is not None:
             return refused
+        numbers = _decode(await read_body(request, SMALL_BYTES_MAX), bodies.Discard).numbers
         try:
-            numbers = _decode(await read_body(request, SMALL_BYTES_MAX), requests.Discard).numbers
             discarded = await self._upstream.discard(numbers)
-        except publishing.RequestRefused as error:
-            return _error(413 if error.too_large else 400, error.code, str(error))
         except StoreFull as error:
-            return _error(507, "store_full", str(error), error.retry_after_seconds)
-        return _json(_encode({"discarded": discarded}))
+            return responses.error(507, "store_full", str(error), retry_after_seconds=error.retry_after_seconds)
+        return respond({"discarded": discarded})
 
     def _endpoint(self, request: web.Request) -> str:
         return f"{self._upstream.node}/{request.match_info['module']}/{request.match_info['input']}"
@@ -224,10 +240,9 @@ class _Handlers:
 
 def _not_allowed(caller: LocalCaller, reason: str) -> web.Response:
     if caller != NO_TOKEN:
-        return _error(403, "forbidden", reason)
-    response = _error(401, "unauthorized", f"{reason}: Authorization: Bearer …")
-    response.headers["WWW-Authenticate"] = "Bearer"
-    return response
+        return responses.error(403, "forbidden", reason)
+    headers = {"WWW-Authenticate": "Bearer"}
+    return responses.error(401, "unauthorized", f"{reason}: Authorization: Bearer …", headers=headers)
 
 
 def _view(message: envelope.StoredMessage) -> dict[str, Any]:
@@ -253,11 +268,11 @@ def _letter_view(letter: outbox.DeadLetter) -> dict[str, Any]:
 
 
 async def _ids(request: web.Request) -> list[str]:
-    return _decode(await read_body(request, SMALL_BYTES_MAX), requests.Ids).ids
+    return _decode(await read_body(request, SMALL_BYTES_MAX), bodies.Ids).ids
 
 
 async def read_body(request: web.Request, limit: int) -> bytes:
-    """The body, never more than ``limit`` of it in memory, however long it says it is, unpacks to or takes."""
+    """The body; never more than ``limit`` bytes in memory, whatever its length header, compression or duration."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -288,14 +303,3 @@ def _decode(content: bytes, model: type[Model]) -> Model:
 
 def _query(request: web.Request, model: type[Model]) -> Model:
     return msgspec.convert(dict(request.query), model, strict=False)
-
-
-def _json(body: bytes, status: int = 200) -> web.Response:
-    return web.Response(body=body, status=status, content_type="application/json")
-
-
-def _error(status: int, code: str, reason: str, retry_after_seconds: float | None = None) -> web.Response:
-    response = _json(_encode({"error": {"code": code, "message": reason}}), status)
-    if retry_after_seconds is not None:
-        response.headers["Retry-After"] = str(max(1, round(retry_after_seconds)))
-    return response

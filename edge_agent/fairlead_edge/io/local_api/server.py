@@ -7,7 +7,6 @@ here          /v1/status, /openapi.json, /healthz, /readyz, /metrics
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
 from http import HTTPStatus
@@ -17,22 +16,15 @@ import msgspec
 from aiohttp import web
 
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.local_api import operations
-from fairlead_edge.io.local_api.callers import NO_TOKEN, LocalCaller
-from fairlead_edge.io.local_api.objects_api import respond, speak_kubernetes
-from fairlead_edge.module_tokens import ModuleTokens
-from fairlead_edge.objects.presentation import api_errors
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.io.local_api import operations, responses
+from fairlead_edge.io.local_api.access import AccessGuard
+from fairlead_edge.io.local_api.objects_api import speak_kubernetes
+from fairlead_edge.io.local_api.responses import respond
 from fairlead_wire.errors import Temporary
-from fairlead_wire.http import browser, openapi
+from fairlead_wire.http import openapi
 from fairlead_wire.http.openapi import Operation
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-OPEN_PATHS: Final = frozenset(each.path for each in operations.OPERATIONS if each.is_open)
-"""Answered without a token: probes have none, and learn nothing but a word; the description is the same everywhere."""
-_BEARER: Final = "Bearer "
-
-AddRoutes = Callable[[web.Application], None]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Status = Callable[[], Awaitable[dict[str, Any]]]
 Metrics = Callable[[], Awaitable[str]]
@@ -40,78 +32,21 @@ Unready = Callable[[], str]
 """Why the agent is not ready; "" when it is."""
 
 
-class AccessGuard:
-    """Knows who asks, by the token shown.  With ``required`` everything but the probes needs one; Secrets always need
-    the agent's own.  ``modules``: the tokens of modules as they are now; None: there are none.
-
-    Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
-    """
-
-    def __init__(self, token: str, *, required: bool, modules: Callable[[], ModuleTokens] | None = None) -> None:
-        self._expected = token.encode()
-        self._required = required
-        self._modules = modules
-
-    def knows(self, request: web.Request) -> bool:
-        """True when the request carries the agent's own token."""
-        shown = _shown(request)
-        return shown is not None and hmac.compare_digest(shown.encode(errors="replace"), self._expected)
-
-    def caller(self, request: web.Request) -> LocalCaller | None:
-        """Who asks; None: a token was shown that belongs to no module and is not the agent's."""
-        if self.knows(request):
-            return LocalCaller(is_agent=True)
-        shown = _shown(request)
-        if self._modules is None or shown is None:
-            return NO_TOKEN
-        module = self._modules().module_of(shown)
-        return LocalCaller(module=module) if module else None
-
-    def has_token(self, module: str) -> bool:
-        """Does a token of its own belong to this module?"""
-        return self._modules is not None and self._modules().has(module)
-
-    @web.middleware
-    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in OPEN_PATHS:
-            return await handler(request)
-        caller = self.caller(request)
-        if caller is None or (self._required and caller == NO_TOKEN):
-            text = "show the token in the agent's data folder, or a module's own: Authorization: Bearer …"
-            return _refused(request.path, 401, "unauthorized", text, {"WWW-Authenticate": "Bearer"})
-        if self._required:
-            return await handler(request)
-        if reason := browser.refusal(request.headers):
-            return _refused(request.path, 403, "forbidden", reason, {})
-        return await handler(request)
-
-
-def _shown(request: web.Request) -> str | None:
-    header = request.headers.get("Authorization", "")
-    return header.removeprefix(_BEARER).strip() if header.startswith(_BEARER) else None
-
-
-def _refused(path: str, status: int, code: str, text: str, headers: dict[str, str]) -> web.Response:
-    body: dict[str, Any] = {"error": {"code": code, "message": text}}
-    if path.startswith("/api"):
-        body = api_errors.status(ApiError(status, text))
-    return respond(body, code=status, headers=headers)
-
-
 @web.middleware
 async def _speak_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What the router itself refuses (no such path, not this method) is answered like every other error."""
+    """Responds to what the router itself refuses (unknown path or method) as to every other error."""
     try:
         return await handler(request)
     except web.HTTPClientError as error:
         headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
         text = f"{request.method} {request.path}: {error.reason.lower()}"
-        return _refused(request.path, error.status, HTTPStatus(error.status).name.lower(), text, headers)
-    except StoreFailed as error:  # the agent ends, or opens it anew: in both cases, ask again soon
-        return _refused(request.path, 503, "store_failed", str(error), {"Retry-After": "1"})
+        code = HTTPStatus(error.status).name.lower()
+        return responses.error(error.status, code, text, headers=headers, path=request.path)
+    except StoreFailed as error:  # the agent ends, or reopens it: in both cases, ask again soon
+        return responses.error(503, "store_failed", str(error), retry_after_seconds=1, path=request.path)
     except Temporary as error:
-        seconds = str(max(1, round(error.retry_after_seconds or 0)))
-        return _refused(request.path, 503, "not_now", str(error), {"Retry-After": seconds})
+        seconds = error.retry_after_seconds or 0
+        return responses.error(503, "not_now", str(error), retry_after_seconds=seconds, path=request.path)
 
 
 def application(

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-import msgspec
 from aiohttp import web
 
 from fairlead_edge.io.local_api import operations, publish_api
-from fairlead_edge.io.local_api.bodies.statuses import ReportedStatus, ReportedStatuses
+from fairlead_edge.io.local_api.bodies import ReportedStatus, ReportedStatuses
+from fairlead_edge.io.local_api.responses import respond
 from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.presentation import paths
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.presentation import api_requests
+from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.statuses import patch
 from fairlead_edge.objects.statuses.patch import PatchRefused
 from fairlead_edge.objects.statuses.status_store import StatusStore, StatusSummary
@@ -24,11 +24,10 @@ from fairlead_edge.outbox.publishing import RequestRefused
 from fairlead_wire.errors import Temporary
 
 SUBRESOURCE: Final = "status"
-_encode = msgspec.json.encode
 
 
 async def answer(
-    request: web.Request, found: paths.Objects, kind: Kind, statuses: StatusStore, now: float
+    request: web.Request, found: api_requests.Objects, kind: Kind, statuses: StatusStore, now: float
 ) -> HeldObject:
     """The object with its new status, which is on disk.  Raises ``ApiError``."""
     try:
@@ -63,7 +62,7 @@ def add_routes(app: web.Application, sender: StatusSender, now: Callable[[], flo
 
     async def statuses(_: web.Request) -> web.Response:
         lines = [_shown(line, now()) for line in sender.lines]
-        return web.Response(body=_encode(ReportedStatuses(statuses=lines)), content_type="application/json")
+        return respond(ReportedStatuses(statuses=lines))
 
     operations.register(app, {operations.STATUSES: statuses})
 

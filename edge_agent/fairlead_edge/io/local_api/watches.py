@@ -18,8 +18,8 @@ from fairlead_edge.io.local_api import connections
 from fairlead_edge.io.local_api.connections import CHUNK_BYTES
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.presentation import api_errors, listing
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.presentation import api_requests, listing
+from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 WATCHES_MAX: Final = 256
@@ -40,7 +40,7 @@ class Watches:
         self._log = log
         self._open: set[asyncio.Event] = set()
         self._ending = False
-        log.listen(self._wake)
+        log.listen(self._changed)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -51,11 +51,11 @@ class Watches:
         for changed in self._open:
             changed.set()
 
-    def _wake(self, _: VersionedChange[HeldObject]) -> None:
-        self.look()
+    def _changed(self, _: VersionedChange[HeldObject]) -> None:
+        self.wake()
 
-    def look(self) -> None:
-        """Every watch looks at the log: it may have lost what they follow."""
+    def wake(self) -> None:
+        """Let every watch read the log: it may have lost what they follow."""
         for changed in self._open:
             changed.set()
 
@@ -88,7 +88,7 @@ class Watches:
                 await stream.bookmark()
             await stream.response.write_eof()
         except ConnectionResetError:
-            pass  # the client went away: nothing is left to be said to it
+            pass  # the client went away
         finally:
             self._open.discard(changed)
         return stream.response
@@ -127,7 +127,7 @@ class _Stream:
         """The initial objects were all sent: from here a bookmark is true."""
 
     async def begin(self, initial: AsyncIterator[bytes] | None, mark_end: bool) -> bool:
-        """False: their version is not kept any more, and the client was told so."""
+        """False: their version is no longer kept, and the client was sent an error."""
         await self.response.prepare(self._request)
         try:
             if initial is not None:
@@ -152,8 +152,8 @@ class _Stream:
             await self._mark()
 
     async def expired(self, error: HistoryExpired) -> None:
-        """It fell behind."""
-        await self._write(event("ERROR", api_errors.status(ApiError(410, f"too old resource version: {error}"))))
+        """The watch fell behind."""
+        await self._write(event("ERROR", api_requests.status(ApiError(410, f"too old resource version: {error}"))))
 
     async def _mark(self, *, initial_events_end: bool = False) -> None:
         mark = listing.bookmark(

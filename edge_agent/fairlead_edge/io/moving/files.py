@@ -5,7 +5,7 @@ move/staged.json    of which hub that is; the identity is complete then
 move/plan.json      where to, and what to do with what cannot be delivered; while it is there the agent delivers
 move/switched.json  the same file under its other name: from this rename on the node belongs to the new hub
 move/progress.json  what the agent says of it
-moved.json          all is done but the settings file, which may belong to another user: until it says so, this counts
+moved.json          all is done but the settings file, which may belong to another user; until then this counts
 left.json           the node is out of service; no agent starts here until the device joins a hub again
 """
 
@@ -21,6 +21,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from fairlead_edge.drain import Undelivered
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner, give_folder
 from fairlead_wire.errors import FairleadError
 
@@ -47,7 +48,7 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent does for it now."""
+    """What the agent is doing for the move."""
 
     step: Literal["deliver", "close", "gave up"]
     waiting: int = 0
@@ -55,13 +56,13 @@ class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
-    """Of which hub the staged identity is."""
+    """The hub of the staged identity."""
 
     until: str
 
 
 class MovedHub(msgspec.Struct, frozen=True, kw_only=True):
-    """What the settings have to say from now on, where they still name ``since``."""
+    """The settings that hold from now on, where the file still names ``since``."""
 
     since: str
     until: str
@@ -80,7 +81,7 @@ class LeftService(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveFiles:
-    """Those below ``data_dir``; ``owner``: they are given to this user, which only root can do."""
+    """The files below ``data_dir``; they are given to ``owner``, which only root can do."""
 
     def __init__(self, data_dir: Path, *, owner: Owner | None = None) -> None:
         self.data_dir = data_dir
@@ -95,7 +96,7 @@ class MoveFiles:
         self.left_file = data_dir / "left.json"
 
     def make_folder(self) -> None:
-        """Where it is not there yet."""
+        """Create the folder if it is missing."""
         with _sentence(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             if self._owner is not None:
@@ -114,7 +115,7 @@ class MoveFiles:
         return _read(self._moved, MovedHub)
 
     def left(self) -> LeftService | None:
-        """None also where the device has joined a hub since."""
+        """The note that the node has left; None also when the device has joined a hub since."""
         return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, LeftService)
 
     def leave(self, left: LeftService) -> None:
@@ -128,7 +129,7 @@ class MoveFiles:
         if self.left_file.exists():
             with _sentence(self.left_file):
                 self.left_file.unlink(missing_ok=True)
-                _flush(self.data_dir)
+                durable_file.flush(self.data_dir)
 
     def note_staged(self, until: str) -> None:
         """The identity is complete: a token is good once, so it is kept for another attempt."""
@@ -140,7 +141,7 @@ class MoveFiles:
         return found.until if found is not None else ""
 
     def ask(self, plan: MovePlan) -> None:
-        """From now on the agent moves."""
+        """Ask the agent to move; it does so from now on."""
         with _sentence(self._progress):
             self._progress.unlink(missing_ok=True)
         self._write(self._plan, plan)
@@ -153,7 +154,7 @@ class MoveFiles:
         """The node stays where it is; nothing of the new identity is kept."""
         with _sentence(self._plan):
             self._plan.unlink(missing_ok=True)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def give_up(self, progress: MoveProgress) -> None:
@@ -161,47 +162,37 @@ class MoveFiles:
         self.say(progress)
         with _sentence(self._plan):
             self._plan.unlink(missing_ok=True)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
 
     def switch(self) -> None:
-        """The step that decides."""
+        """The step that decides: from this rename on, the node belongs to the new hub."""
         with _sentence(self._plan):
             os.replace(self._plan, self._switched)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
 
     def complete(self, moved: MovedHub) -> None:
-        """All else is done."""
+        """Everything but the settings file is done."""
         self._write(self._moved, moved)
         with _sentence(self.folder):
             self._switched.unlink(missing_ok=True)
-            _flush(self.folder)
+            durable_file.flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def drop_leftover(self, until: str) -> None:
-        """What a kill behind the last step of a move to ``until`` left; a move that is prepared is left alone."""
+        """Remove what a kill after the last step of a move to ``until`` left; a prepared move is left alone."""
         if self.plan() is None and self.switched() is None and self.staged_for() == until:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget_moved(self) -> None:
-        """The settings file says it, too."""
+        """The settings file names the new hub, too."""
         with _sentence(self._moved):
             self._moved.unlink(missing_ok=True)
-            _flush(self.data_dir)
+            durable_file.flush(self.data_dir)
 
     def _write(self, path: Path, value: msgspec.Struct, *, durable: bool = True) -> None:
-        draft = path.with_name(f".{path.name}.new")
+        owner = None if self._owner is None else (self._owner.user, self._owner.group)
         with _sentence(path):
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-                if self._owner is not None:
-                    os.fchown(file.fileno(), self._owner.user, self._owner.group)
-                file.write(msgspec.json.encode(value))
-                file.flush()
-                if durable:
-                    os.fsync(file.fileno())
-            os.replace(draft, path)
-            if durable:
-                _flush(path.parent)
+            durable_file.replace(path, msgspec.json.encode(value), owner=owner, durable=durable)
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
@@ -220,11 +211,3 @@ def _sentence(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise MoveFilesError(f"{path}: {error.strerror or error}") from None
-
-
-def _flush(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

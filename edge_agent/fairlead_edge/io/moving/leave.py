@@ -41,13 +41,13 @@ WRITTEN: Final = (
     "token*",
     "reserve*",
 )
-"""What agents write into their folder, but its lock and the note that the node has left."""
+"""What agents write into their folder, except its lock and the note that the node has left."""
 END_SECONDS_MAX: Final = 60.0
 """How long an agent that has switched may take to end."""
 
 
 class LeaveOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said.  ``undelivered`` "take-along": leave all the same, the messages stay here."""
+    """Options of the command line.  ``undelivered`` "take-along": leave anyway, the messages stay here."""
 
     config: Path
     deadline_seconds: float = moves.DEADLINE_SECONDS
@@ -64,8 +64,8 @@ class LeaveDone(msgspec.Struct, frozen=True, kw_only=True):
 
 async def leave(wanted: LeaveOptions, environ: Mapping[str, str], say: Say) -> LeaveDone:
     """Raises a ``FairleadError``."""
-    settings, files = moves.found(wanted.config, environ)
-    with moves.alone(files):
+    settings, files = moves.load_device(wanted.config, environ)
+    with moves.exclusive(files):
         if files.left() is None:
             await _leave(wanted, files, settings.node, settings.text("hub_url"), say)
         left = files.left()
@@ -78,7 +78,7 @@ async def leave(wanted: LeaveOptions, environ: Mapping[str, str], say: Say) -> L
 
 def bytes_kept(config: Path, environ: Mapping[str, str]) -> tuple[str, Path, int]:
     """What a purge would delete: the node, its folder, and bytes.  Raises ``CannotMove``."""
-    settings, files = moves.found(config, environ)
+    settings, files = moves.load_device(config, environ)
     found = [path for pattern in WRITTEN for path in files.data_dir.glob(pattern)]
     parts = [part for path in found for part in (path.rglob("*") if path.is_dir() else (path,))]
     return settings.node, files.data_dir, sum(data_dir.size(part) for part in parts if part.is_file())
@@ -98,7 +98,7 @@ async def _leave(wanted: LeaveOptions, files: MoveFiles, node: str, hub: str, sa
         )
         files.make_folder()
         files.ask(plan)
-    if not moves.runs(files.data_dir):
+    if not moves.is_running(files.data_dir):
         if files.switched() is None and wanted.undelivered == "stay":
             say("agent", "does not run: start it (systemctl start fairlead-edge); it delivers, and leaves then")
         else:
@@ -117,7 +117,7 @@ def _leave_without_agent(files: MoveFiles) -> None:
 
 async def _purge(files: MoveFiles, left: LeftService, ca_file: Path, say: Say) -> None:
     until = time.monotonic() + END_SECONDS_MAX
-    while moves.runs(files.data_dir):
+    while moves.is_running(files.data_dir):
         if time.monotonic() > until:
             raise CannotMove("the agent has left, but still runs: stop it (systemctl stop fairlead-edge), then purge")
         await asyncio.sleep(moves.POLL_SECONDS)

@@ -22,9 +22,9 @@ import msgspec
 from fairlead_edge.drain import Undelivered
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io import data_dir
-from fairlead_edge.io.identity import agent_user
+from fairlead_edge.io.identity import device
 from fairlead_edge.io.identity import join as joins
-from fairlead_edge.io.identity.device_settings import DeviceSettings
+from fairlead_edge.io.identity.device import DeviceSettings
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pair
 from fairlead_edge.io.moving import switch
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MovePlan, MoveProgress
@@ -44,7 +44,7 @@ class CannotMove(FairleadError):
 
 
 class MoveOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said."""
+    """Options of the command line."""
 
     url: str
     token: JoinToken
@@ -63,8 +63,8 @@ class MoveDone(msgspec.Struct, frozen=True, kw_only=True):
 
 async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> MoveDone:
     """Raises a ``FairleadError``.  ``say(what, text)`` reports each step."""
-    settings, files = found(wanted.config, environ)
-    with alone(files):
+    settings, files = load_device(wanted.config, environ)
+    with exclusive(files):
         since = _since(files, settings)
         if (completed := files.switched() or files.moved()) is not None and completed.until == wanted.url:
             say("switch", "is done already: the settings file is completed")
@@ -88,7 +88,7 @@ async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> Mov
         elif (plan.deadline_seconds, plan.undelivered) != (wanted.deadline_seconds, wanted.undelivered):
             asked = f"--deadline {plan.deadline_seconds:g}s --undelivered {plan.undelivered}"
             say("under way", f"as it was asked for, with {asked}; --cancel it first to change that")
-        if not runs(settings.data_dir):
+        if not is_running(settings.data_dir):
             say("agent", "does not run: start it (systemctl start fairlead-edge); it moves then")
         await follow(plan, files, say)
         say("switched", f"to {plan.until}")
@@ -96,9 +96,9 @@ async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> Mov
 
 
 def cancel(config: Path, environ: Mapping[str, str]) -> str:
-    """Where the node stays.  Raises ``CannotMove``."""
-    settings, files = found(config, environ)
-    with alone(files):
+    """Cancel the move; returns the hub where the node stays.  Raises ``CannotMove``."""
+    settings, files = load_device(config, environ)
+    with exclusive(files):
         if files.switched() is not None or files.moved() is not None:
             raise CannotMove("the node has switched already; to go back, move it to the old hub with a token of that")
         if files.left() is not None:
@@ -109,12 +109,12 @@ def cancel(config: Path, environ: Mapping[str, str]) -> str:
         return settings.text("hub_url")
 
 
-def found(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
-    """Of a device that belongs to a hub.  Raises ``CannotMove``."""
+def load_device(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
+    """Settings and files of a device that belongs to a hub.  Raises ``CannotMove``."""
     settings = DeviceSettings(config, environ)
     if not settings.exists or not settings.node or not settings.text("hub_url"):
         raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
-    owner = agent_user.owner_of(settings.data_dir, "")
+    owner = device.owner_of(settings.data_dir, "")
     return settings, MoveFiles(settings.data_dir, owner=owner)
 
 
@@ -153,20 +153,20 @@ def _is_good(pair: Pair | None) -> bool:
 
 
 def under_way(plan: MovePlan) -> str:
-    """Of another plan than the one that is asked for."""
+    """The refusal when another plan is in progress."""
     what = f"a move to {plan.until}" if plan.until != OUT_OF_SERVICE else "leaving the hub"
     return f"{what} is under way: wait for it, or give it up with --cancel"
 
 
 async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
-    """Until the agent has switched.  Raises ``CannotMove``."""
+    """Wait until the agent has switched.  Raises ``CannotMove``."""
     until = time.monotonic() + plan.deadline_seconds + GRACE_SECONDS
-    said: MoveProgress | None = None
+    shown: MoveProgress | None = None
     while True:
         progress = files.progress()
-        if progress is not None and progress != said:
+        if progress is not None and progress != shown:
             say("waiting", _sentence(progress, "the hub" if plan.until == OUT_OF_SERVICE else "the old hub"))
-            said = progress
+            shown = progress
         if _has_switched(plan, files):
             return
         if progress is not None and progress.step == "gave up":
@@ -206,14 +206,14 @@ def _finish(wanted: MoveOptions, settings: DeviceSettings, files: MoveFiles, sin
     settings.write(_keys(settings, files, wanted.url), owner=None)
     if ca_file := settings.publish_issuers(IdentityFiles.of(settings.data_dir)):
         say("CA file", ca_file)
-    # The file says it from now on: one who writes the old hub into it again means that.
+    # The file names the new hub from now on: writing the old one into it again is a deliberate choice.
     files.forget_moved()
     say("settings", str(settings.path))
     return MoveDone(node=settings.node, since=since, until=wanted.url)
 
 
-def runs(folder: Path) -> bool:
-    """Does an agent hold the folder?"""
+def is_running(folder: Path) -> bool:
+    """True while an agent holds the folder."""
     try:
         os.close(data_dir.lock(folder))
     except StoreUnusable:
@@ -222,8 +222,8 @@ def runs(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def alone(files: MoveFiles) -> Iterator[None]:
-    """One command at a time.  Raises ``CannotMove``."""
+def exclusive(files: MoveFiles) -> Iterator[None]:
+    """Only one such command at a time.  Raises ``CannotMove``."""
     try:
         opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

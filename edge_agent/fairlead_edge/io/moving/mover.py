@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from fairlead_edge.drain import Drain, Seen
+from fairlead_edge.drain import Drain, Observation
 from fairlead_edge.errors import Moving
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MoveFilesError, MovePlan, MoveProgress
@@ -26,11 +26,11 @@ _log = logs.get("edge.move")
 
 
 class Switched(Exception):
-    """The node belongs to another hub from now on, or to none: open everything anew."""
+    """The node belongs to another hub from now on, or to none: reopen everything."""
 
 
 class Mover:
-    """One per agent."""
+    """Carries out the move; one per agent."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Mover:
         self._clock = clock
 
     async def run(self) -> None:
-        """Until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
+        """Runs until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
         while True:
             try:
                 plan = self._files.plan()
@@ -61,10 +61,10 @@ class Mover:
         _log.info("move_started", hub=plan.until, deadline_seconds=plan.deadline_seconds)
         publisher = self._upstream.publisher
         drain = Drain(deadline_seconds=plan.deadline_seconds, undelivered=plan.undelivered, now=self._clock())
-        said: MoveProgress | None = None
+        reported: MoveProgress | None = None
         while self._files.plan() == plan:
             seen = await self._look()
-            step = drain.look(seen, self._clock())
+            step = drain.next_step(seen, self._clock())
             if step == "switch":
                 await self._switch(plan, seen)
             if step == "give up":
@@ -80,20 +80,20 @@ class Mover:
             progress = MoveProgress(
                 step="close" if step == "closed" else "deliver", waiting=seen.waiting, connected=seen.connected
             )
-            if progress != said:
+            if progress != reported:
                 self._files.say(progress)
-                said = progress
+                reported = progress
             await asyncio.sleep(LOOK_SECONDS)
         publisher.open()
         _log.info("move_cancelled", hub=plan.until)
 
-    async def _look(self) -> Seen:
+    async def _look(self) -> Observation:
         in_work = self._upstream.publisher.in_work  # before what they stored is counted
         status = await self._upstream.status()
         waiting = sum(queue.length for queue in status.queues if queue.endpoint == UPSTREAM)
-        return Seen(waiting, in_work, self._link.state.state == "connected")
+        return Observation(waiting, in_work, self._link.state.state == "connected")
 
-    async def _switch(self, plan: MovePlan, seen: Seen) -> None:
+    async def _switch(self, plan: MovePlan, seen: Observation) -> None:
         if self._files.plan() != plan:
             return  # it was cancelled at this moment
         self._files.say(MoveProgress(step="close", waiting=seen.waiting, connected=seen.connected))

@@ -1,4 +1,4 @@
-"""What belongs to a hub or its cluster goes over to the new one, when the stores are opened after the switch.
+"""Moves what belongs to a hub or its cluster over to the new one, when the stores are opened after the switch.
 
 identity       the staged pair and authorities are put in use; the old ones open nothing at the new hub and are removed,
                and so is what an interrupted renewal left; the epoch of the last session was the old hub's
@@ -35,13 +35,13 @@ from fairlead_wire.io import logs
 
 ROUTES_COPY: Final = "routes.copy"
 NO_SESSION: Final = 0
-"""As the epoch of the last session: there was none with this hub; the time it knew is still true."""
+"""The epoch of the last session when there was none with this hub; the time it recorded is still true."""
 
 _log = logs.get("edge.move")
 
 
 def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
-    """The settings as they count; called with the folder's lock held.  Completes the identity after a switch.
+    """The settings in force; called with the folder's lock held.  Completes the identity after a switch.
 
     Raises ``MoveFilesError``, ``IdentityFilesError`` and ``OutOfService``.
     """
@@ -66,7 +66,7 @@ def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
         except OSError as error:
             raise MoveFilesError(f"{staged.authorities}: {error.strerror}") from None
         own.write_authorities(authorities)
-        with contextlib.suppress(OSError):  # a hub may not have said them
+        with contextlib.suppress(OSError):  # a hub may not have sent them
             own.write_issuers(staged.issuers.read_bytes())
         own.use(own.add(staged.key(pair), staged.chain(pair)))
         return _changed(settings, moved_of(files, plan.since, plan.until))
@@ -136,7 +136,7 @@ def _out_of_service(files: MoveFiles, left: LeftService) -> str:
 
 
 def moved_of(files: MoveFiles, since: str, until: str) -> MovedHub:
-    """What the settings have to say after the move."""
+    """The settings that hold after the move."""
     own = IdentityFiles.of(files.data_dir)
     return MovedHub(since=since, until=until, tls_ca=str(own.authorities.absolute()), tls_pair=str(own.link.absolute()))
 

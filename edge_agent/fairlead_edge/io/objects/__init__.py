@@ -1,6 +1,7 @@
 """The objects on disk.
 
-    sqlite_metastore ──▶ objects_table ──▶ schema, statements
+    sqlite_metastore ──▶ objects_table ──▶ schema
+      └─ sqlite_statuses ──▶ statuses_table ──▶ schema
 
-``salvage`` is for a damaged file, ``routes_copy`` for a disk that lost all.
+``schema`` has the tables, the statements and the checksums of rows.
 """

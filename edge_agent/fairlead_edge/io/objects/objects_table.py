@@ -13,23 +13,13 @@ import msgspec
 
 from fairlead_edge.errors import StoreDamaged, StoreUnusable
 from fairlead_edge.io.objects import schema, statuses_table
-from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects import schema as sql
 from fairlead_edge.io.objects.schema import VERSION, fact, held, remember
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects import metastore
-from fairlead_edge.objects.content import verify
-from fairlead_edge.objects.metastore import (
-    Absent,
-    HeldObject,
-    Outcome,
-    Put,
-    Remove,
-    Removed,
-    Stored,
-    Unchanged,
-)
+from fairlead_edge.objects.metastore import Absent, HeldObject, Outcome, Put, Remove, Removed, Stored, Unchanged, verify
 from fairlead_edge.objects.watch_history import VersionedChange
 from fairlead_wire import message
 from fairlead_wire.objects import digest
@@ -40,10 +30,10 @@ PAGES_MIN: Final = 32
 
 
 class OpenedObjects(NamedTuple):
-    """What was found at an opening."""
+    """The result of opening the store."""
 
     version: int
-    """Of the store."""
+    """Version of the store."""
     dropped: int
     """Objects the disk had changed."""
 
@@ -71,7 +61,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
         for number in bad:
             connection.execute(sql.delete_row(table), (number,))
         dropped += len(bad) if table == "objects" else 0
-    schema.mend_kinds(connection)
+    schema.repair_kinds(connection)
     version = metastore.opening_version(int(fact(connection, "version") or 0), wall_milliseconds)
     remember(connection, "version", version)
     connection.pragma("max_page_count", max(PAGES_MIN, bytes_max // PAGE_BYTES))
@@ -79,7 +69,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
 
 
 def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
-    """What is held under the name; a damaged row is dropped."""
+    """The object held under the name; a damaged row is dropped."""
     row = connection.execute(sql.OBJECT, key).fetchone()
     if row is None:
         return None
@@ -102,7 +92,7 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
     if previous is not None and metastore.same_content(previous, write):
         if previous.resource_version != write.resource_version:
             again = msgspec.structs.replace(previous, resource_version=write.resource_version)
-            connection.execute(sql.SET_RESOURCE_VERSION, (write.resource_version, schema.of(again), *key))
+            connection.execute(sql.SET_RESOURCE_VERSION, (write.resource_version, schema.checksum_of(again), *key))
         return Unchanged()
     version = next_version(connection)
     current = metastore.hold(write, local_version=version, now=now, previous=previous)
@@ -119,7 +109,7 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
 
 
 def remove(connection: apsw.Connection, write: Remove) -> Outcome:
-    """Delete the object if it is the one that is meant."""
+    """Delete the object if it has this UID."""
     key = metastore.key_of(write.resource)
     previous = _previous(connection, key)
     if previous is None or previous.uid != write.uid:
@@ -132,7 +122,7 @@ def remove(connection: apsw.Connection, write: Remove) -> Outcome:
 
 
 def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
-    """Called while the object is still there as it was."""
+    """Called while the previous object is still in its row."""
     if what == "keep":
         return
     connection.execute(sql.DELETE_FALLBACK, key)
@@ -141,7 +131,7 @@ def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what
 
 
 def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
-    """Take out rows that are damaged still; returns how many went, and the store's version then."""
+    """Remove rows that are still damaged; returns how many, and the store's version afterwards."""
     dropped = 0
     for number in numbers:
         row = connection.execute(sql.row("objects"), (number,)).fetchone()
@@ -154,9 +144,10 @@ def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int,
 
 
 def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
-    """The node belongs to another cluster: its fence counts anew, its rules of statuses are not known, and objects
-    of this type are gone.  Returns the
-    store's version then."""
+    """The node belongs to another cluster: forget the fence, the rules of statuses and all objects of this type.
+
+    Returns the store's version afterwards.
+    """
     remember(connection, "fence", 0)
     forget_stale_hub(connection)
     remember(connection, "lacking", 0)
@@ -168,7 +159,7 @@ def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
 
 
 def stale_hub(connection: apsw.Connection) -> StaleHub | None:
-    """Since when hubs are refused for their fencing numbers; None: none is, or the disk changed it."""
+    """Since when hubs with lower fencing numbers are refused; None: none is, or the disk changed the record."""
     since, highest = fact(connection, "stale_hub_since"), fact(connection, "stale_hub_highest")
     return StaleHub(since=since, highest=highest) if isinstance(since, float) and isinstance(highest, int) else None
 
@@ -179,13 +170,13 @@ def persist_stale_hub(connection: apsw.Connection, found: StaleHub) -> None:
 
 
 def forget_stale_hub(connection: apsw.Connection) -> None:
-    """Nothing is written where there is nothing: this is done for each session."""
+    """Writes only when there is something to forget: this runs for each session."""
     if fact(connection, "stale_hub_since") is not None:
         remember(connection, "stale_hub_since", None)
 
 
 def current_version(connection: apsw.Connection) -> int:
-    """Of the store; each change raises it by one."""
+    """The version of the store; each change raises it by one."""
     found = fact(connection, "version")
     if not isinstance(found, int):
         raise StoreDamaged("the store's version is damaged")
@@ -193,14 +184,14 @@ def current_version(connection: apsw.Connection) -> int:
 
 
 def next_version(connection: apsw.Connection) -> int:
-    """Of the change that is made now."""
+    """Raise the version of the store; returns that of the change being made."""
     version = current_version(connection) + 1
     remember(connection, "version", version)
     return version
 
 
 def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
-    """What is held in these buckets, for a comparison with the hub."""
+    """The entries held in these buckets, for a comparison with the hub."""
     pairs = connection.execute(sql.UIDS)
     wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
     found = []

@@ -3,8 +3,11 @@
 Each write is its own job (``objects_table``), so that one refused object does not undo its neighbours while all share
 one flush.
 
-Nothing is served that the disk changed: each row has a checksum, looked at when it is read, at the opening, and in
+Nothing is served that the disk changed: each row has a checksum, verified when it is read, at the opening, and in
 scrubs.  A damaged one is taken out, and listeners are called (``on_damage``), so that the hub sends it again.
+
+A file whose structure is damaged is salvaged when it is opened: what can be read is kept, and the hub sends the rest
+again.  Nothing is lost that the cluster does not have: the next session opens with what is held now.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ import apsw
 
 from fairlead_edge.errors import StoreFull, StoreUnusable
 from fairlead_edge.io.file_access import PLAIN, FileAccess
-from fairlead_edge.io.objects import objects_table, salvage, schema, sqlite_statuses, statuses_table
-from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects import objects_table, schema, sqlite_statuses, statuses_table
+from fairlead_edge.io.objects import schema as sql
 from fairlead_edge.io.objects.schema import fact, held, remember
+from fairlead_edge.io.sqlite import salvage
+from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.link_state import StaleHub
@@ -41,8 +46,8 @@ from fairlead_edge.objects.metastore import (
     WriteRefused,
 )
 from fairlead_edge.objects.statuses import status_store
-from fairlead_edge.objects.statuses.allowed import KnownStatusRules
 from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
+from fairlead_edge.objects.statuses.status_store import KnownStatusRules
 from fairlead_edge.objects.watch_history import WatchHistory
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Permanent, Temporary
@@ -99,22 +104,22 @@ class SqliteMetastore:
         """Objects the disk was found to have changed, since the opening."""
         self._listeners: list[Callable[[int], None]] = []
         try:
-            if problem := salvage.problem(self.path, access):
+            if problem := find_damage(self.path, access):
                 _log.error("store_damaged", path=str(self.path), reason=problem)
-                kept = salvage.run(self.path, access)
+                kept = salvage_objects(self.path, access)
                 remedy = f"look at the disk's health; {FILE_NAME}.damaged may be removed; the hub sends what is missing"
                 _log.warning("store_salvaged", path=str(self.path), held=kept, remedy=remedy)
                 self.salvaged = problem
-            self.writer = Writer(self.path, setup=setup, audit=salvage.audit, access=access)
+            self.writer = Writer(self.path, setup=setup, audit=audit, access=access)
         except (apsw.Error, OSError) as error:
             raise StoreUnusable(f"{self.path}: cannot be opened: {error}") from error
         except StoreUnusable as error:
             raise StoreUnusable(f"{self.path}: {error}") from None
         self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
         self._in_order = asyncio.Lock()
-        """Changes are noted in the order of their versions, from whichever place they come."""
+        """Keeps changes in the order of their versions, wherever they come from."""
         self.statuses = sqlite_statuses.SqliteStatuses(self.writer, self._log, rules[-1], self._in_order)
-        """What programs here reported of the objects."""
+        """The statuses that programs here reported."""
         if opened[0].dropped:
             self._note_damage(opened[0].dropped)
 
@@ -127,7 +132,7 @@ class SqliteMetastore:
         _log.error("objects_damaged", objects=objects, remedy="the hub sends them again; look at the disk's health")
 
     async def _set_aside(self, numbers: Sequence[int]) -> None:
-        """Take damaged rows out; clients that watch list anew, for nothing shows what they were."""
+        """Remove damaged rows; watching clients list again, for nothing shows what the rows were."""
         with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
             dropped, version = await self.writer.submit(partial(objects_table.set_aside, numbers=numbers))
             if dropped:
@@ -138,19 +143,19 @@ class SqliteMetastore:
                     listener(dropped)
 
     async def is_whole(self) -> None:
-        """The hub has seen what is held, and sent what was missing."""
+        """The hub has compared what is held and sent what was missing."""
         await self.writer.submit(lambda connection: remember(connection, "lacking", 0))
         self.lacking = False
 
     async def forget_cluster(self, group: str, plural: str) -> None:
-        """What belongs to the cluster alone, for the node goes over to another one: the fence, and this type."""
+        """Forget what belongs to the old cluster, for the node moves to another: fence and objects of this type."""
         forget = partial(objects_table.forget_cluster, group=group, plural=plural)
         self._log.lose(await self.writer.submit(forget))
         self.statuses.known = KnownStatusRules()
         self.lacking = False
 
     async def scrub(self) -> None:
-        """Look at everything held, in small steps."""
+        """Verify everything held, in small steps."""
         after: int | None = 0
         while after is not None:
             look = partial(schema.damaged, table="objects", after=after, limit=SCRUB_ROWS)
@@ -252,7 +257,7 @@ class SqliteMetastore:
         return status_store.with_status(found[0], kept) if found else None
 
     async def _sound(self, found: Sequence[Any]) -> list[HeldObject]:
-        """Those that are as they were stored; the others are set aside."""
+        """The objects that are as they were stored; damaged rows are removed."""
         read = [(row[0], held(row)) for row in found]
         if damaged := [number for number, each in read if each is None]:
             await self._set_aside(damaged)
@@ -344,3 +349,44 @@ class SqliteMetastore:
 
     async def _read_rows(self, statement: str, bound: tuple[Any, ...]) -> list[Any]:
         return await self.writer.read(lambda connection: rows(connection, statement, bound))
+
+
+def find_damage(path: Path, access: FileAccess = PLAIN) -> str:
+    """What is wrong with the structure of the file at ``path``; "" when nothing is, or there is none."""
+    return salvage.problem(path, partial(_look, path), model=schema.model, access=access) or ""
+
+
+def _look(path: Path, connection: apsw.Connection) -> str:
+    if not rows(connection, sqlite.ANYTHING):
+        return ""
+    [(found,)] = rows(connection, sqlite.USER_VERSION)
+    return salvage.version_problem(path, found, schema.VERSION) or audit(connection)
+
+
+def audit(connection: apsw.Connection) -> str:
+    """For ``sqlite.writer``, which asks when a statement failed."""
+    [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
+    if found != "ok":
+        return str(found)
+    [(version,)] = rows(connection, sqlite.USER_VERSION)
+    model = schema.model(version if version == schema.VERSION else 0)
+    return salvage.lacks(connection, model) if model is not None else ""
+
+
+def salvage_objects(path: Path, access: FileAccess = PLAIN) -> int:
+    """Returns how many objects are held on.  Raises ``StoreUnusable`` when there is no room for the new file."""
+    kept: list[int] = []
+
+    def fill(source: apsw.Connection, target: apsw.Connection) -> None:
+        schema.create(target)
+        for table in ("facts", "kinds"):
+            salvage.copy_small(source, target, table)
+        for table in ("objects", "fallbacks"):
+            salvage.copy(source, target, table)
+        kept.append(rows(target, sql.COUNT)[0][0])
+
+    try:
+        salvage.salvage(path, fill=fill, access=access)
+    except (OSError, apsw.Error) as error:
+        raise StoreUnusable(f"{path}: is damaged and there is no room to salvage it: {error}") from error
+    return kept[0] if kept else 0

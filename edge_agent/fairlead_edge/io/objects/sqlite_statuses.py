@@ -14,11 +14,10 @@ from fairlead_edge.io.objects.schema import fact, remember
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.statuses import allowed, reported, status_store
-from fairlead_edge.objects.statuses.allowed import KnownStatusRules
+from fairlead_edge.objects.statuses import reported, status_store
 from fairlead_edge.objects.statuses.patch import StatusPatch
 from fairlead_edge.objects.statuses.reported import EdgeReportedStatus
-from fairlead_edge.objects.statuses.status_store import Key, Outgoing, StatusSummary
+from fairlead_edge.objects.statuses.status_store import Key, KnownStatusRules, Outgoing, StatusSummary
 from fairlead_edge.objects.watch_history import VersionedChange, WatchHistory
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
@@ -27,12 +26,12 @@ _log = logs.get("edge.statuses")
 
 
 def rules_on_disk(connection: apsw.Connection) -> KnownStatusRules:
-    """As they were told last; none where the disk changed them, for the hub tells them again."""
+    """The rules received last; none when the disk changed them, for the hub sends them again."""
     content, digest = fact(connection, statuses_table.RULES), fact(connection, statuses_table.RULES_DIGEST)
     if not isinstance(content, bytes) or not isinstance(digest, str):
         return KnownStatusRules()
     try:
-        return allowed.read(content, digest)
+        return status_store.read(content, digest)
     except Malformed:
         return KnownStatusRules()
 
@@ -54,8 +53,8 @@ class SqliteStatuses:
     def listen(self, listener: Callable[[StatusSummary], None]) -> None:
         self._listeners.append(listener)
 
-    async def told(self, content: bytes, digest: str) -> None:
-        known = allowed.read(content, digest)
+    async def replace_rules(self, content: bytes, digest: str) -> None:
+        known = status_store.read(content, digest)
 
         def job(connection: apsw.Connection) -> None:
             remember(connection, statuses_table.RULES, content)
@@ -97,7 +96,7 @@ class SqliteStatuses:
         return await asyncio.shield(asyncio.create_task(self._change(job)))
 
     async def _change(self, job: Callable[[apsw.Connection], Changed]) -> HeldObject:
-        """A task of its own: a client that hangs up must not keep a change that is on disk from watches."""
+        """Runs as a task of its own: a client that hangs up must not hide from watches a change that is on disk."""
         async with self._in_order:
             try:
                 current, changed = await self._writer.submit(job)

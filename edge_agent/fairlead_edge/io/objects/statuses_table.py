@@ -1,10 +1,10 @@
 """Reported statuses among the facts of the object store: what one call does to them, within one transaction.
 
     status/<group>/<plural>/<namespace>/<name>   one ``EdgeReportedStatus``, as JSON
-    status-rules, status-rules-digest            what the hub told
+    status-rules, status-rules-digest            what the hub sent
     status-sequence                              the highest given out
 
-They are facts, not a table of their own: a program before them opens the file all the same, and passes them over.
+They are facts, not a table of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_edge import checksum
 from fairlead_edge.io.objects import schema
-from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects import schema as sql
 from fairlead_edge.io.objects.schema import fact, remember
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects.metastore import HeldObject
@@ -37,7 +37,7 @@ def name_of(key: Key) -> str:
 
 
 def kept(connection: apsw.Connection, key: Key) -> EdgeReportedStatus | None:
-    """None too where the disk changed it: programs report again."""
+    """The status of an object; None also when the disk changed it, for programs report again."""
     return _decoded(fact(connection, name_of(key)))
 
 
@@ -72,7 +72,7 @@ def forget(connection: apsw.Connection, key: Key) -> None:
 
 
 def forget_orphans(connection: apsw.Connection) -> None:
-    """Those whose object an agent before statuses removed, or made anew: it did not know of them."""
+    """Forget statuses whose object is gone, or was recreated while damaged rows were being replaced."""
     for key, each in _within(connection, _PREFIX):
         found = rows(connection, sql.UID_OF_OBJECT, key)
         if not found or found[0][0] != each.uid:
@@ -86,7 +86,7 @@ def next_sequence(connection: apsw.Connection) -> int:
 
 def set_version(connection: apsw.Connection, current: HeldObject, key: Key) -> None:
     """The object's row at its new version."""
-    connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.of(current), *key))
+    connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.checksum_of(current), *key))
 
 
 def _within(connection: apsw.Connection, prefix: str) -> list[tuple[Key, EdgeReportedStatus]]:

@@ -39,7 +39,7 @@ from fairlead_edge.io.outbox.tables.receipts import departures as departures_tab
 from fairlead_edge.io.outbox.tables.receipts import reached as reached_table
 from fairlead_edge.io.outbox.tables.receipts import whereabouts
 from fairlead_edge.io.outbox.totals_file import TotalsFile
-from fairlead_edge.io.sqlite.unused_pages import give_back
+from fairlead_edge.io.sqlite.disk_space import give_back
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox import age, outbox
 from fairlead_edge.outbox.attempt import Attempt

@@ -1,5 +1,5 @@
-"""SQLite files: written by one thread, looked through when they are opened, salvaged when the disk damaged them.
+"""SQLite files: written by one thread, checked when they are opened, salvaged when the disk damaged them.
 
-writer ──▶ spare_room, schema_pages
+writer ──▶ disk_space, schema_pages
 salvage ──▶ wal, schema_pages
 """

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import apsw
 
+from fairlead_edge.io import durable_file
 from fairlead_edge.io.file_access import PLAIN, PLAIN_SCHEMA, SEALED_SCHEMA, FileAccess, is_database
 from fairlead_edge.io.sqlite import schema_pages, wal
 from fairlead_edge.io.sqlite import statements as sql
@@ -88,7 +89,7 @@ def is_unfinished(path: Path) -> bool:
 
 
 def salvage(path: Path, *, fill: Fill, access: FileAccess = PLAIN) -> None:
-    """Put a sound file in the place of a damaged one, with what ``fill`` takes over.
+    """Replace a damaged file by a sound one, with the rows that ``fill`` takes over.
 
     Raises ``OSError`` or ``apsw.Error`` when there is no room for it.
     """
@@ -102,15 +103,15 @@ def salvage(path: Path, *, fill: Fill, access: FileAccess = PLAIN) -> None:
             Path(leftover).unlink(missing_ok=True)
         _mend(aside, _schema_kept(path), access)
         _fill(aside, new, fill, access)
-        _flush(new)
+        durable_file.flush(new)
         new.rename(path)
-        _flush(path.parent)
+        durable_file.flush(path.parent)
     damaged = _beside(path, ".damaged")
     for end in (WAL, SHM):
         Path(f"{damaged}{end}").unlink(missing_ok=True)
         Path(f"{aside}{end}").unlink(missing_ok=True)
     aside.rename(damaged)
-    _flush(path.parent)
+    durable_file.flush(path.parent)
 
 
 def _schema_kept(path: Path) -> Path:
@@ -145,7 +146,7 @@ def head_problem(path: Path) -> str:
 def version_problem(path: Path, found: int, present: int) -> str:
     """Is the version ``found`` in the file one that no program wrote?
 
-    The pages kept beside it say so; where they are of a newer program than this (``present``), so is the file.  They
+    The pages kept beside it show that; when they are of a newer program than this (``present``), so is the file.  They
     are copied again after a migration, so a file between them and the present was brought there by this program.
     """
     kept = schema_pages.version(_schema_kept(path))
@@ -154,7 +155,7 @@ def version_problem(path: Path, found: int, present: int) -> str:
 
 
 def is_strange(path: Path, error: Exception) -> bool:
-    """No database, and nothing beside it says that it was one of ours: not to be replaced behind people's backs."""
+    """Not a database, and nothing beside it shows that it ever was one of ours: it must not be replaced silently."""
     return isinstance(error, apsw.NotADBError) and not _schema_kept(path).exists()
 
 
@@ -195,14 +196,6 @@ def _fill(aside: Path, new: Path, fill: Fill, access: FileAccess) -> None:
             source.close()
     finally:
         target.close()
-
-
-def _flush(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def copy(

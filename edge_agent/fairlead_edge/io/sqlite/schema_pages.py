@@ -19,7 +19,7 @@ from fairlead_edge.io.sqlite.rows import rows
 
 SCHEMA_PAGES_MAX: Final = 16
 USER_VERSION: Final = 60
-"""Where the first page has it."""
+"""Offset of the user version in the first page."""
 
 
 def keep(connection: apsw.Connection, file: int, path: Path) -> None:

@@ -21,7 +21,7 @@ ROLLBACK: Final = "ROLLBACK"
 BEGIN_JOB: Final = "SAVEPOINT job"
 """One job of a group commit."""
 END_JOB: Final = "RELEASE job"
-"""Its changes belong to the transaction now."""
+"""The changes of the job belong to the transaction now."""
 UNDO_JOB: Final = "ROLLBACK TO job"
 """Undo this job alone."""
 
@@ -42,7 +42,7 @@ PAGE_COUNT: Final = "PRAGMA page_count"
 PAGE_SIZE: Final = "PRAGMA page_size"
 """Bytes of a page."""
 TEMPORARY_IN_MEMORY: Final = "PRAGMA temp_store=MEMORY"
-"""What a query sorts lies in no file."""
+"""Queries sort in memory, not in files."""
 WRITABLE_SCHEMA: Final = "PRAGMA writable_schema=ON"
 """Else nothing is read of a file that lost its end."""
 WRITER_SETTINGS: Final = (
@@ -79,7 +79,7 @@ def set_user_version(version: int) -> str:
 
 
 def incremental_vacuum(pages: int) -> str:
-    """Give so many unused pages back."""
+    """Give this many unused pages back."""
     return f"PRAGMA incremental_vacuum({pages})"
 
 

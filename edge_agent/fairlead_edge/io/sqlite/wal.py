@@ -20,7 +20,7 @@ FRAME_HEADER_BYTES: Final = 24
 PAGE_BYTES: Final = 4096
 FRAME_BYTES: Final = FRAME_HEADER_BYTES + PAGE_BYTES
 FIRST_FRAMES: Final = 9
-"""So many frames from the beginning say which generation of the log is the present one, if its header does not."""
+"""How many frames at the beginning show the current generation of the log, if its header does not."""
 
 
 def fold(path: Path) -> int:

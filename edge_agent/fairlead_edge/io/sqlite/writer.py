@@ -14,7 +14,7 @@ file has its blocks before a commit makes it longer, so the log can always be fo
 
 After an error of the disk nothing it says can be believed (a failed fsync may have dropped the pages it could not
 write): the writer refuses everything from then on and the program should end, so that the next start reads what is
-really there.  A file that is damaged raises ``StoreDamaged``: opened anew, it is salvaged.
+really there.  A file that is damaged raises ``StoreDamaged``: when it is reopened, it is salvaged.
 """
 
 from __future__ import annotations
@@ -34,11 +34,9 @@ from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.io.sqlite import statements as sql
+from fairlead_edge.io.sqlite.disk_space import Room
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.io.sqlite.spare_room import Room
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
-
-__all__ = ["StoreFailed", "StoreFull", "Writer"]
 
 PENDING_MAX: Final = 20_000
 """Jobs that may wait for the disk; more are refused, so that memory stays bounded when it stalls."""
@@ -66,8 +64,8 @@ def sound(_: apsw.Connection) -> str:
 class Writer:
     """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in a transaction of its own.
 
-    ``audit`` is asked when a job or a query fails by what no job should fail by: a value that is none, a row that is
-    not there.  ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
+    ``audit`` is called when a job or a query fails in a way no job should: a value of the wrong type, a missing row.
+    ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
 
     Raises ``apsw.Error`` from the constructor when the file cannot be opened.  Jobs run on the writer's thread;
     a job may be run twice (when its first transaction had to be given up because of another), so it should touch
@@ -301,7 +299,7 @@ def _is_disk_failure(error: Exception) -> bool:
 
 
 def _damage_named_by(error: Exception) -> str:
-    """What SQLite itself found; text that is no Unicode is damage as well, for none such is ever stored."""
+    """Damage that SQLite itself found; text that is not Unicode is damage as well, for none is ever stored."""
     is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
     if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):
         return str(error) or type(error).__name__
@@ -312,7 +310,7 @@ def _asked(audit: Audit, connection: apsw.Connection) -> str:
     try:
         return audit(connection)
     except Exception as error:  # noqa: BLE001 - an audit that cannot be made is its own finding
-        return f"it cannot be looked through: {error}"
+        return f"it cannot be checked: {error}"
 
 
 def _open(path: Path, setup: Callable[[apsw.Connection], None], access: FileAccess) -> apsw.Connection:

@@ -16,7 +16,7 @@ import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import selectors
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"
@@ -53,7 +53,7 @@ def _document(held: HeldObject) -> Document:
 
 
 class ListSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or watch is about; ``after`` continues a paged list at this (namespace, name)."""
+    """What a list or watch selects; ``after`` continues a paged list at this (namespace, name)."""
 
     predicates: tuple[selectors.Predicate, ...] = ()
     limit: int = 0
@@ -203,7 +203,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 def events(change: VersionedChange[HeldObject], scope: ListScope) -> list[tuple[EventType, HeldObject]]:
-    """What a watch says about a change: leaving the selection is a deletion, entering it an addition."""
+    """The watch events of a change: leaving the selection is a deletion, entering it an addition."""
     before, after = scope.sees(change.previous), scope.sees(change.current)
     previous, current = change.previous, change.current
     if before and after:

@@ -56,7 +56,7 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "secrets"): ("type",),
     ("", "services"): ("spec.clusterIP", "spec.type"),
 }
-"""What a field selector may name besides name and namespace, by (group, plural): as the API server has it."""
+"""The fields a selector may name besides name and namespace, by (group, plural), as in the API server."""
 
 
 class BadSelector(Permanent):

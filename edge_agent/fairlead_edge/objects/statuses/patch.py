@@ -1,8 +1,10 @@
 """A PATCH of ``…/status``, read: which program, merge or apply, what of the status.  Bounded before it is parsed.
 
 application/merge-patch+json   JSON merge patch (RFC 7386)
-application/apply-patch+yaml   server-side apply: ``fieldManager`` is needed, ``force`` may be
+application/apply-patch+yaml   server-side apply: ``fieldManager`` is needed, ``force`` may be given
 others                         415: a strategic merge needs the kind's schema, and none is kept at the edge
+
+Clients of Kubernetes send JSON under the name of YAML; people send YAML with curl.
 """
 
 from __future__ import annotations
@@ -13,14 +15,62 @@ from typing import Any, Final, Literal
 import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.statuses.yaml_text import BadYaml, load
 from fairlead_wire import message
-from fairlead_wire.errors import Permanent
+from fairlead_wire.errors import FairleadError, Permanent
+
+
+class BadYaml(FairleadError):
+    """The YAML cannot be read; the text says where."""
+
+
+def load_yaml(text: bytes) -> Any:
+    """YAML as JSON values: without references, tags and dates, which JSON does not have.  Raises ``BadYaml``.
+
+    The parser is imported when the first YAML comes.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses references: a few bytes could stand for gigabytes."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.events.AliasEvent):
+                raise yaml.YAMLError("references (*name) are not taken")
+            return super().compose_node(parent, index)
+
+    dates = "tag:yaml.org,2002:timestamp"
+    Loader.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if pair[0] != dates] for first, pairs in Loader.yaml_implicit_resolvers.items()
+    }
+    try:
+        found = yaml.load(text, Loader)
+        _check(found)
+    except (yaml.YAMLError, ValueError, UnicodeDecodeError, RecursionError) as error:
+        raise BadYaml(" ".join(str(error).split())[:200] or type(error).__name__) from None
+    return found
+
+
+def _check(value: Any) -> None:
+    """Raises ``ValueError`` where JSON has no such value."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if not all(isinstance(key, str) for key in each):
+                raise ValueError("a key is no text")
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+        elif isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
+            raise ValueError("a number is not finite")
+        elif not isinstance(each, str | int | float | bool | None):
+            raise ValueError(f"{type(each).__name__} is no value of JSON")
+
 
 MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 BODY_BYTES_MAX: Final = 2 * message.STATUS_BYTES_MAX
-"""Of a request; YAML takes more room than what is kept of it."""
+"""Limit of a request: YAML is larger than what is kept of it."""
 DEPTH_MAX: Final = 64
 """Levels of objects and lists in a status."""
 MANAGER_CHARS_MAX: Final = 128
@@ -29,7 +79,7 @@ _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 class PatchRefused(Permanent):
-    """Nothing was changed; ``status`` is the HTTP status."""
+    """The patch is refused and nothing was changed; ``status`` is the HTTP status."""
 
     def __init__(
         self, status: int, text: str, *, details: dict[str, Any] | None = None, retry_after: int | None = None
@@ -41,7 +91,7 @@ class PatchRefused(Permanent):
 
 
 class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program asks; ``status`` UNSET: nothing of it.  Empty texts were not given."""
+    """What a program asks for; ``status`` UNSET: the patch has none.  Empty strings were not given."""
 
     operation: Literal["Apply", "Update"]
     manager: str
@@ -93,7 +143,7 @@ def read(content_type: str, body: bytes, query: Mapping[str, str], user_agent: s
 
 
 def check_identity(patch: StatusPatch, held: HeldObject, kind: str) -> None:
-    """Is it about this object, as it is now?  Raises ``PatchRefused``."""
+    """Check that the patch is for this object in its current version.  Raises ``PatchRefused``."""
     at = held.resource
     for name, given, there in (
         ("apiVersion", patch.api_version, at.api_version),
@@ -121,7 +171,7 @@ def _object(media: str, body: bytes) -> dict[str, Any]:
         if media == MERGE:
             raise PatchRefused(400, f"the body is not JSON: {error}") from None
         try:
-            found = load(body)
+            found = load_yaml(body)
         except BadYaml as bad:
             raise PatchRefused(400, f"the body is neither JSON nor YAML: {bad}") from None
     if not isinstance(found, dict):
@@ -134,17 +184,17 @@ def _object(media: str, body: bytes) -> dict[str, Any]:
 
 
 def _checked_metadata(document: dict[str, Any]) -> dict[str, Any]:
-    """What is outside of the status is for the cluster to change; what only says nothing is passed over."""
+    """Only the cluster changes what is outside the status; empty values there are ignored."""
     metadata = document.get("metadata")
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict):
         raise PatchRefused(400, "metadata: must be an object")
-    strange = [key for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")
+    unknown = [key for key, value in document.items() if key not in ("apiVersion", "kind", "metadata", "status")
                and value not in (None, {}, [])]  # fmt: skip
-    strange += [f"metadata.{key}" for key, value in metadata.items() if key not in _IDENTITY
+    unknown += [f"metadata.{key}" for key, value in metadata.items() if key not in _IDENTITY
                 and value not in (None, {}, [])]  # fmt: skip
-    if strange:
-        named = ", ".join(str(key)[:60] for key in sorted(strange)[:5])
+    if unknown:
+        named = ", ".join(str(key)[:60] for key in sorted(unknown)[:5])
         raise PatchRefused(422, f"{named}: only status can be changed at the edge; leave out the rest")
     return metadata
 
@@ -188,6 +238,6 @@ def _snake(key: str) -> str:
 
 
 def _of_agent(user_agent: str) -> str:
-    """As the API server names a program that does not say who it is."""
+    """The name the API server gives to a program without a field manager."""
     name = "".join(each for each in user_agent.partition("/")[0] if each.isprintable()).strip()
     return name[:MANAGER_CHARS_MAX] or DEFAULT_MANAGER

@@ -1,4 +1,4 @@
-"""The status that programs reported of one object: who owns what of it, and how far it got.
+"""The status that programs reported of one object: which program owns which field of it, and how far it got.
 
     PATCH ─▶ waiting ─hub: the API server has it─▶ written
                 ▲ └──hub: never──▶ refused (code, reason)
@@ -6,19 +6,161 @@
 
 There is one of it for each object and UID: what is newer replaces what still waits.  ``sequence`` rises with every
 change, so that an answer about an older one settles nothing.
+
+Ownership is decided for fields; a field is anything but a JSON object that is not empty, and a list is one field:
+
+    apply(program, document)   replaces all that this program applied before; fields of others with another value are a
+                               conflict, unless it is forced
+    merge(program, patch)      JSON merge patch (RFC 7386): what it names is this program's from then on; null removes
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
 from fairlead_edge.objects.metastore import HeldObject
-from fairlead_edge.objects.statuses import ownership
-from fairlead_edge.objects.statuses.ownership import CONFLICTS_TOLD_MAX, Share
 from fairlead_edge.objects.statuses.patch import PatchRefused, StatusPatch
 from fairlead_wire import message
+
+Document = dict[str, Any]
+Path = tuple[str, ...]
+CONFLICTS_SHOWN_MAX: Final = 10
+
+
+class Share(msgspec.Struct, frozen=True):
+    """The part of a status that one program owns."""
+
+    operation: Literal["Apply", "Update"]
+    document: Document
+
+
+Shares = Mapping[str, Share]
+"""Shares by field manager."""
+
+
+class FieldConflict(msgspec.Struct, frozen=True):
+    """Another program owns this field, with another value."""
+
+    manager: str
+    path: Path
+
+    @property
+    def field(self) -> str:
+        return ".".join(("", "status", *self.path))
+
+
+def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, Share], list[FieldConflict]]:
+    """The shares as they would be with force, and the conflicts; without conflicts the shares can be used."""
+    wanted = _without_nulls(document)
+    after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
+    conflicts = [
+        FieldConflict(other, path)
+        for other, share in shares.items()
+        if other != manager
+        for path in _conflicts(share.document, wanted, ())
+    ]
+    for each in conflicts:
+        _remove(after[each.manager].document, each.path)
+    after[manager] = Share("Apply", wanted)
+    return _kept(after), conflicts
+
+
+def merge(shares: Shares, manager: str, patch: Document | None) -> dict[str, Share]:
+    """The shares after a JSON merge patch; ``patch`` None removes everything."""
+    if patch is None:
+        return {}
+    after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
+    # What it applied before stays among its own: a program that patches has no use for two shares.
+    own = after[manager] = Share("Update", after[manager].document if manager in after else {})
+    for path, value in _changes(patch, ()):
+        is_empty_object = isinstance(value, dict)
+        for share in after.values():
+            if not (is_empty_object and _is_object(share.document, path)):
+                _remove(share.document, path)
+        if value is not None and not (is_empty_object and any(_is_object(s.document, path) for s in after.values())):
+            _set(own.document, path, value)
+    return _kept(after)
+
+
+def union(shares: Shares) -> Document:
+    """The status that all shares make together."""
+    found: Document = {}
+    for share in shares.values():
+        found = _merged(found, share.document)
+    return found
+
+
+def _kept(shares: Mapping[str, Share]) -> dict[str, Share]:
+    return {name: share for name, share in shares.items() if share.document}
+
+
+def _without_nulls(document: Document) -> Document:
+    return {
+        key: _without_nulls(value) if isinstance(value, dict) else value
+        for key, value in document.items()
+        if value is not None
+    }
+
+
+def _conflicts(theirs: Any, ours: Any, path: Path) -> Iterator[Path]:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in theirs.keys() & ours.keys():
+            yield from _conflicts(theirs[key], ours[key], (*path, key))
+    elif not _equal(theirs, ours):
+        yield path
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """1 and true are equal in Python, and so are 1 and 1.0."""
+    return msgspec.json.encode(first, order="sorted") == msgspec.json.encode(second, order="sorted")
+
+
+def _changes(patch: Document, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Fields in the order they are written; an object that is empty changes nothing that is one already."""
+    for key, value in patch.items():
+        if isinstance(value, dict) and value:
+            yield from _changes(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _is_object(document: Document, path: Path) -> bool:
+    found: Any = document
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return isinstance(found, dict)
+
+
+def _remove(document: Document, path: Path) -> None:
+    """Take the field out, and a field that stands where one of the path's objects should be."""
+    inner = document
+    for key in path[:-1]:
+        found = inner.get(key)
+        if not isinstance(found, dict):
+            inner.pop(key, None)
+            return
+        inner = found
+    inner.pop(path[-1], None)
+
+
+def _set(document: Document, path: Path, value: Any) -> None:
+    inner = document
+    for key in path[:-1]:
+        inner = inner.setdefault(key, {})
+    inner[path[-1]] = value
+
+
+def _merged(first: Document, second: Document) -> Document:
+    found = dict(first)
+    for key, value in second.items():
+        known = found.get(key)
+        found[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return found
+
 
 MANAGERS_MAX: Final = 16
 """Programs that may own fields of one status."""
@@ -27,7 +169,7 @@ State = Literal["waiting", "written", "refused"]
 
 
 class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """See the module.  ``at``: seconds of the store's clock."""
+    """The reported status of one object (see the module).  ``at``: seconds of the store's clock."""
 
     uid: str
     sequence: int
@@ -40,19 +182,19 @@ class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def status(self) -> bytes:
-        """What all programs own, as JSON."""
-        return msgspec.json.encode(ownership.union(self.shares), order="sorted")
+        """The whole status, of all programs, as JSON."""
+        return msgspec.json.encode(union(self.shares), order="sorted")
 
     @property
     def described(self) -> str:
-        """For people."""
+        """The state as people read it."""
         return f"refused: {self.code}: {self.reason}" if self.state == "refused" else self.state
 
 
 def patched(
     held: HeldObject, kept: EdgeReportedStatus | None, patch: StatusPatch, *, sequence: int, now: float
 ) -> EdgeReportedStatus | None:
-    """What is kept once the patch is made; None where it changes nothing.  Raises ``PatchRefused``."""
+    """The status after the patch; None when it changes nothing.  Raises ``PatchRefused``."""
     known = kept if kept is not None and kept.uid == held.uid else None
     before = known.shares if known is not None else {}
     force: message.Force = ""
@@ -60,10 +202,10 @@ def patched(
         shares: dict[str, Share] = dict(before)
     elif patch.operation == "Update":
         asked = None if isinstance(patch.status, msgspec.UnsetType) else patch.status
-        shares, force = ownership.merge(before, patch.manager, asked), "cluster"
+        shares, force = merge(before, patch.manager, asked), "cluster"
     else:
         document = {} if isinstance(patch.status, msgspec.UnsetType) or patch.status is None else patch.status
-        shares, conflicts = ownership.apply(before, patch.manager, document)
+        shares, conflicts = apply(before, patch.manager, document)
         if conflicts and not patch.force:
             raise _conflict(conflicts)
         force = "all" if patch.force else ""
@@ -88,7 +230,7 @@ def patched(
 
 
 def settled(kept: EdgeReportedStatus, sequence: int, *, code: str = "", reason: str = "") -> EdgeReportedStatus:
-    """The hub answered about this sequence; a newer one goes on waiting.  A ``code``: never."""
+    """The hub answered for this sequence; a newer one keeps waiting.  ``code``: it was refused for good."""
     if kept.sequence != sequence:
         return kept
     state: State = "refused" if code else "written"
@@ -100,13 +242,13 @@ def _same(first: EdgeReportedStatus, second: EdgeReportedStatus) -> bool:
     return encode(first.shares) == encode(second.shares) and message.stronger(first.force, second.force) == first.force
 
 
-def _conflict(conflicts: list[ownership.FieldConflict]) -> PatchRefused:
-    told = conflicts[:CONFLICTS_TOLD_MAX]
+def _conflict(conflicts: list[FieldConflict]) -> PatchRefused:
+    shown = conflicts[:CONFLICTS_SHOWN_MAX]
     count = f"{len(conflicts)} conflict" + ("s" if len(conflicts) > 1 else "")
-    named = ", ".join(f'"{each.manager}": {each.field}' for each in told)
+    named = ", ".join(f'"{each.manager}": {each.field}' for each in shown)
     causes = [
         {"reason": "FieldManagerConflict", "message": f'conflict with "{each.manager}"', "field": each.field}
-        for each in told
+        for each in shown
     ]
     return PatchRefused(
         409,

@@ -24,17 +24,17 @@ BACKOFF: Final = Backoff(1.0, 60.0)
 
 
 class Sending:
-    """See the module; also the account of all statuses there are."""
+    """See the module.  ``lines`` has a summary of every status."""
 
     def __init__(self) -> None:
         self.lines: dict[Key, StatusSummary] = {}
         self._in_flight: set[Key] = set()
         self._pauses: dict[Key, tuple[int, float]] = {}
-        """How often in a row, and until when."""
+        """Attempts in a row, and the time of the next one."""
         self._all_until = float("-inf")
 
     def put(self, line: StatusSummary) -> None:
-        """This is how the status of an object stands now."""
+        """Set the summary of an object's status; it replaces an older one."""
         self.lines.pop(line.key, None)
         self.lines[line.key] = line
         self._pauses.pop(line.key, None)
@@ -55,7 +55,7 @@ class Sending:
         return None
 
     def next_at(self, now: float) -> float | None:
-        """When ``next`` may have one without anything else happening; None: not by itself."""
+        """When ``next`` may return one without another event; None: never."""
         if len(self._in_flight) >= WINDOW:
             return None
         due = [
@@ -75,13 +75,13 @@ class Sending:
             self._pauses.pop(key, None)
 
     def lost(self, key: Key) -> None:
-        """The link went down, or nothing of it waits any more."""
+        """The link went down, or nothing waits for this object any more."""
         self._in_flight.discard(key)
 
     def later(
         self, key: Key, sequence: int, now: float, draw: float, *, asked: float | None, everything: bool = False
     ) -> None:
-        """Not now.  ``asked``: seconds the hub asked for; ``draw`` is from [0, 1)."""
+        """The hub cannot take it now.  ``asked``: seconds the hub asked for; ``draw`` is from [0, 1)."""
         self._in_flight.discard(key)
         line = self.lines.get(key)
         if line is None or line.sequence != sequence:

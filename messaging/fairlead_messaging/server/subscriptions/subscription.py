@@ -28,8 +28,8 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, endpoint
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy
-from fairlead_wire.validation import struct_mistakes
 from fairlead_wire.validation.mistakes import Mistake, Wrong
+from fairlead_wire.validation.reader import STRUCTS
 
 SUBSCRIPTIONS_MAX = 1000
 """Over all topics."""
@@ -110,7 +110,7 @@ class _Earlier(msgspec.Struct):
 
 def parse(raw: object) -> SubscriptionRecord:
     """What a caller may say of one.  Raises: Refused naming everything that is wrong."""
-    wrong = [*struct_mistakes.find(raw, SubscriptionRequest)]
+    wrong = [*STRUCTS.find(raw, SubscriptionRequest)]
     said = raw if isinstance(raw, dict) else {}
     if isinstance(said.get("url"), str) and not endpoint.is_url(said["url"]):
         wrong.append(Mistake("url", "must be http:// or https:// with a host that is not link-local"))

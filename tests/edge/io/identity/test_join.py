@@ -22,10 +22,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from fairlead_edge.identity import clock
 from fairlead_edge.io import data_dir
 from fairlead_edge.io.identity import join
-from fairlead_edge.io.identity.agent_user import CannotJoin
-from fairlead_edge.io.identity.device_settings import CannotConfigure
+from fairlead_edge.io.identity.device import CannotConfigure, CannotJoin
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, Pending
-from fairlead_edge.io.identity.joining import RefusedByHub, StrangeAnswer
+from fairlead_edge.io.identity.join_client import RefusedByHub, StrangeAnswer
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.settings import EdgeSettings
@@ -78,7 +77,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[JoinHub]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(join, "RETRY_SECONDS_MAX", 0.0)
 
 
 async def test_a_device_joins(hub: JoinHub, device: Device) -> None:

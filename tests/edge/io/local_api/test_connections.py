@@ -49,7 +49,7 @@ def test_the_one_idle_for_longest_goes_first() -> None:
     known, [first, second] = LocalConnections(), protocols(2)
     known.opened(second, 1.0)
     known.opened(first, 2.0)
-    assert [known.victim([first, second], 9.0) for _ in range(3)] == [second, first, None]
+    assert [known.expendable([first, second], 9.0) for _ in range(3)] == [second, first, None]
 
 
 def test_slow_readers_make_way_after_idle_connections() -> None:
@@ -60,7 +60,7 @@ def test_slow_readers_make_way_after_idle_connections() -> None:
     known.opened(reading, 8.5)
     slow.transport.unsent = reading.transport.unsent = 1000
     everyone = [reading, slow, idle]
-    assert [known.victim(everyone, 9.0) for _ in range(4)] == [idle, slow, reading, None]
+    assert [known.expendable(everyone, 9.0) for _ in range(4)] == [idle, slow, reading, None]
 
 
 def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:

@@ -10,7 +10,7 @@ from aiohttp import web
 from tests.support.edges.edge_api import serving
 from tests.support.edges.upstream import FakeHub, open_upstream
 
-from fairlead_edge.io.local_api import operations, publish_api, receipts_api, status_api
+from fairlead_edge.io.local_api import operations, publish_api, status_api
 from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 
@@ -30,7 +30,6 @@ async def test_each_route_is_described_and_no_other(tmp_path: Path) -> None:
         found = {(route.method, route.resource.canonical) for route in api.client.app.router.routes() if route.resource}
     app = web.Application()
     publish_api.add_routes(app, upstream)
-    receipts_api.add_routes(app, upstream.receipts)
     store = MemoryMetastore()
     status_api.add_routes(app, StatusSender(store.statuses, store.log, Random(1)), lambda: 0.0)
     found |= {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource}

@@ -16,10 +16,10 @@ from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge import module_tokens
 from fairlead_edge.errors import StoreFailed
-from fairlead_edge.io.local_api import publish_api, receipts_api
-from fairlead_edge.io.local_api.bodies.receipts import Receipt
+from fairlead_edge.io.local_api import publish_api
+from fairlead_edge.io.local_api.access import AccessGuard
+from fairlead_edge.io.local_api.bodies import Receipt
 from fairlead_edge.io.local_api.publish_api import add_routes
-from fairlead_edge.io.local_api.server import AccessGuard
 from fairlead_edge.io.outbox import receipts
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.module_tokens import line
@@ -51,7 +51,6 @@ async def client(upstream: UpstreamService) -> AsyncIterator[Client]:
     guard = AccessGuard(AGENT, required=False, modules=lambda: TOKENS)
     app = web.Application()
     add_routes(app, upstream, guard)
-    receipts_api.add_routes(app, upstream.receipts, guard)
     async with TestClient(TestServer(app)) as opened:
         yield opened
 

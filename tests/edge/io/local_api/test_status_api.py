@@ -16,6 +16,7 @@ from tests.support.edges.edge_api import TOKEN, event
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.io.local_api import server, status_api
+from fairlead_edge.io.local_api.access import AccessGuard
 from fairlead_edge.io.local_api.objects_api import ObjectsApi
 from fairlead_edge.io.status_sender import StatusSender
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
@@ -48,9 +49,9 @@ class Api:
 async def serving(*, required: bool = False) -> AsyncIterator[Api]:
     store = MemoryMetastore(version=1000)
     await store.apply([put(config_map("a")), put(config_map("b", namespace="other"))], now=0.0)
-    await store.statuses.told(RULES, digest.content_digest(RULES))
+    await store.statuses.replace_rules(RULES, digest.content_digest(RULES))
     sender = StatusSender(store.statuses, store.log, Random(1))
-    guard = server.AccessGuard(TOKEN, required=required)
+    guard = AccessGuard(TOKEN, required=required)
     objects = ObjectsApi(
         store, agent="1", age_of=lambda _: 7.0, secrets_allowed=guard.knows, statuses=store.statuses, now=lambda: 5.0
     )

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.support.joining.join_hub import JoinHub
 
-from fairlead_edge.io.identity.device_settings import CannotConfigure
-from fairlead_edge.io.identity.joining import RefusedByHub
+from fairlead_edge.io.identity.device import CannotConfigure
+from fairlead_edge.io.identity.join_client import RefusedByHub
 from fairlead_edge.io.moving import move, switch
 from fairlead_edge.io.moving.files import MoveFiles, MoveProgress
 from fairlead_edge.io.moving.move import CannotMove, MoveOptions

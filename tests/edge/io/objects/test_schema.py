@@ -5,8 +5,9 @@ from __future__ import annotations
 import apsw
 import pytest
 from tests.support.edges.held import config_map, put
+from tests.support.sql import assert_each_is_explained, assert_each_is_used, statements_of
 
-from fairlead_edge.io.objects import schema, statements
+from fairlead_edge.io.objects import schema
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects import metastore
 
@@ -16,7 +17,7 @@ def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
     schema.create(opened)
     held = metastore.hold(put(config_map("a")), local_version=7, now=3)
-    opened.execute(statements.INSERT_OBJECT, schema.values(held))
+    opened.execute(schema.INSERT_OBJECT, schema.values(held))
     return opened
 
 
@@ -63,8 +64,25 @@ def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
     """A lost one comes back, a wrong one is mended, and one that cannot be read goes."""
     connection.execute("INSERT INTO kinds VALUES('', 'v1', 'configmaps', 'ConfigMuh', 0), ('', '\x01', 'x', 'X', 1)")
     connection.execute("INSERT INTO kinds VALUES('apps', 'v1', 'deployments', 'Deployment', 1)")
-    schema.mend_kinds(connection)
+    schema.repair_kinds(connection)
     assert sorted(rows(connection, "SELECT * FROM kinds")) == [
         ("", "v1", "configmaps", "ConfigMap", 1),
         ("apps", "v1", "deployments", "Deployment", 1),
     ]
+
+
+def test_every_statement_fits_the_tables() -> None:
+    """A column that is misspelled or gone shows here, not on a node."""
+    connection = apsw.Connection(":memory:")
+    schema.create(connection)
+    made = [make(table) for table in schema.TABLES_OF_OBJECTS for make in (
+        schema.row, schema.rows_above, schema.all_rows, schema.delete_row,
+    )]  # fmt: skip
+    for statement in (*statements_of(schema), *made):
+        rows(connection, f"EXPLAIN {statement}", ("",) * statement.count("?"))
+
+
+def test_every_statement_is_explained_and_used() -> None:
+    """What is used nowhere is deleted."""
+    assert_each_is_explained(schema)
+    assert_each_is_used(schema)

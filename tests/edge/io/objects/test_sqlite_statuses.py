@@ -10,7 +10,7 @@ import pytest
 from tests.support.edges.held import config_map, put
 
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.io.objects import statements as sql
+from fairlead_edge.io.objects import schema as sql
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.objects.kinds import Kind
@@ -26,7 +26,7 @@ ASKED = StatusPatch(operation="Update", manager="me", status={"a": 1})
 async def opened(folder: Path) -> SqliteMetastore:
     store = SqliteMetastore(folder, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1000)
     rules = msgspec.json.encode([message.StatusRule(rule="r", kind="ConfigMap", allowed=True)])
-    await store.statuses.told(rules, digest.content_digest(rules))
+    await store.statuses.replace_rules(rules, digest.content_digest(rules))
     await store.apply([put(config_map("a"))], now=1.0)
     return store
 

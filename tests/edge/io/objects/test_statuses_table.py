@@ -27,7 +27,7 @@ async def reported(folder: Path) -> None:
     """A file with two objects and what is reported of them."""
     store = opened(folder)
     await store.apply([put(config_map(name)) for name in "ab"], now=1.0)
-    await store.statuses.told(RULES, digest.content_digest(RULES))
+    await store.statuses.replace_rules(RULES, digest.content_digest(RULES))
     for name in "ab":
         asked = StatusPatch(operation="Update", manager="me", status={"of": name})
         await store.statuses.patch(("", "configmaps", "shop", name), "v1", KIND, asked, 1.0)

@@ -33,3 +33,14 @@ def test_every_statement_is_explained_and_used() -> None:
     """What is used nowhere is deleted."""
     assert_each_is_explained(sql)
     assert_each_is_used(sql)
+
+
+# ---- rows of one statement ------------------------------------------------------------------------
+
+
+def test_all_rows_and_nothing_left_open() -> None:
+    """A statement that is not read to its end would keep its snapshot."""
+    connection = apsw.Connection(":memory:")
+    rows(connection, "CREATE TABLE t(a)")
+    assert rows(connection, "INSERT INTO t VALUES (?), (?) RETURNING a", [1, 2]) == [(1,), (2,)]
+    assert rows(connection, "SELECT a FROM t WHERE a > ?", (1,)) == [(2,)]

@@ -10,7 +10,7 @@ from tests.support.edges.held import config_map, held
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.presentation import listing
-from fairlead_edge.objects.presentation.api_errors import ApiError
+from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.presentation.listing import ListPage, ListScope
 from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.edges.held import config_map, held
 
 from fairlead_edge.objects.statuses import patch
-from fairlead_edge.objects.statuses.patch import APPLY, MERGE, PatchRefused
+from fairlead_edge.objects.statuses.patch import APPLY, MERGE, BadYaml, PatchRefused, load_yaml
 
 NAMED = {"fieldManager": "me"}
 WHOLE = {"apiVersion": "v1", "kind": "ConfigMap", "status": {"a": 1}}
@@ -100,3 +100,28 @@ def test_it_must_be_about_the_object(change: dict[str, str], status: int) -> Non
     with pytest.raises(PatchRefused) as caught:
         patch.check_identity(msgspec.structs.replace(same, **change), there, "ConfigMap")
     assert caught.value.status == status
+
+
+# ---- yAML becomes values of JSON, and nothing else ------------------------------------------------
+
+
+def test_values_are_those_of_json() -> None:
+    assert load_yaml(b"a: [1, 2.5, yes, ~, 2020-01-01]") == {"a": [1, 2.5, True, None, "2020-01-01"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a: &x 1\nb: *x",
+        b"1: a",
+        b"a: .nan",
+        b"a: .inf",
+        b"a: !!binary aGk=",
+        b"!!python/name:os.system",
+        b"a: [",
+        b"\xff",
+    ],
+)
+def test_others_are_refused(text: bytes) -> None:
+    with pytest.raises(BadYaml):
+        load_yaml(text)

@@ -10,14 +10,14 @@ import pytest
 from fairlead_edge.outbox.plan import settings
 from fairlead_edge.outbox.plan.settings import WindowSettings
 from fairlead_edge.settings import EdgeSettings
-from fairlead_wire.validation import struct_mistakes
+from fairlead_wire.validation.reader import STRUCTS
 
 AGENT: dict[str, Any] = {"node": "n", "hub_url": "ws://127.0.0.1:1", "data_dir": "/d", "security": "insecure"}
 NIGHT: dict[str, Any] = {"priorities": [9], "from": "22:00", "to": "06:00", "timezone": "Europe/Berlin"}
 
 
 def mistakes(**document: Any) -> list[str]:
-    return [f"{each.key}: {each.reason}" for each in struct_mistakes.find({**AGENT, **document}, EdgeSettings)]
+    return [f"{each.key}: {each.reason}" for each in STRUCTS.find({**AGENT, **document}, EdgeSettings)]
 
 
 def test_windows_are_read_with_their_four_keys_and_days() -> None:

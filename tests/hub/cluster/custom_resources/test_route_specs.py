@@ -10,14 +10,14 @@ from tests.support.edges import route_manifests
 from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.custom_resources.route_specs import EdgeRoutesSpec
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 UP = route_manifests.UP
 GOOD = {"schemaVersion": "1.1", "routes": {}, "storeAndForwardConfiguration": {}}
 
 
 def mistakes(spec: Any) -> list[str]:
-    return [str(each) for each in model_mistakes.find(spec, EdgeRoutesSpec)]
+    return [str(each) for each in MODELS.find(spec, EdgeRoutesSpec)]
 
 
 def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairlead_hub.cluster import selector
 from fairlead_hub.cluster.custom_resources import specs
 from fairlead_hub.settings import NodeDelivery
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 ODD = st.sampled_from(
     [None, True, -1, 0, 1, 0.5, 3.0, 9, 10, 40, 5000, 200_001, "", "x", "In", [], ["a"], {}, {"a": "b"}]
@@ -50,7 +50,7 @@ SELECTORS = st.fixed_dictionaries(
 
 
 def mistakes(data: Any, model: Any) -> list[str]:
-    return [str(each) for each in model_mistakes.find(data, model)]
+    return [str(each) for each in MODELS.find(data, model)]
 
 
 def reads(read: Any, *arguments: Any) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairlead_cli.doctor.device.encryption import Key
 from fairlead_edge.errors import StoreUnusable
-from fairlead_edge.io.encryption import key_file
+from fairlead_edge.io.encryption import opening
 
 OTHERS = 0o077
 
@@ -18,13 +18,13 @@ def look(place: str, folder: Path, environ: Mapping[str, str]) -> Key:
     from fairlead_edge.io.encryption import keyring  # it imports cryptography
 
     try:
-        key = key_file.read("encryption_key", place, environ)
+        key = opening.read_key("encryption_key", place, environ)
         keyring.read(folder, [key])
-        path = key_file.place("encryption_key", place, environ)
+        path = opening.key_path("encryption_key", place, environ)
         mode = stat.S_IMODE(path.stat().st_mode)
-    except (key_file.BadKey, StoreUnusable, OSError) as error:
+    except (opening.BadKey, StoreUnusable, OSError) as error:
         return Key(error=str(error))
-    is_file = not place.startswith(key_file.CREDENTIAL)
+    is_file = not place.startswith(opening.CREDENTIAL)
     return Key(
         fingerprint=keyring.fingerprint(key),
         readable_by_others=is_file and bool(mode & OTHERS),

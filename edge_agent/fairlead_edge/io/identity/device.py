@@ -1,0 +1,251 @@
+"""The device as ``fairlead edge join`` finds and leaves it: its settings file, the agent's user, the folder's lock.
+
+Read before anything is sent, so that what cannot be written is refused while the token is still good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pwd
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.identity import settings_text
+from fairlead_edge.identity.settings_text import CannotEdit
+from fairlead_edge.io import data_dir, durable_file
+from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
+from fairlead_edge.settings import EdgeSettings
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity import node_names
+from fairlead_wire.io import settings as settings_io
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+NEW_FILE_MODE: Final = 0o640
+CA_FILE_MODE: Final = 0o644
+SYSTEM_FOLDER: Final = Path("/etc/fairlead")
+SYSTEM_DATA_DIR: Final = "/var/lib/fairlead-edge"
+PREFIX: Final = "FAIRLEAD_EDGE_"
+
+
+class CannotConfigure(FairleadError):
+    """The settings file cannot be read or written as it should; it is as it was."""
+
+
+class DeviceSettings:
+    """Reads the file at once.  Raises ``CannotConfigure``."""
+
+    def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
+        self.path = path
+        self._environ = environ
+        self._text = self._read()
+        self._values: dict[str, Any] = {}
+        if self._text is not None:
+            try:
+                self._values = tomllib.loads(self._text)
+            except (ValueError, RecursionError) as error:
+                raise CannotConfigure(f"{path}: not TOML: {error}; correct it, or move it away") from None
+
+    @property
+    def exists(self) -> bool:
+        return self._text is not None
+
+    @property
+    def node(self) -> str:
+        """The node it names; "" when it names none, as the file that comes with the package."""
+        found = self._effective("node")
+        return found if node_names.is_node_name(found) else ""
+
+    def text(self, key: str) -> str:
+        """A top key's text as the agent will see it; "" when there is none."""
+        return self._effective(key)
+
+    @property
+    def data_dir(self) -> Path:
+        """As the settings say, else the system's folder for the system's file, else beside the file."""
+        if found := self._effective("data_dir"):
+            return Path(found).expanduser()
+        if self.path.parent == SYSTEM_FOLDER:
+            return Path(SYSTEM_DATA_DIR)
+        return self.path.absolute().parent / f"{self.path.stem}-data"
+
+    def write(self, wanted: Mapping[str, str], *, owner: Owner | None, dry: bool = False) -> bool:
+        """Whole or not at all; False: it says all this already, and was left alone.
+
+        ``dry``: do everything but the last step.  Raises ``CannotConfigure``.
+        """
+        values = {key: value for key, value in wanted.items() if self._effective(key) != value}
+        if self._effective("security", "mtls") != "mtls":
+            values["security"] = "mtls"
+        self._refuse_overridden(values)
+        if not values:
+            self._check(self.path, wanted)
+            return False
+        try:
+            text = settings_text.fresh(values) if self._text is None else settings_text.edited(self._text, values)
+        except CannotEdit as error:
+            lines = ", ".join(f'{key} = "{value}"' for key, value in values.items())
+            raise CannotConfigure(f"{self.path}: {error}; write these into it by hand: {lines}") from None
+        file = self.path.resolve()  # a link stays one
+        draft = durable_file.draft_of(file)
+        try:
+            self._write(draft, text, owner)
+            self._check(draft, wanted)
+            if not dry:
+                os.replace(draft, file)
+                durable_file.flush(file.parent)
+        except OSError as error:
+            remedy = "; run it as root, or as the owner of its folder" if isinstance(error, PermissionError) else ""
+            remedy = "; free some room on this disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else remedy
+            raise CannotConfigure(f"{self.path}: cannot be written: {error.strerror or error}{remedy}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    @property
+    def ca_file(self) -> Path:
+        """Beside the settings: the authorities by which local programs verify this node's agent."""
+        return self.path.with_name(f"{self.path.stem}-ca.crt")
+
+    def publish_issuers(self, files: IdentityFiles) -> str:
+        """Copy them to ``ca_file``, which all users may read.  A sentence for people; "": there are none.
+
+        The node's own link does without it, so a folder that cannot be written is no error.
+        """
+        try:
+            content = files.issuers.read_bytes()
+        except OSError:
+            return ""
+        try:
+            durable_file.replace(self.ca_file.resolve(), content, mode=CA_FILE_MODE)
+        except OSError as error:
+            why = error.strerror or str(error)
+            return f"{self.ca_file} cannot be written ({why}): copy {files.issuers} to where local programs may read it"
+        return f"{self.ca_file}: local programs verify this node by it"
+
+    def _effective(self, key: str, otherwise: str = "") -> str:
+        """The value the agent will see: a variable overrides the file."""
+        value = self._environ.get(f"{PREFIX}{key.upper()}", self._values.get(key, otherwise))
+        return value if isinstance(value, str) else otherwise
+
+    def _refuse_overridden(self, values: Mapping[str, str]) -> None:
+        for key, value in values.items():
+            variable = f"{PREFIX}{key.upper()}"
+            if variable in self._environ:
+                raise CannotConfigure(f"the variable {variable} is set and would count more than the file; it must be"
+                                      f" {value!r} or be unset")  # fmt: skip
+
+    def _check(self, path: Path, wanted: Mapping[str, str]) -> None:
+        """Check that the agent can start with this file."""
+        try:
+            settings_io.load("edge", EdgeSettings, path, self._environ)
+        except settings_io.SettingsError as error:
+            first = error.mistakes[0]
+            key = f"{first.key}: " if first.key else ""
+            raise CannotConfigure(f"{self.path}: {key}{first.reason}; correct it, then run this again") from None
+
+    def _read(self) -> str | None:
+        try:
+            with self.path.open("rb") as file:
+                content = file.read(FILE_BYTES_MAX + 1)
+            if len(content) > FILE_BYTES_MAX:
+                raise CannotConfigure(f"{self.path}: is larger than {FILE_BYTES_MAX} bytes")
+            return content.decode()
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError:
+            raise CannotConfigure(f"{self.path}: is not UTF-8; correct it, or move it away") from None
+        except PermissionError as error:
+            raise CannotConfigure(f"{self.path}: {error.strerror}; run it as root, or as the agent's user") from None
+        except OSError as error:
+            raise CannotConfigure(f"{self.path}: {error.strerror or error}") from None
+
+    def _write(self, draft: Path, text: str, owner: Owner | None) -> None:
+        """With mode and owner of the file it replaces; a new one belongs to who writes it, and to the agent's group."""
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, durable_file.NEW_FILE, 0o600), "w") as file:
+            if self.exists:
+                before = self.path.stat()
+                if os.geteuid() == 0:
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), before.st_mode & 0o777)
+            else:
+                if owner is not None:
+                    os.fchown(file.fileno(), -1, owner.group)
+                os.fchmod(file.fileno(), NEW_FILE_MODE)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+_REMEDIES: Final = {
+    "in use": "stop it first (systemctl stop fairlead-edge)",
+    "Permission denied": "run it as root, or as the agent's user",
+    "No space left on device": "free some room on this disk",
+}
+
+
+class CannotJoin(FairleadError):
+    """One sentence with its remedy.  What was in use before is still in use."""
+
+
+def owner_of(folder: Path, user: str) -> Owner | None:
+    """Who will run the agent, where root prepares it: ``user``, else who owns the folder, else whose home it is.
+
+    None: who runs this.  Raises ``CannotJoin``.
+    """
+    if user:
+        try:
+            found = pwd.getpwnam(user)
+        except KeyError:
+            raise CannotJoin(f"there is no user {user} on this machine") from None
+        if os.geteuid() not in (0, found.pw_uid):
+            raise CannotJoin(f"only root can give files to {user}: run it with sudo")
+        return Owner(user=found.pw_uid, group=found.pw_gid)
+    if os.geteuid() != 0:
+        return None
+    try:
+        status = folder.stat()
+    except OSError:
+        home = next((each for each in pwd.getpwall() if each.pw_dir == str(folder)), None)
+        return Owner(user=home.pw_uid, group=home.pw_gid) if home else None
+    return Owner(user=status.st_uid, group=status.st_gid) if status.st_uid != 0 else None
+
+
+def name_of(owner: Owner | None) -> str:
+    """ "" where it is the user of this process."""
+    if owner is None or owner.user == os.geteuid():
+        return ""
+    try:
+        return pwd.getpwuid(owner.user).pw_name
+    except KeyError:
+        return str(owner.user)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
+    """No agent and no second join at the same time."""
+    try:
+        held = data_dir.lock(folder)
+    except StoreUnusable as error:
+        remedy = next((f"; {remedy}" for sign, remedy in _REMEDIES.items() if sign in str(error)), "")
+        raise CannotJoin(f"{error}{remedy}. Nothing was sent") from None
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.close, held)
+        if owner is not None:
+            _give(folder, held, owner)
+        yield
+
+
+def _give(folder: Path, lock: int, owner: Owner) -> None:
+    try:
+        os.fchown(lock, owner.user, owner.group)
+        os.chown(folder, owner.user, owner.group)
+    except OSError as error:
+        remedy = "run it as root, or as the owner of the folder"
+        raise CannotJoin(f"{folder}: cannot be given to user {owner.user}: {error.strerror}; {remedy}") from None

@@ -1,0 +1,254 @@
+"""The conversation of a device that has no certificate (yet, or any more), from its side.
+
+    async with joining.connected(url, context, agent="0.2.0") as hub:
+        pem = await hub.authorities()
+        issued = await hub.join(token, node="shop-17", request=der)
+
+``context`` decides whom the device trusts: ``unverified`` for asking who is there, ``verified`` for all else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import email.utils
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidProxy, InvalidStatus, WebSocketException
+from websockets.proxy import get_proxy
+from websockets.uri import parse_uri
+
+from fairlead_wire import message
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity.join_token import JoinToken
+from fairlead_wire.identity.pins import ALPN
+from fairlead_wire.io import handshake
+from fairlead_wire.link import codec, peer_json
+from fairlead_wire.validation.listen_address import is_loopback
+
+OPEN_SECONDS_MAX: Final = 15.0
+ANSWER_SECONDS_MAX: Final = 60.0
+"""A hub writes to the API server and may ask another program to sign before it answers."""
+CLOSE_SECONDS_MAX: Final = 2.0
+FRAME_BYTES_MAX: Final = 1024 * 1024
+REASON_CHARS_MAX: Final = message.REASON_CHARS_MAX
+
+_issued = msgspec.json.Decoder(message.IssuedCertificates)
+
+
+class HubUnreachable(FairleadError):
+    """No conversation came about, or it broke; the text says where.
+
+    ``refusal``: a certificate was the reason; ``hung_up``: after TLS and without a word, as proxies do where they miss
+    one; ``no_tls``: the port is open, and does not speak TLS.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        refusal: handshake.HandshakeFailure | None = None,
+        *,
+        hung_up: bool = False,
+        no_tls: bool = False,
+    ) -> None:
+        super().__init__(text)
+        self.refusal = refusal
+        self.hung_up = hung_up
+        self.no_tls = no_tls
+
+
+class RefusedByHub(FairleadError):
+    """The hub said no.  ``retry_after`` None: asking again changes nothing."""
+
+    def __init__(self, code: str, reason: str, retry_after: float | None) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class StrangeAnswer(FairleadError):
+    """The other side does not behave like a hub."""
+
+
+class IssuedCertificate(msgspec.Struct, frozen=True, kw_only=True):
+    """The certificate that the hub issued."""
+
+    node: str
+    expires: str
+    renew_after_seconds: float | None
+    certificates: bytes
+    """PEM: the node's, then its chain."""
+    authorities: bytes
+    """PEM: those of the hub's certificate."""
+    issuers: bytes
+    """PEM: those of nodes' certificates; empty: the hub did not say."""
+
+
+def unverified() -> ssl.SSLContext:
+    """Trusts nothing: for asking which authorities there are, when the answer is compared with a pin."""
+    context = handshake.ClientContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([ALPN])
+    return context
+
+
+def verified(authorities: bytes) -> handshake.ClientContext:
+    """Trusts these authorities (PEM), and only for the name in the URL.  Shows no certificate."""
+    context = handshake.ClientContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(cadata=authorities.decode("ascii"))
+    context.set_alpn_protocols([ALPN])
+    return context
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIterator[JoinClient]:
+    """One connection, through the proxy that the agent's own link would take.  Raises ``HubUnreachable``."""
+    place = urlsplit(url).netloc.rpartition("@")[2]
+    dialled: list[_JoinConnection] = []
+
+    def remembered(*args: Any, **options: Any) -> _JoinConnection:
+        dialled.append(_JoinConnection(*args, **options))
+        return dialled[-1]
+
+    try:
+        connection = await connect(
+            url,
+            ssl=context,
+            compression=None,
+            proxy=None if is_loopback(urlsplit(url).hostname or "") else get_proxy(parse_uri(url)),
+            open_timeout=OPEN_SECONDS_MAX,
+            close_timeout=CLOSE_SECONDS_MAX,
+            ping_interval=None,
+            max_size=FRAME_BYTES_MAX,
+            create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
+            user_agent_header=f"fairlead-edge/{agent}",
+        )
+    except InvalidStatus as error:
+        raise HubUnreachable(f"{place} answered HTTP {error.response.status_code}, as no hub does") from None
+    except TimeoutError:
+        raise HubUnreachable(f"{place} did not answer within {OPEN_SECONDS_MAX:g} s") from None
+    except InvalidProxy as error:
+        raise HubUnreachable(f"{place} cannot be reached: the proxy that is set will not do: {error}") from None
+    except (OSError, WebSocketException) as error:
+        found = _unreachable(place, error, *(each.lost for each in dialled))
+        if found.refusal is None and dialled and not dialled[-1].is_made:
+            raise HubUnreachable(f"{place} takes connections, but does not answer with TLS", no_tls=True) from None
+        raise found from None
+    except UnicodeError:
+        raise HubUnreachable(f"{place} cannot be reached: that is no name of a host") from None
+    except ImportError:
+        raise HubUnreachable(f"{place} cannot be reached: SOCKS proxies are not supported; use an HTTP proxy") from None
+    try:
+        yield JoinClient(connection, agent, place)
+    finally:
+        await connection.close()
+
+
+class JoinClient:
+    """One question at a time.  Raises ``RefusedByHub``, ``HubUnreachable``, ``StrangeAnswer``."""
+
+    def __init__(self, connection: ClientConnection, agent: str, place: str) -> None:
+        self._connection = connection
+        self._agent = agent
+        self._place = place
+
+    def hub_time(self) -> datetime.datetime | None:
+        """The clock of the other side, from the Date header of its response to the upgrade."""
+        response = self._connection.response
+        try:
+            said = response.headers.get("Date", "") if response is not None else ""
+            return email.utils.parsedate_to_datetime(said).astimezone(datetime.UTC)
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+    def hub_certificate(self) -> bytes:
+        """The certificate of the other side (DER)."""
+        side = self._connection.transport.get_extra_info("ssl_object")
+        return (side.getpeercert(binary_form=True) if side is not None else None) or b""
+
+    async def authorities(self) -> bytes:
+        """The authorities of the hub's certificate (PEM), as the other side says."""
+        header, content = await self.ask(message.AskAuthorities())
+        if not isinstance(header, message.Authorities):
+            raise StrangeAnswer(f"{self._place} answered {type(header).__name__} when asked for its authorities")
+        return content
+
+    async def join(self, token: JoinToken, *, node: str, request: bytes) -> IssuedCertificate:
+        """Send token and certificate request (DER): only where the other side is verified."""
+        header = message.Join(token_id=token.id, secret=token.secret, node=node, agent=self._agent)
+        return self.issued(*await self.ask(header, request))
+
+    def issued(self, header: message.ToDevice, content: bytes) -> IssuedCertificate:
+        """The certificate in an ``issued`` frame."""
+        if not isinstance(header, message.Issued):
+            raise StrangeAnswer(f"{self._place} answered {type(header).__name__} where a certificate was asked for")
+        try:
+            found = peer_json.decode(_issued, content)
+        except FairleadError as error:
+            raise StrangeAnswer(f"the certificate of {self._place} cannot be read: {error}") from None
+        return IssuedCertificate(
+            node=header.node,
+            expires=header.expires,
+            renew_after_seconds=header.renew_after_seconds,
+            certificates=found.certificates.encode(),
+            authorities=found.authorities.encode(),
+            issuers=found.issuers.encode(),
+        )
+
+    async def ask(self, header: message.FromDevice, content: bytes = b"") -> tuple[message.ToDevice, bytes]:
+        """Send a frame and wait for its answer."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                await self._connection.send(codec.encode(header, content))
+                frame = await self._connection.recv(decode=False)
+        except TimeoutError:
+            raise HubUnreachable(f"{self._place} did not answer within {ANSWER_SECONDS_MAX:g} s") from None
+        except (ConnectionClosed, OSError) as error:
+            lost = self._connection.lost if isinstance(self._connection, _JoinConnection) else None
+            raise _unreachable(self._place, error, lost) from None
+        try:
+            answer, body = codec.decode_to_device(frame)
+        except FairleadError as error:
+            raise StrangeAnswer(f"the answer of {self._place} cannot be read: {error}") from None
+        if isinstance(answer, message.Refuse):
+            raise RefusedByHub(answer.code, answer.reason[:REASON_CHARS_MAX], answer.retry_after)
+        return answer, body
+
+
+class _JoinConnection(ClientConnection):
+    """Remembers why it ended: the library only says that it did."""
+
+    is_made = False
+    """TLS is done; before that there is a connection of TCP alone."""
+    lost: Exception | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.is_made = True
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+        super().connection_lost(exc)
+
+
+def _unreachable(place: str, error: BaseException, *lost: BaseException | None) -> HubUnreachable:
+    refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
+    if refused is not None:
+        return HubUnreachable(f"{place}: {refused}", refused)
+    if isinstance(error, ConnectionClosed):
+        return HubUnreachable(f"{place} hung up without an answer")
+    if isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
+        return HubUnreachable(f"{place} hung up after TLS without a word", hung_up=True)
+    if isinstance(error, OSError):
+        return HubUnreachable(f"{place} cannot be reached: {error.strerror or error}")
+    return HubUnreachable(f"{place} answered as no hub does: {error}")

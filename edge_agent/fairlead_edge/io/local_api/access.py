@@ -1,0 +1,83 @@
+"""Who asks the local API: the holder of the agent's own token, a module with a token of its own, or any program."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from fairlead_edge.io.local_api import operations, responses
+from fairlead_edge.module_tokens import ModuleTokens
+from fairlead_wire.http import browser
+
+OPEN_PATHS: Final = frozenset(each.path for each in operations.OPERATIONS if each.is_open)
+"""Answered without a token: probes have none, and learn nothing but a word; the description is the same everywhere."""
+_BEARER: Final = "Bearer "
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class LocalCaller(msgspec.Struct, frozen=True, kw_only=True):
+    """``module`` is the one whose token was sent."""
+
+    is_agent: bool = False
+    module: str = ""
+
+
+NO_TOKEN: Final = LocalCaller()
+"""No token was sent, or tokens are not checked."""
+
+
+class AccessGuard:
+    """Knows who asks, by the token shown.  With ``required`` everything but the probes needs one; Secrets always need
+    the agent's own.  ``modules``: the tokens of modules as they are now; None: there are none.
+
+    Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
+    """
+
+    def __init__(self, token: str, *, required: bool, modules: Callable[[], ModuleTokens] | None = None) -> None:
+        self._expected = token.encode()
+        self._required = required
+        self._modules = modules
+
+    def knows(self, request: web.Request) -> bool:
+        """True when the request carries the agent's own token."""
+        shown = _shown(request)
+        return shown is not None and hmac.compare_digest(shown.encode(errors="replace"), self._expected)
+
+    def caller(self, request: web.Request) -> LocalCaller | None:
+        """Who asks; None: a token was shown that belongs to no module and is not the agent's."""
+        if self.knows(request):
+            return LocalCaller(is_agent=True)
+        shown = _shown(request)
+        if self._modules is None or shown is None:
+            return NO_TOKEN
+        module = self._modules().module_of(shown)
+        return LocalCaller(module=module) if module else None
+
+    def has_token(self, module: str) -> bool:
+        """Does a token of its own belong to this module?"""
+        return self._modules is not None and self._modules().has(module)
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in OPEN_PATHS:
+            return await handler(request)
+        caller = self.caller(request)
+        if caller is None or (self._required and caller == NO_TOKEN):
+            text = "show the token in the agent's data folder, or a module's own: Authorization: Bearer …"
+            headers = {"WWW-Authenticate": "Bearer"}
+            return responses.error(401, "unauthorized", text, headers=headers, path=request.path)
+        if self._required:
+            return await handler(request)
+        if reason := browser.refusal(request.headers):
+            return responses.error(403, "forbidden", reason, path=request.path)
+        return await handler(request)
+
+
+def _shown(request: web.Request) -> str | None:
+    header = request.headers.get("Authorization", "")
+    return header.removeprefix(_BEARER).strip() if header.startswith(_BEARER) else None

@@ -1,0 +1,140 @@
+"""Requests of the Kubernetes-style API: which object, list or document a path means, and how a request is refused.
+
+/api/v1/pods                              list, all namespaces
+/api/v1/namespaces/shop/pods/till         one object
+/apis/apps/v1/namespaces/shop/deployments
+/api/v1/nodes/edge-1/status               a subresource
+
+A refusal is an ``ApiError``, which becomes a ``Status`` object, as Kubernetes clients expect it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from fairlead_wire.errors import FairleadError
+
+PATH_CHARS_MAX: Final = 1024
+
+
+class Documents(msgspec.Struct, frozen=True, kw_only=True):
+    """A discovery document: of all groups (nothing set), of a group, or of a version."""
+
+    legacy: bool
+    """Below ``/api``, not ``/apis``."""
+    group: str = ""
+    version: str = ""
+
+
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects of a type; ``name`` "" = a list, ``namespace`` None = all namespaces or cluster-scoped."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str | None = None
+    name: str = ""
+    subresource: str = ""
+
+
+def parse(path: str) -> Documents | Objects | None:
+    """Read a path that starts with ``/api`` or ``/apis``; None when it means nothing."""
+    parts = path.strip("/").split("/")
+    if len(path) > PATH_CHARS_MAX or any(not part for part in parts):
+        return None
+    match parts:
+        case ["api"]:
+            return Documents(legacy=True)
+        case ["apis"]:
+            return Documents(legacy=False)
+        case ["apis", group]:
+            return Documents(legacy=False, group=group)
+        case ["api", version]:
+            return Documents(legacy=True, version=version)
+        case ["apis", group, version]:
+            return Documents(legacy=False, group=group, version=version)
+        case ["api", version, *rest]:
+            return _objects("", version, rest)
+        case ["apis", group, version, *rest]:
+            return _objects(group, version, rest)
+        case _:
+            return None
+
+
+def _objects(group: str, version: str, rest: list[str]) -> Objects | None:
+    def at(plural: str, namespace: str | None, name: str = "", subresource: str = "") -> Objects:
+        return Objects(
+            group=group, version=version, plural=plural, namespace=namespace, name=name, subresource=subresource
+        )
+
+    match rest:
+        # Two parts below "namespaces" are a type in a namespace, except the subresources of a namespace itself.
+        case ["namespaces", name, ("status" | "finalize") as subresource] if not group:
+            return at("namespaces", None, name, subresource)
+        case ["namespaces", namespace, plural]:
+            return at(plural, namespace)
+        case ["namespaces", namespace, plural, name]:
+            return at(plural, namespace, name)
+        case ["namespaces", namespace, plural, name, *subresource]:
+            return at(plural, namespace, name, "/".join(subresource))
+        case [plural]:
+            return at(plural, None)
+        case [plural, name]:
+            return at(plural, None, name)
+        case [plural, name, *subresource]:
+            return at(plural, None, name, "/".join(subresource))
+        case _:
+            return None
+
+
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    507: "InsufficientStorage",
+}
+
+
+class ApiError(FairleadError):
+    """Answer with this HTTP status; ``str()`` is what the user reads."""
+
+    def __init__(self, code: int, message: str, *, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = details or {}
+
+
+def status(error: ApiError) -> dict[str, Any]:
+    """The body of the answer."""
+    body: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": str(error),
+        "reason": _REASONS.get(error.code, "Unknown"),
+        "code": error.code,
+    }
+    if error.details:
+        body["details"] = error.details
+    return body
+
+
+def not_found(plural: str, group: str, name: str) -> ApiError:
+    """No object of this name is held."""
+    resource = f"{plural}.{group}" if group else plural
+    details = {"name": name, "kind": plural, **({"group": group} if group else {})}
+    return ApiError(404, f'{resource} "{name}" not found', details=details)

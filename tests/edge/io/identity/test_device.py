@@ -1,0 +1,117 @@
+"""The settings file is written whole or not at all, with its mode; what a variable says counts more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fairlead_edge.io.identity import device
+from fairlead_edge.io.identity.device import CannotConfigure, CannotJoin, DeviceSettings
+from fairlead_edge.io.identity.identity_files import Owner
+
+
+def wanted(folder: Path) -> dict[str, str]:
+    files = dict.fromkeys(("tls_ca", "tls_cert", "tls_key"), "/etc/node.pem")
+    return {"node": "shop-17", "hub_url": "wss://hub:10000", "data_dir": str(folder / "data"), **files}
+
+
+def test_a_new_file_and_a_changed_one(tmp_path: Path) -> None:
+    """The mode of a file that is there stays; a new one is for its group; a dry run writes nothing."""
+    path = tmp_path / "folder" / "edge.toml"
+    settings = DeviceSettings(path, {})
+    assert settings.write(wanted(tmp_path), owner=None, dry=True) and not path.exists()
+    assert settings.write(wanted(tmp_path), owner=None)
+    assert tomllib.loads(path.read_text()) == wanted(tmp_path) and path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o604)
+    path.write_text(path.read_text() + "# a note\n[store]\nmax_bytes = 100000\n")
+    changed = {**wanted(tmp_path), "hub_url": "wss://other:10000"}
+    assert DeviceSettings(path, {}).write(changed, owner=None)
+    assert "# a note" in path.read_text() and path.stat().st_mode & 0o777 == 0o604
+    assert os.listdir(path.parent) == ["edge.toml"]
+    assert not DeviceSettings(path, {}).write(changed, owner=None)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """Its target is replaced."""
+    real, link = tmp_path / "real.toml", tmp_path / "edge.toml"
+    real.write_text("# real\n")
+    link.symlink_to(real)
+    DeviceSettings(link, {}).write(wanted(tmp_path), owner=None)
+    assert link.is_symlink() and tomllib.loads(real.read_text())["node"] == "shop-17"
+
+
+def test_the_name_of_the_packages_file_is_none(tmp_path: Path) -> None:
+    """`node = "NODE"` waits to be filled in."""
+    path = tmp_path / "edge.toml"
+    path.write_text('node = "NODE"\nhub_url = "wss://HUB:PORT"\n')
+    assert DeviceSettings(path, {}).node == ""
+    assert DeviceSettings(path, {"FAIRLEAD_EDGE_NODE": "shop-17"}).node == "shop-17"
+
+
+def test_where_the_data_is(tmp_path: Path) -> None:
+    """As the file says, or a variable; else the system's place for the system's file, and beside any other."""
+    path = tmp_path / "edge.toml"
+    assert DeviceSettings(path, {}).data_dir == tmp_path / "edge-data"
+    assert DeviceSettings(path, {"FAIRLEAD_EDGE_DATA_DIR": "/data"}).data_dir == Path("/data")
+    path.write_text('data_dir = "/var/data"')
+    assert DeviceSettings(path, {}).data_dir == Path("/var/data")
+    assert DeviceSettings(Path("/etc/fairlead/no-such.toml"), {}).data_dir == Path("/var/lib/fairlead-edge")
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"node = ", b" " * 2_000_000])
+def test_what_cannot_be_read_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "edge.toml"
+    path.write_bytes(content)
+    with pytest.raises(CannotConfigure, match=r"edge\.toml"):
+        DeviceSettings(path, {})
+    with pytest.raises(CannotConfigure, match="Is a directory"):
+        DeviceSettings(tmp_path, {})
+
+
+# ---- who will own the files, and who holds the folder meanwhile -----------------------------------
+
+
+def test_root_gives_the_files_to_who_owns_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or to the user whose home it will be, as the package says, or to the user named."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    someone = next(each for each in pwd.getpwall() if each.pw_uid != 0)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [someone])
+    assert device.owner_of(Path(someone.pw_dir) / "not-there", "") is None
+    theirs = Owner(user=someone.pw_uid, group=someone.pw_gid)
+    assert device.owner_of(tmp_path, someone.pw_name) == theirs
+    home = (*someone[:5], str(tmp_path / "home"), *someone[6:])
+    monkeypatch.setattr(pwd, "getpwall", lambda: [pwd.struct_passwd(home)])
+    assert device.owner_of(tmp_path / "home", "") == theirs
+
+
+def test_without_root_files_are_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user cannot be named, and one that is not there can never be."""
+    with pytest.raises(CannotJoin, match="there is no user no-such-user"):
+        device.owner_of(tmp_path, "no-such-user")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert device.owner_of(tmp_path, "") is None
+    with pytest.raises(CannotJoin, match="only root can give files to root"):
+        device.owner_of(tmp_path, "root")
+    assert device.name_of(None) == ""
+    assert device.name_of(Owner(user=0, group=0)) == "root"
+    assert device.name_of(Owner(user=4_000_000, group=0)) == "4000000"
+
+
+def test_a_folder_is_held_by_one(tmp_path: Path) -> None:
+    """A second one learns which process has it; afterwards it is free."""
+    folder = tmp_path / "data"
+    held = contextlib.ExitStack()
+    held.enter_context(device.locked(folder, None))
+    with pytest.raises(CannotJoin, match="in use by another edge agent"), device.locked(folder, None):
+        pass
+    held.close()
+    with device.locked(folder, None):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotJoin, match="Nothing was sent"), device.locked(tmp_path / "file", None):
+        pass
