@@ -14,11 +14,10 @@ from fairlead_edge.metrics import Family, single
 from fairlead_edge.mqtt import status as mqtt_status
 from fairlead_edge.mqtt.status import MqttStatus
 from fairlead_edge.outbox.outbox import OutboxStatus, QueueCounts
-from fairlead_edge.outbox.plan import line_metrics
 from fairlead_edge.outbox.plan import status as plan_status
 from fairlead_edge.outbox.plan.gate import HeldUntil, Why
 from fairlead_edge.outbox.plan.status import LineStatus
-from fairlead_edge.outbox.queue_id import base, is_held_for_routes, is_live_lane
+from fairlead_edge.outbox.queues import base, is_held_for_routes, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import message
 from fairlead_wire.backoff import delivery_text
@@ -364,7 +363,7 @@ def families(agent: AgentStatus) -> list[Family]:
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
     held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
-    found.extend(line_metrics.families(agent.line, held))
+    found.extend(plan_status.families(agent.line, held))
     offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:

@@ -25,7 +25,7 @@ from typing import Any, Final
 import uvloop
 
 from fairlead_edge.errors import OutOfService, StoreDamaged, StoreFailed, StoreUnusable
-from fairlead_edge.io import mqtt
+from fairlead_edge.io import data_plan, mqtt
 from fairlead_edge.io.encryption import key_file
 from fairlead_edge.io.first_failure import first_failure
 from fairlead_edge.io.identity import keeper as identity_keeper
@@ -41,7 +41,6 @@ from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_edge.io.objects.routes_copy import RoutesCopy
 from fairlead_edge.io.opened_folder import OpenedFolder, open_folder
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.io.plan import opening
 from fairlead_edge.io.routes_in_use import RoutesInUse
 from fairlead_edge.io.service_manager import ServiceManager
 from fairlead_edge.io.status_reporter import StatusReporter
@@ -174,7 +173,7 @@ class Agent:
         self._identity = identity_keeper.open_keeper(
             settings, folder.path, store, agent=agent, renew=lambda request: self._link.renew(request)
         )
-        self._plan = opening.open_plan(settings, folder.path, clock=outbox.now)
+        self._plan = data_plan.open_plan(settings, folder.path, clock=outbox.now)
         self._link = Link(
             hub_url=settings.hub_url,
             node=settings.node,

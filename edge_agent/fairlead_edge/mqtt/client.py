@@ -9,10 +9,10 @@ import msgspec
 
 from fairlead_edge import ascii_case
 from fairlead_edge.module_tokens import ModuleTokens
+from fairlead_edge.mqtt.limits import CLIENT_ID_CHARS_MAX
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
-CLIENT_ID_CHARS_MAX: Final = 128
 _CLIENT_ID: Final = re.compile(rf"[^\x00-\x20\x7f]{{1,{CLIENT_ID_CHARS_MAX}}}")
 _NAME: Final = re.compile(r"[^/+#\x00-\x20\x7f]{1,128}")
 

@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from fairlead_edge import ascii_case
+from fairlead_edge.mqtt.limits import FILTER_CHARS_MAX
 from fairlead_edge.mqtt.reasons import Code
 from fairlead_edge.outbox import authorship, envelope
 from fairlead_edge.outbox.publishing import RefusalReason
@@ -30,8 +31,6 @@ WILDCARDS: Final = frozenset("+#")
 RESERVED: Final = "$"
 """Topics that begin so are a server's own; none is offered here."""
 SHARED: Final = "$share/"
-FILTER_CHARS_MAX: Final = 1024
-"""Filters are kept with their sessions."""
 OUTPUT: Final = "$.on"
 _SYSTEM: Final = {
     "$.mid": "messageId",

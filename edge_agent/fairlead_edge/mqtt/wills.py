@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.limits import SESSIONS_KEPT_MAX
 from fairlead_edge.mqtt.packets import PublishPacket
 from fairlead_edge.mqtt.session import Subscribed
 from fairlead_edge.outbox.authorship import Author
-
-KEPT_MAX: Final = 1024
-"""Sessions of clients that are not connected; more forget the oldest, whose client subscribes anew."""
 
 
 class AuthoredWill(msgspec.Struct, frozen=True):
@@ -35,7 +32,7 @@ class KeptSession(msgspec.Struct, frozen=True):
 class KeptSessions:
     """Of clients that are not connected.  Times are of any clock that goes on steadily."""
 
-    def __init__(self, most: int = KEPT_MAX) -> None:
+    def __init__(self, most: int = SESSIONS_KEPT_MAX) -> None:
         self._most = most
         self._kept: dict[MqttClient, KeptSession] = {}
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 SOURCE: Final = "/fairlead/gaps"
 CODE: Final = "damaged"

@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId, base
+from fairlead_edge.outbox.queues import Attempt, InFlight, QueueId, base
 
 if TYPE_CHECKING:
     from fairlead_edge.outbox.receipts.departure import Departure

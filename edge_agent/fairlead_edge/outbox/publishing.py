@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 
 from fairlead_edge.outbox import envelope, outbox
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
 from fairlead_wire.errors import Permanent
 from fairlead_wire.link.codec import NESTING_MAX, nesting, without_lone_surrogates

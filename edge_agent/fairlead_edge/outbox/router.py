@@ -18,10 +18,9 @@ import msgspec
 
 from fairlead_edge import ascii_case
 from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RefusedRoute
-from fairlead_edge.outbox.queue_id import HELD_INPUT, QueueId
+from fairlead_edge.outbox.queues import HELD_INPUT, QueueId
+from fairlead_edge.routes.endpoints import TELEMETRY, UPSTREAM
 from fairlead_edge.routes.message import RoutedMessage
-from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_edge.routes.source import TELEMETRY
 from fairlead_edge.routes.values import Undefined
 
 SOURCES_MAX: Final = 1024

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox.age import Stamp
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.queues import NOTHING_DONE
 
 SLOT_BYTES: Final = 128 * 1024
 """Room for one copy; two take turns, so that one is whole whenever the process ends."""

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead_edge.routes.typerules import Type
-from fairlead_edge.routes.values import NAN, UNDEFINED, Undefined, Value
+from fairlead_edge.routes.values import NAN, UNDEFINED, Type, Undefined, Value
 
 # Possessive: a long text that is no number must not be tried again at each of its digits.
 _NUMBER_TEXT = re.compile(r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+", re.ASCII)

@@ -1,6 +1,7 @@
 """Tokens → tree, by recursive descent; each function's docstring is its line of the grammar.
 
-Depth is bounded (`NESTING_MAX`) and chains of operators are loops, so no input is too deep for the stack.
+A node keeps the token at which an error about it points.  Depth is bounded (`NESTING_MAX`) and chains of operators are
+loops, so no input is too deep for the stack.
 """
 
 from __future__ import annotations
@@ -10,13 +11,87 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from fairlead_edge.routes import sink, source, tokens
+from fairlead_edge.routes import endpoints, tokens
+from fairlead_edge.routes.endpoints import Sink, SourcePattern
 from fairlead_edge.routes.errors import CompileError, Invalid, error_at
-from fairlead_edge.routes.nodes import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
-from fairlead_edge.routes.sink import Sink
-from fairlead_edge.routes.source import SourcePattern
 from fairlead_edge.routes.tokens import Token
-from fairlead_edge.routes.values import UNDEFINED
+from fairlead_edge.routes.values import UNDEFINED, Undefined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A string, number, bool, null (None) or undefined written in the text."""
+
+    token: Token
+    value: str | float | bool | Undefined | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Property:
+    """`name`: an application property, in any case."""
+
+    token: Token
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SystemProperty:
+    """`$name`: an application property called `$name`, else the system property; `{$name}`: the latter at once."""
+
+    token: Token
+    name: str
+    escaped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """`$body.path`: an application property with this very text, else the body; `{$body.path}`: the latter at once."""
+
+    token: Token
+    path: str
+    escaped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """`function(arguments)`."""
+
+    token: Token
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unary:
+    """`-` or NOT before an operand."""
+
+    token: Token
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Operands joined from left to right by operators of one rank: `first op second op third ...`.
+
+    A chain, not a tree leaning left, so that a thousand ORs nest no deeper than one.
+    """
+
+    first: Node
+    steps: tuple[tuple[Token, Node], ...]
+
+    @property
+    def token(self) -> Token:
+        """The operator that is applied last."""
+        return self.steps[-1][0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Broken:
+    """A part whose closing parenthesis is missing: the mistake is noted, the part stands for undefined."""
+
+    token: Token
+
+
+Node = Literal | Property | SystemProperty | Body | Call | Unary | Chain | Broken
 
 NESTING_MAX = 50
 """Parentheses, function calls and prefix operators within each other."""
@@ -291,27 +366,29 @@ class _Parser:
                 self.fail("expected a name or * after the slash")
             segments.append(self.advance().text)
         if not segments:
-            self.fail(f"expected a source such as {source.TELEMETRY}/*")
+            self.fail(f"expected a source such as {endpoints.TELEMETRY}/*")
         return SourcePattern("/" + "/".join(segments))
 
     def sink(self) -> Sink | None:
         """sink : "$upstream" | NAME "(" STRING ")" """
         token = self.next
         if self.take(tokens.SYSTEM):
-            if token.text.lower() == sink.UPSTREAM_TEXT:
+            if token.text.lower() == endpoints.UPSTREAM_TEXT:
                 return Sink()
-            self.note(token, f"no sink {token.text!r}; did you mean {sink.UPSTREAM_TEXT}?")
+            self.note(token, f"no sink {token.text!r}; did you mean {endpoints.UPSTREAM_TEXT}?")
             return None
-        name = self.need(tokens.NAME, f'expected {sink.UPSTREAM_TEXT} or {sink.BROKERED_TEXT}("/modules/m/inputs/i")')
+        name = self.need(
+            tokens.NAME, f'expected {endpoints.UPSTREAM_TEXT} or {endpoints.BROKERED_TEXT}("/modules/m/inputs/i")'
+        )
         upstream = name.text.lower() == "upstream"
-        self.need("(", f"did you mean {sink.UPSTREAM_TEXT}?" if upstream else "expected ( and an address")
+        self.need("(", f"did you mean {endpoints.UPSTREAM_TEXT}?" if upstream else "expected ( and an address")
         address = self.need(tokens.STRING, "expected a quoted address such as '/modules/m/inputs/i'")
         self.need(")", "the closing ) is missing")
-        if name.text.lower() != sink.BROKERED_TEXT.lower():
-            self.note(name, f"no sink {name.text!r}; did you mean {sink.BROKERED_TEXT}?")
+        if name.text.lower() != endpoints.BROKERED_TEXT.lower():
+            self.note(name, f"no sink {name.text!r}; did you mean {endpoints.BROKERED_TEXT}?")
             return None
         try:
-            return sink.brokered(unescape(address.text[1:-1]))
+            return endpoints.brokered(unescape(address.text[1:-1]))
         except ValueError as reason:
             self.note(address, str(reason))
             return None

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_edge.mqtt import fields
-from fairlead_edge.mqtt.fields import FieldReader, TooLong
+from fairlead_edge.mqtt import codec
+from fairlead_edge.mqtt.codec import FieldReader, TooLong
 from fairlead_edge.mqtt.reasons import MqttRefused
 from fairlead_wire.validation import mqtt_text
 
 
 @given(st.integers(0, 268_435_455))
 def test_a_length(value: int) -> None:
-    written = fields.length_field(value)
+    written = codec.length_field(value)
     cursor = FieldReader(written)
     assert (cursor.length(), cursor.left) == (value, 0)
     assert len(written) <= 4
@@ -23,12 +23,12 @@ def test_a_length(value: int) -> None:
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=100))
 def test_a_text(value: str) -> None:
     """No text is written that a client could close its connection for."""
-    assert FieldReader(fields.text_field(value)).text() == mqtt_text.safe(value)
+    assert FieldReader(codec.text_field(value)).text() == mqtt_text.safe(value)
 
 
 def test_what_has_no_place_in_a_packet_is_not_cut() -> None:
-    assert FieldReader(fields.text_field("é" * 32_767)).text() == "é" * 32_767
-    for too_long in (lambda: fields.text_field("é" * 32_768), lambda: fields.binary_field(b"x" * 65_536)):
+    assert FieldReader(codec.text_field("é" * 32_767)).text() == "é" * 32_767
+    for too_long in (lambda: codec.text_field("é" * 32_768), lambda: codec.binary_field(b"x" * 65_536)):
         with pytest.raises(TooLong, match="65536 bytes where MQTT carries 65535"):
             too_long()
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.edges import mqtt_packets as client
 
-from fairlead_edge.mqtt.frames import PacketBytes, PacketReader
+from fairlead_edge.mqtt.codec import PacketBytes, PacketReader
 from fairlead_edge.mqtt.reasons import Code
 
 BYTES_MAX = 4096

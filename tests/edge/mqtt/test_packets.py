@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import packets
-from fairlead_edge.mqtt.frames import PacketBytes
+from fairlead_edge.mqtt.codec import Id, PacketBytes
 from fairlead_edge.mqtt.packets import Connect, PublishPacket, Subscribe
-from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 LEVELS = st.sampled_from([4, 5])

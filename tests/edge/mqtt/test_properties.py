@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_edge.mqtt import fields, properties
-from fairlead_edge.mqtt.fields import FieldReader
-from fairlead_edge.mqtt.properties import Id
+from fairlead_edge.mqtt import codec
+from fairlead_edge.mqtt.codec import FieldReader, Id
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_wire.validation import mqtt_text
 
@@ -30,15 +29,15 @@ VALUES = st.fixed_dictionaries(
 
 @given(VALUES, st.lists(st.tuples(TEXT, TEXT), max_size=4))
 def test_they_are_read_as_they_were_written(values: dict[Id, Any], user: list[tuple[str, str]]) -> None:
-    cursor = FieldReader(properties.write(values.items(), user) + b"rest")
-    found = properties.read(cursor, properties.PUBLISH)
+    cursor = FieldReader(codec.write_properties(values.items(), user) + b"rest")
+    found = codec.read_properties(cursor, codec.PUBLISH)
     assert (found.values, found.user) == (values, tuple(user))
     assert cursor.rest() == b"rest"
 
 
 def written(*parts: bytes) -> bytes:
     content = b"".join(parts)
-    return fields.length_field(len(content)) + content
+    return codec.length_field(len(content)) + content
 
 
 @pytest.mark.parametrize(
@@ -56,5 +55,5 @@ def written(*parts: bytes) -> bytes:
 )
 def test_refusals(content: bytes, code: Code) -> None:
     with pytest.raises(MqttRefused) as caught:
-        properties.read(FieldReader(content), properties.PUBLISH)
+        codec.read_properties(FieldReader(content), codec.PUBLISH)
     assert caught.value.code is code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
+from fairlead_edge.outbox.queues import NOTHING_DONE, Checkpointer
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 

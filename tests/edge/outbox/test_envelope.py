@@ -6,7 +6,7 @@ import msgspec
 
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_wire.message import UpstreamMessage
 
 MESSAGE = envelope.StoredMessage(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import InFlight, QueueId
 
 ONE, OTHER = QueueId("iothub", 1), QueueId("iothub", 2)
 

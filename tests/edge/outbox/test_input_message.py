@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairlead_edge.outbox import envelope, input_message
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox import envelope
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_wire import message
 from fairlead_wire.errors import FrameTooLarge, Malformed
 from fairlead_wire.link import codec
@@ -26,7 +26,7 @@ STORED = {
 def test_it_goes_into_the_queue_of_the_input() -> None:
     """As a route to the same input would put it, with what is left of its time."""
     encoding, content = codec.pack(msgspec.json.encode(STORED) + b" " * 300)
-    entry = input_message.entry(msgspec.structs.replace(HEADER, encoding=encoding), content, node="edge-1")
+    entry = envelope.input_entry(msgspec.structs.replace(HEADER, encoding=encoding), content, node="edge-1")
     [to] = entry.references
     assert (entry.id, to.queue, to.ttl_seconds) == (ID, QueueId("edge-1/camera/commands"), 60.0)
     found = envelope.read(entry.content)
@@ -50,7 +50,7 @@ def test_it_goes_into_the_queue_of_the_input() -> None:
 def test_what_no_module_could_read_is_refused(content: bytes) -> None:
     """Whatever the hub sends."""
     with pytest.raises(Malformed):
-        input_message.entry(HEADER, content, node="edge-1")
+        envelope.input_entry(HEADER, content, node="edge-1")
 
 
 def test_it_is_bounded_before_it_is_unpacked() -> None:
@@ -61,7 +61,7 @@ def test_it_is_bounded_before_it_is_unpacked() -> None:
         (HEADER, b" " * (message.INPUT_BYTES_MAX + 1)),
     ):
         with pytest.raises(FrameTooLarge):
-            input_message.entry(header, content, node="edge-1")
+            envelope.input_entry(header, content, node="edge-1")
 
 
 def test_an_id_that_no_message_has_is_refused() -> None:
@@ -69,4 +69,4 @@ def test_an_id_that_no_message_has_is_refused() -> None:
     nothing = "0" * 32
     content = msgspec.json.encode({**STORED, "id": nothing})
     with pytest.raises(Malformed):
-        input_message.entry(msgspec.structs.replace(HEADER, message=nothing), content, node="edge-1")
+        envelope.input_entry(msgspec.structs.replace(HEADER, message=nothing), content, node="edge-1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.outbox import manifest, manifest_json
+from fairlead_edge.outbox import manifest
 
 OLD, NEW = '"FROM /messages/* INTO $upstream"', '{"route": "FROM /messages/* INTO $upstream", "priority": 3}'
 
@@ -25,4 +25,4 @@ def test_the_new_format_counts_wherever_it_stands(first: str, second: str, prior
 def test_what_is_no_json_is_refused(raw: bytes) -> None:
     """As strictly as everything else that comes in."""
     with pytest.raises(ValueError):
-        manifest_json.decode(raw)
+        manifest.decode(raw)

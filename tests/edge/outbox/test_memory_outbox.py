@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Outbox, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 
 async def test_two_twins_share_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.outbox import Entry, Item, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 
 @pytest.mark.parametrize(("expires", "live"), [(None, True), (10.1, True), (10.0, False), (9.0, False)])

@@ -13,7 +13,7 @@ from tests.support.edges.upstream import PropertyRouter, To
 
 from fairlead_edge.outbox import envelope, publishing
 from fairlead_edge.outbox.publishing import AcceptancePlan, NotAccepted, RefusalReason, RequestRefused, Submission
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.routes.message import RoutedMessage
 
 AT = "2026-11-20T12:00:00.000Z"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.outbox import queue_id
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
+from fairlead_edge.outbox import queues
+from fairlead_edge.outbox.queues import DEFAULT_PRIORITY, QueueId
 
 NAMES = [
     ("ep", DEFAULT_PRIORITY, "ep"),
@@ -21,13 +21,13 @@ NAMES = [
 def test_names_are_written_and_read(endpoint: str, priority: int, name: str) -> None:
     """``_Pri<n>`` is appended, but not for the default priority."""
     assert str(QueueId(endpoint, priority)) == name
-    assert queue_id.parse(name) == QueueId(endpoint, priority)
+    assert queues.parse(name) == QueueId(endpoint, priority)
 
 
 @pytest.mark.parametrize("name", ["ep_Pri4321a", "ep_Pri", "ep_Pri-1", "_Pri1", "ep_pri1", "ep_Pri1\n", "ep_Pri١"])
 def test_what_does_not_end_in_a_priority_is_an_endpoint(name: str) -> None:
     """Only digits, only at the very end, only after something."""
-    assert queue_id.parse(name) == QueueId(name, DEFAULT_PRIORITY)
+    assert queues.parse(name) == QueueId(name, DEFAULT_PRIORITY)
 
 
 def test_queues_sort_by_urgency() -> None:
@@ -38,9 +38,9 @@ def test_queues_sort_by_urgency() -> None:
 
 @pytest.mark.parametrize("priority", [*range(10), DEFAULT_PRIORITY])
 def test_each_priority_has_one_live_lane_which_goes_before_the_rest_of_it(priority: int) -> None:
-    lane = queue_id.live_lane(priority)
-    assert queue_id.is_live_lane(lane) and not queue_id.is_live_lane(priority)
-    assert queue_id.base(lane) == queue_id.base(priority) == priority and queue_id.live_lane(lane) == lane
-    assert queue_id.rank(lane) == queue_id.rank(priority) - 1
+    lane = queues.live_lane(priority)
+    assert queues.is_live_lane(lane) and not queues.is_live_lane(priority)
+    assert queues.base(lane) == queues.base(priority) == priority and queues.live_lane(lane) == lane
+    assert queues.rank(lane) == queues.rank(priority) - 1
     others = [each for each in (*range(10), DEFAULT_PRIORITY) if each != priority]
-    assert all((queue_id.rank(lane) < queue_id.rank(other)) == (priority < other) for other in others)
+    assert all((queues.rank(lane) < queues.rank(other)) == (priority < other) for other in others)

@@ -9,7 +9,7 @@ from tests.support.edges.routes import message
 
 from fairlead_edge.outbox import router
 from fairlead_edge.outbox.manifest import parse
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.router import Router, RouteTarget
 
 

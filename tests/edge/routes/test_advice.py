@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import compile_route
+from fairlead_edge.routes.explain import advise
 
 
 @pytest.mark.parametrize(

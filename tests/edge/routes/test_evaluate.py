@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.support.edges.routes import JSON_BODY, TWIN, message, mistakes, value
 
+from fairlead_edge.routes.compiler import ERRORS_MAX, compile_node, compile_tree
 from fairlead_edge.routes.errors import CompileError
-from fairlead_edge.routes.evaluate import ERRORS_MAX, compile_condition, compile_node
 from fairlead_edge.routes.parser import parse_condition
-from fairlead_edge.routes.typerules import Type
+from fairlead_edge.routes.values import Type
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_compile_node_gives_the_type() -> None:
 
 def test_an_empty_condition_runs() -> None:
     """And is undefined."""
-    run = compile_condition("", None, twin_changes=False, errors=[])
+    run = compile_tree("", None, twin_changes=False, errors=[])
     assert repr(run(message())) == "UNDEFINED"
 
 

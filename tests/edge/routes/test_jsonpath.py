@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_edge.routes import jsonpath
+from fairlead_edge.routes import operators
 from fairlead_edge.routes.values import UNDEFINED
 
 
@@ -24,7 +24,7 @@ from fairlead_edge.routes.values import UNDEFINED
 )
 def test_paths(path: str, steps: tuple[str | int, ...]) -> None:
     """Names joined by dots, an index behind a name."""
-    assert jsonpath.parse(path) == steps
+    assert operators.parse(path) == steps
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_paths(path: str, steps: tuple[str | int, ...]) -> None:
 def test_paths_that_are_none(path: str) -> None:
     """At most one index behind each name; no slices, quotes or negatives; a name is not a number."""
     with pytest.raises(ValueError):
-        jsonpath.parse(path)
+        operators.parse(path)
 
 
 DOCUMENT = {"a": {"b": [10, {"c": "x"}]}, "n": None}
@@ -48,7 +48,7 @@ DOCUMENT = {"a": {"b": [10, {"c": "x"}]}, "n": None}
 )  # fmt: skip
 def test_find(path: str, found: object) -> None:
     """Nothing there is None, like a null that is there."""
-    assert jsonpath.find(DOCUMENT, jsonpath.parse(path)) == found
+    assert operators.find(DOCUMENT, operators.parse(path)) == found
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ def test_find(path: str, found: object) -> None:
 )  # fmt: skip
 def test_value_of(found: Any, expected: Any) -> None:
     """Numbers become doubles, containers undefined."""
-    got = jsonpath.value_of(found)
+    got = operators.value_of(found)
     assert got == expected and type(got) is type(expected)

@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from fairlead_edge.routes.nodes import Chain, Literal, Property
-from fairlead_edge.routes.parser import parse_condition
+from fairlead_edge.routes.parser import Chain, Literal, Property, parse_condition
 
 
 def test_a_chain_points_at_its_last_operator() -> None:

@@ -6,9 +6,9 @@ import pytest
 from tests.support.edges.routes import mistakes, value
 
 from fairlead_edge.routes import parser
+from fairlead_edge.routes.endpoints import Sink
 from fairlead_edge.routes.errors import Invalid
-from fairlead_edge.routes.nodes import Chain, Unary
-from fairlead_edge.routes.sink import Sink
+from fairlead_edge.routes.parser import Chain, Unary
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.routes.sink import Sink, brokered
+from fairlead_edge.routes.endpoints import Sink, brokered
 
 
 @pytest.mark.parametrize("address", ["/modules/m/inputs/i", "modules/m/inputs/i", "/modules/m/inputs/i/", "/a/m/b/i"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_edge.routes.source import SourcePattern
+from fairlead_edge.routes.endpoints import SourcePattern
 
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text())["sources"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_edge.routes.typerules import Type, accepts, binary, unary
+from fairlead_edge.routes.values import Type, accepts, binary, unary
 
 S, N, B, Z, U, D = Type.STRING, Type.NUMBER, Type.BOOL, Type.NULL, Type.UNDEFINED, Type.DYNAMIC
 

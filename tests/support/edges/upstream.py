@@ -13,7 +13,7 @@ import msgspec
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import message
 from fairlead_wire.backoff.delivery import DeliveryPolicy

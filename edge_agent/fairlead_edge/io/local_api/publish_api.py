@@ -19,7 +19,7 @@ from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
-from fairlead_edge.outbox.queue_id import base
+from fairlead_edge.outbox.queues import base
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire.errors import Malformed, Temporary
 from fairlead_wire.http.content_encoding import Unpacker

@@ -12,7 +12,7 @@ from fairlead_edge.io.local_api import operations
 from fairlead_edge.io.local_api.bodies import requests
 from fairlead_edge.io.local_api.callers import NO_TOKEN, ModuleAccess
 from fairlead_edge.io.outbox.receipts import EdgeReceipts
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.receipts import marks
 from fairlead_wire.errors import Temporary
 
 _NOT_KNOWN: Final = (
@@ -27,8 +27,8 @@ def add_routes(app: web.Application, receipts: EdgeReceipts, access: ModuleAcces
 
     async def receipt(request: web.Request) -> web.Response:
         text = request.match_info["id"]
-        id = mark.id_of(text)
-        if id is None and not mark.is_reserved(text):
+        id = marks.id_of(text)
+        if id is None and not marks.is_reserved(text):
             return _error(400, "bad_request", "id: 32 hex digits, as publishing answered it")
         try:
             asked = msgspec.convert(dict(request.query), requests.AskReceipt, strict=False)
@@ -56,7 +56,7 @@ def add_routes(app: web.Application, receipts: EdgeReceipts, access: ModuleAcces
         if access is None:
             return None
         caller = access.caller(request) or NO_TOKEN
-        return None if caller.is_agent else mark.author(caller.module)
+        return None if caller.is_agent else marks.author(caller.module)
 
     operations.register(app, {operations.RECEIPT: receipt})
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fairlead_edge.io.module_tokens_file import ModuleTokensFile
-    from fairlead_edge.io.mqtt.entrance import MqttListener
+    from fairlead_edge.io.mqtt.listener import MqttListener
     from fairlead_edge.io.outbox.upstream import UpstreamService
     from fairlead_edge.settings import EdgeSettings
 
@@ -27,6 +27,6 @@ def open_if_set(
     """The entrance, where ``[mqtt] listen`` is set.  Raises ``TlsFilesError``, ``BadTokens``."""
     if settings.mqtt.listen is None:
         return None
-    from fairlead_edge.io.mqtt import entrance
+    from fairlead_edge.io.mqtt import listener
 
-    return entrance.open_entrance(settings, upstream, modules)
+    return listener.open_entrance(settings, upstream, modules)

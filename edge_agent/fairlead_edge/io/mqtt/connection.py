@@ -10,17 +10,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Protocol, cast
 
+from fairlead_edge.mqtt.limits import SessionLimits
 from fairlead_edge.mqtt.packets import Connect, Will
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
-from fairlead_edge.mqtt.session import (
-    Acknowledged,
-    MqttSession,
-    Opening,
-    PublishOutcome,
-    ReceivedPublish,
-    SessionLimits,
-    Subscribed,
-)
+from fairlead_edge.mqtt.session import Acknowledged, MqttSession, Opening, PublishOutcome, ReceivedPublish, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_wire.io import logs, tls
@@ -156,7 +149,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def has_unacknowledged(self) -> bool:
-        return self.session.delivered > 0
+        return len(self.session.delivered) > 0
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:

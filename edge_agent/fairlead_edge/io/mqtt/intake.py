@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.publisher import Gathered
-from fairlead_edge.mqtt import reasons, submission
+from fairlead_edge.mqtt import messages, reasons
 from fairlead_edge.mqtt.packets import LEVEL_5
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import PublishOutcome, ReceivedPublish
@@ -30,7 +30,7 @@ from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, Reference, RefusedMessage
 from fairlead_edge.outbox.publishing import Accepted, NotAccepted, RefusalReason, Submission
-from fairlead_edge.outbox.queue_id import REFUSED_INPUT, QueueId
+from fairlead_edge.outbox.queues import REFUSED_INPUT, QueueId
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
@@ -365,7 +365,7 @@ class Intake:
     def _letter(self, item: _Item) -> RefusedMessage:
         id, result = self._new_id(), item.result
         assert isinstance(result, NotAccepted)
-        content = envelope.stored(submission.refused_message(item.received.message, id, self._timestamp()))
+        content = envelope.stored(messages.refused_message(item.received.message, id, self._timestamp()))
         entry = Entry(id, content, (Reference(self._refused_queue),))
         return RefusedMessage(entry, result.error.code, result.error.message)
 
@@ -387,3 +387,49 @@ def _gathered(items: Sequence[_Item]) -> list[Gathered]:
 
 def _cost(received: ReceivedPublish) -> int:
     return MESSAGE_COST_BYTES + len(received.message.payload) + len(received.message.topic)
+
+
+class WaitingConnection(Protocol):
+    """A connection, as this sees it."""
+
+    def pressed(self) -> None:
+        """Whether it should be read has changed."""
+        ...
+
+
+class Turns:
+    """``soon`` calls what it is given after sockets were looked at once; ``is_pressed``: nothing is to be read now."""
+
+    def __init__(self, *, soon: Callable[[Callable[[], None]], object], is_pressed: Callable[[], bool]) -> None:
+        self._soon = soon
+        self._is_pressed = is_pressed
+        self._held: dict[WaitingConnection, None] = {}
+        self._is_going = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, connections: Iterable[WaitingConnection]) -> None:
+        """These are not read; those that had no turn since the last time stay in front."""
+        for each in connections:
+            self._held.setdefault(each)
+            each.pressed()
+
+    def gone(self, connection: WaitingConnection) -> None:
+        """Nothing more comes from it."""
+        self._held.pop(connection, None)
+
+    def go_on(self) -> None:
+        """There is room again."""
+        if not self._is_going:
+            self._is_going = True
+            self._next()
+
+    def _next(self) -> None:
+        if self._is_pressed() or not self._held:
+            self._is_going = False
+            return
+        connection = next(iter(self._held))
+        del self._held[connection]
+        connection.pressed()
+        self._soon(self._next)

@@ -13,8 +13,8 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.outbox import outbox, publishing, traces
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.outbox.receipts import marks
 from fairlead_wire.errors import FairleadError, Temporary
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.traces import span_names
@@ -232,7 +232,7 @@ class MessagePublisher:
                     router,
                     new_id=self._new_id,
                     enqueued_at=at,
-                    mark=mark.marker(each.module),
+                    mark=marks.marker(each.module),
                     lane=self._lane,
                 ),
                 each.ttl_seconds,

@@ -20,8 +20,8 @@ import msgspec
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId, base
-from fairlead_edge.outbox.receipts import departure, latency, mark, reached, receipt
+from fairlead_edge.outbox.queues import QueueId, base
+from fairlead_edge.outbox.receipts import departure, latency, marks, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import LeftQueue, TwoClocks, Way
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
@@ -69,7 +69,7 @@ class EdgeReceipts:
         self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
     ) -> None:
         self._outbox, self._link, self._clock = outbox, link, clock
-        self._topics: dict[str, reached.TopicReach] = {}
+        self._topics: dict[str, receipt.TopicReach] = {}
         self._unkept: set[str] = set()
         self._wanted: dict[str, float] = {}
         """Topics, and until when they are asked for."""
@@ -98,7 +98,7 @@ class EdgeReceipts:
             if first is not None and self.latency.departed(base(queue.priority), each, first.enqueued):
                 self._wake.set()
         if self._awaited:
-            for id in self._awaited.keys() & {mark.id_in(item.content) for item in items}:
+            for id in self._awaited.keys() & {marks.id_in(item.content) for item in items}:
                 for waiting in self._awaited[id]:
                     waiting.set()
 
@@ -239,8 +239,8 @@ class EdgeReceipts:
 
     def _update(self, said: message.TopicTables, now: float) -> None:
         before = self._topics.get(said.topic)
-        after = reached.updated(before, said, now)
-        for table in reached.went_back(before, after):
+        after = receipt.updated(before, said, now)
+        for table in receipt.went_back(before, after):
             self.counters["went_back"] += 1
             _log.warning("table_went_back", topic=said.topic, reader=table.reader, table=table.name)
         self._topics[said.topic] = after

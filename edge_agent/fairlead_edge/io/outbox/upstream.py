@@ -8,13 +8,12 @@ http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ lin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, Protocol
 
-from fairlead_edge.errors import StoreFailed
+from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.broker import ModuleBroker
-from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.io.outbox.inputs import Inputs
 from fairlead_edge.io.outbox.publisher import MessagePublisher
 from fairlead_edge.io.outbox.receipts import EdgeReceipts, TablesLink
@@ -22,15 +21,59 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import LinePlan, UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.outbox import OutboxStatus
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.queue_id import QueueId, is_held_for_routes
+from fairlead_edge.outbox.delivery import BROKERED_POLICY, UPSTREAM_POLICY
+from fairlead_edge.outbox.outbox import Outbox, OutboxStatus
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId, is_held_for_routes
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans
+
+_expiry_log = logs.get("edge.expiry")
+
+
+class ExpirySweeper:
+    """``interval_seconds`` between rounds (the first at the start); ``entire``: expired messages are looked for
+    everywhere, not only at the heads of the queues.  That costs a look at the expiry index, and frees the room of
+    short-lived messages behind long-lived ones.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float],
+        interval_seconds: float,
+        entire: bool,
+    ) -> None:
+        self._outbox = outbox
+        self._clock = clock
+        self._interval_seconds = interval_seconds
+        self._entire = entire
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.sweep(entire=self._entire)
+            await asyncio.sleep(self._interval_seconds)
+
+    async def sweep(self, *, entire: bool) -> int:
+        """One round, in small steps so that producers get their turn; returns how many went.
+
+        Afterwards a file that is mostly unused is made smaller.
+        """
+        swept = 0
+        try:
+            while count := await self._outbox.sweep(now=self._clock(), entire=entire):
+                swept += count
+            while await self._outbox.give_back():
+                pass
+        except StoreFull as error:
+            _expiry_log.warning("sweep_delayed", reason=str(error))
+        if swept:
+            _expiry_log.info("expired_swept", messages=swept)
+        return swept
+
 
 AGAIN_SECONDS: Final = 1.0
 ROUTED_AGAIN_MESSAGES: Final = 256

@@ -13,14 +13,14 @@ from typing import Final, Protocol
 from fairlead_edge.agent_status import STALLED_SECONDS, Stall
 from fairlead_edge.errors import LinkDown, StoreFull
 from fairlead_edge.outbox import envelope, traces
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item, Outbox
 from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
 from fairlead_edge.outbox.pump import pump
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.queue_id import QueueId, rank
+from fairlead_edge.outbox.pump.stream import Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.queues import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire import message
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary

@@ -25,13 +25,10 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
-from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, Priority
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, BrokeredFetch, BrokeredSettle, Priority
+from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 
 LEASE_SECONDS: Final = 60.0

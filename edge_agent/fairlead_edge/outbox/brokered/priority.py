@@ -5,18 +5,16 @@ Memory is bounded: ``UNSETTLED_MAX`` messages given out and not done, beyond whi
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.delivery_state import DeliveryEvent, DeliveryState, step
-from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
+from fairlead_edge.outbox.delivery import StateTable
 from fairlead_edge.outbox.outbox import Item, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, Checkpointer, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 
 TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -27,6 +25,83 @@ GIVEN_UP: Final = "retries_used_up"
 """The code of a dead letter whose delivery policy allows no more attempts."""
 ABANDONED: Final = "the module gave it back"
 RAN_OUT: Final = "its lease ended without an acknowledgement"
+
+
+class DeliveryState(enum.Enum):
+    """The states of one message on its way to a module; ``TRANSITIONS`` is the whole machine.
+
+        WAITING ──TAKE──▶ LEASED ──ACK──▶ DONE
+                           ▲  │             ▲
+                          TAKE│             │
+                           │  ├──RETRY──▶ BACKOFF ──ACK──┘
+                           └──┼────────────┘
+                              └──GIVE_UP──▶ DEAD
+
+    WAITING  in its log; never delivered
+    LEASED   in a module's hands, until its lease ends
+    BACKOFF  abandoned, or its lease ended; waits as long as its policy says.  A late acknowledgement still counts
+    DONE     acknowledged
+    DEAD     the delivery policy allows no more attempts; a dead letter
+
+    The seed has one machine for each priority of an endpoint, because it sends one batch at a time and waits.  Modules
+    pull, and several may pull from one input: a message that fails must not hold up others, so each has its own state
+    and the priority has the checkpoint.
+    """
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    BACKOFF = "backoff"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class DeliveryEvent(enum.Enum):
+    TAKE = "take"
+    """A module gets it."""
+    ACK = "ack"
+    """A module has done its work."""
+    RETRY = "retry"
+    """It was abandoned, or its lease ended; it is given out again at a time."""
+    GIVE_UP = "give up"
+    """The same, and the delivery policy allows no more attempts."""
+
+
+TRANSITIONS: Final = StateTable(
+    "a message",
+    {
+        (DeliveryState.WAITING, DeliveryEvent.TAKE): DeliveryState.LEASED,
+        (DeliveryState.LEASED, DeliveryEvent.ACK): DeliveryState.DONE,
+        (DeliveryState.LEASED, DeliveryEvent.RETRY): DeliveryState.BACKOFF,
+        (DeliveryState.LEASED, DeliveryEvent.GIVE_UP): DeliveryState.DEAD,
+        (DeliveryState.BACKOFF, DeliveryEvent.TAKE): DeliveryState.LEASED,
+        (DeliveryState.BACKOFF, DeliveryEvent.ACK): DeliveryState.DONE,
+    },
+)
+
+
+class BrokeredFetch(msgspec.Struct, frozen=True, kw_only=True):
+    """The next live messages of this queue above ``after``; with ``only``, those of these offsets that are live."""
+
+    queue: QueueId
+    after: int
+    only: tuple[int, ...] = ()
+    alone: bool = False
+    """It failed before: the module gets nothing else with it."""
+    messages_max: int
+    bytes_max: int
+
+
+class BrokeredSettle(msgspec.Struct, frozen=True, kw_only=True):
+    """These offsets done, durably; then call ``settled`` with it, or ``not_settled`` when that failed."""
+
+    queue: QueueId
+    sent: tuple[int, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    checkpoint: int
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        return (*self.sent, *(refusal.offset for refusal in self.refused))
 
 
 class Priority:
@@ -144,7 +219,7 @@ class Priority:
     def acked(self, offsets: Collection[int]) -> BrokeredSettle:
         """These are done."""
         for offset in offsets:
-            step(_state(self._attempts[offset]), DeliveryEvent.ACK)
+            TRANSITIONS.step(_state(self._attempts[offset]), DeliveryEvent.ACK)
         return self._settle(offsets, ())
 
     def abandoned(self, offset: int, now: float, policy: DeliveryPolicy, uniform: Uniform) -> Attempt | None:
@@ -190,7 +265,7 @@ class Priority:
         )
 
     def _lease(self, offset: int, id: str, before: Attempt | None, until: float) -> Attempt:
-        step(DeliveryState.WAITING if before is None else _state(before), DeliveryEvent.TAKE)
+        TRANSITIONS.step(DeliveryState.WAITING if before is None else _state(before), DeliveryEvent.TAKE)
         if before is None:
             return self._put(Attempt(offset=offset, id=id, number=1, leased=True, until=until))
         return self._put(msgspec.structs.replace(before, number=before.number + 1, leased=True, until=until))
@@ -204,9 +279,9 @@ class Priority:
             previous_seconds=attempt.delay_seconds,
         )
         if delay is None:
-            step(_state(attempt), DeliveryEvent.GIVE_UP)
+            TRANSITIONS.step(_state(attempt), DeliveryEvent.GIVE_UP)
             return None
-        step(_state(attempt), DeliveryEvent.RETRY)
+        TRANSITIONS.step(_state(attempt), DeliveryEvent.RETRY)
         return self._put(
             msgspec.structs.replace(
                 attempt,

@@ -7,22 +7,95 @@
 
 What is held back by one reason waits; its time to live goes on.  Nothing but messages is held back.
 
-Pure: ``look`` brings the clocks and the bytes that the line carried.
+Pure: ``look`` is given the clocks and the bytes that the line carried.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Final, Protocol
 
 import msgspec
 
-from fairlead_edge.outbox.plan import day
-from fairlead_edge.outbox.plan.day import DayCount
-from fairlead_edge.outbox.plan.rate import Rate
 from fairlead_edge.outbox.plan.windows import Hours, HourWindow
+
+BURST_SECONDS: Final = 1.0
+"""What may leave at once after a pause."""
+BATCH_SECONDS: Final = 0.25
+"""What leaves after a wait is as much as the line gets in this time, not a byte: messages then share a batch, its
+headers and its compression, and an alarm waits no longer than that."""
+ROUNDING: Final = 1e-3
+"""Less than this part of a byte is not waited for: it is the error of sums."""
+
+
+class Rate:
+    """``bytes_per_second`` is above 0.  A bucket is full at the beginning."""
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._rate = bytes_per_second
+        self._room = bytes_per_second * BURST_SECONDS
+        self._at = 0.0
+
+    def due(self, now: float) -> float:
+        """From when on something may leave; now or before: at once."""
+        self._fill(now)
+        missing = max(1.0, self._rate * BATCH_SECONDS) - self._room
+        return now if missing < ROUNDING else now + missing / self._rate
+
+    def room(self, now: float) -> int:
+        """What may leave now."""
+        self._fill(now)
+        return max(0, int(self._room))
+
+    def left(self, size: int, now: float) -> None:
+        """So many bytes left; perhaps more than there was room for."""
+        self._fill(now)
+        self._room -= size
+
+    def _fill(self, now: float) -> None:
+        if now > self._at:
+            self._room = min(self._rate * BURST_SECONDS, self._room + (now - self._at) * self._rate)
+        self._at = now
+
+
+DAY_SECONDS_MAX: Final = 26 * 3600.0
+"""Longer than any day, also than one of 25 hours."""
+
+
+class DayCount(msgspec.Struct, frozen=True):
+    """``date`` as ``2026-11-23``; ``began`` is of the store's clock; ``used`` are bytes."""
+
+    date: str
+    began: float
+    used: int = 0
+
+    def plus(self, size: int) -> DayCount:
+        return DayCount(self.date, self.began, self.used + size)
+
+
+def on(count: DayCount | None, *, now: float, wall: float, zone: tzinfo) -> DayCount:
+    """The count that is in force: this one, or that of a new day."""
+    today = datetime.fromtimestamp(wall, zone).date().isoformat()
+    if count is None:
+        return DayCount(today, now)
+    if now < count.began:  # another store, with a clock of its own
+        count = DayCount(count.date, now, count.used)
+    if today > count.date or now - count.began >= DAY_SECONDS_MAX:
+        return DayCount(today, now)
+    return count
+
+
+def ends(count: DayCount, *, now: float, wall: float, zone: tzinfo) -> float:
+    """When the next day begins, on the store's clock, if the wall clock does not jump."""
+    shown = datetime.fromtimestamp(wall, zone)
+    midnight = datetime.combine(shown.date() + timedelta(days=1), time(), zone)
+    at_the_latest = count.began + DAY_SECONDS_MAX
+    if shown.date().isoformat() < count.date:
+        return at_the_latest
+    return min(now + max(0.0, midnight.timestamp() - wall), at_the_latest)
+
 
 KEPT_SHARE: Final = 0.1
 """This part of the day's budget is kept for the session itself and for messages of ``URGENT``."""
@@ -98,7 +171,7 @@ class PlanGate:
     def look(self, *, now: float, wall: float, carried: int) -> None:
         """What the clocks show, and how many bytes the line carried both ways since the start."""
         self._now, self._wall = now, wall
-        counted = day.on(self._count, now=now, wall=wall, zone=self._zone)
+        counted = on(self._count, now=now, wall=wall, zone=self._zone)
         self._count = counted.plus(carried - self._carried)
         self._carried = carried
 
@@ -112,7 +185,7 @@ class PlanGate:
         """When a new budget begins, on the store's clock."""
         if self._count is None:
             return None
-        return day.ends(self._count, now=self._now, wall=self._wall, zone=self._zone)
+        return ends(self._count, now=self._now, wall=self._wall, zone=self._zone)
 
     @property
     def is_used_up(self) -> bool:

@@ -3,7 +3,7 @@
     next ─Fetch▶ (store) ─fetched▶ Send ▶ (link) ─answered▶ Settle ▶ (store) ─settled▶ next
       └─Wait until a message, an answer, the link or a retry time
 
-``endpoint_state`` has the states of one priority; ``next`` decides by them, and ``stream`` alone changes them.
+``stream.EndpointState`` has the states of one priority; ``next`` decides by them, and only ``Stream`` changes them.
 
 The rules, in the order they decide:
 
@@ -37,16 +37,12 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
-from fairlead_edge.outbox.pump.endpoint_state import EndpointState
-from fairlead_edge.outbox.pump.pace import Pace
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.pump.shares import Shares
-from fairlead_edge.outbox.pump.stream import Stream, Trouble
-from fairlead_edge.outbox.queue_id import QueueId, base, live_lane, rank
+from fairlead_edge.outbox.pump.pace import Pace, Shares
+from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle, Stream, Trouble
+from fairlead_edge.outbox.queues import NOTHING_DONE, Checkpointer, QueueId, base, live_lane, rank
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
@@ -94,7 +90,7 @@ class Pump:
         self._policy = policy
         self._uniform = uniform
         self._streams: dict[tuple[int, str], Stream] = {}
-        """By ``queue_id.rank`` and deferred topic ("": that of the queue)."""
+        """By ``queues.rank`` and deferred topic ("": that of the queue)."""
         self._window = 0
         self._pace = Pace()
         self._outage: _Outage | None = None

@@ -13,8 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.receipts.mark import ID_BYTES
-from fairlead_edge.outbox.receipts.named import SPAN_MAX
+from fairlead_edge.outbox.receipts.marks import ID_BYTES, SPAN_MAX
 from fairlead_wire import message
 
 Outcome = Literal["in_topic", "expired", "evicted"]

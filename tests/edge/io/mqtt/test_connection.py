@@ -11,9 +11,10 @@ from tests.support.edges import mqtt_packets as client
 from fairlead_edge.io.mqtt import connection as connections
 from fairlead_edge.io.mqtt.connection import Connection
 from fairlead_edge.mqtt.client import ClientAdmission
+from fairlead_edge.mqtt.limits import SessionLimits
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
-from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, SessionLimits, Subscribed
+from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.authorship import Author
 
@@ -165,7 +166,7 @@ async def test_who_waits_for_room_gets_it_with_an_acknowledgement() -> None:
     bench = Bench()
     bench.say(client.connect(level=5, more=b"\x21\0\1"))
     assert await bench.connection.ready() == 1
-    bench.connection.session._delivered[1] = ("e", "i")
+    bench.connection.session.delivered._unacknowledged[1] = ("e", "i")
     waiting = asyncio.create_task(bench.connection.ready())
     await asyncio.sleep(0)
     assert not waiting.done()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairlead_edge.io.mqtt.turns import Turns
+from fairlead_edge.io.mqtt.intake import Turns
 
 
 class World:

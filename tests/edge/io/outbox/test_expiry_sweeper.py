@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
+from fairlead_edge.io.outbox.upstream import ExpirySweeper
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 REST = QueueId("iothub")
 

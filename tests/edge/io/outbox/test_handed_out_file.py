@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
+from fairlead_edge.io.outbox.side_files import HandedOutFile
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlead_edge.io.outbox.totals_file import TotalsFile
+from fairlead_edge.io.outbox.side_files import TotalsFile
 from fairlead_edge.outbox.totals import SLOT_BYTES, OutboxTotals
 
 

@@ -7,9 +7,8 @@ import contextlib
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fairlead_edge.io.plan.data_plan import DataPlan
-from fairlead_edge.io.plan.line_meter import LineMeter
-from fairlead_edge.io.plan.tcp_info import Carried
+from fairlead_edge.io.data_plan import DataPlan
+from fairlead_edge.io.line_meter import Carried, LineMeter
 from fairlead_edge.outbox.plan.gate import OPEN
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()

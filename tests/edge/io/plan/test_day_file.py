@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_edge.io.plan.day_file import COUNT_MAX, NAME, SLOT_BYTES, DayFile
-from fairlead_edge.outbox.plan.day import DayCount
+from fairlead_edge.io.data_plan import COUNT_MAX, NAME, SLOT_BYTES, DayFile
+from fairlead_edge.outbox.plan.gate import DayCount
 
 FIRST, SECOND = DayCount("2026-11-23", 5.0, 100), DayCount("2026-11-23", 5.0, 200)
 

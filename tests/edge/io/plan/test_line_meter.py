@@ -7,9 +7,8 @@ from collections import Counter
 
 import pytest
 
-from fairlead_edge.io.plan import tcp_info
-from fairlead_edge.io.plan.line_meter import FRAME_BYTES, LineMeter
-from fairlead_edge.io.plan.tcp_info import Carried
+from fairlead_edge.io import line_meter
+from fairlead_edge.io.line_meter import FRAME_BYTES, Carried, LineMeter
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
@@ -44,7 +43,7 @@ def test_the_copy_keeps_no_connection_open() -> None:
 
 
 def test_frames_are_counted_where_the_kernel_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp_info, "read", lambda connection: None)
+    monkeypatch.setattr(line_meter, "read", lambda connection: None)
     meter, counters = LineMeter(), Counter[str]()
     meter.without_kernel(counters)
     for number in (1, 2):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_edge.io.plan.opening import open_plan
+from fairlead_edge.io.data_plan import open_plan
 from fairlead_edge.outbox.plan.gate import OPEN
 from fairlead_edge.settings import EdgeSettings
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fairlead_edge.io.plan import tcp_info
+from fairlead_edge.io import line_meter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux counts")
 
@@ -25,7 +25,7 @@ async def test_bytes_each_way_and_headers_of_packets() -> None:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(bytes(3000))
         await reader.readexactly(500)
-        found = tcp_info.read(_plain(writer))
+        found = line_meter.read(_plain(writer))
         assert found is not None and (found.up, found.down) == (3000, 500)
         assert found.headers >= 4 * 52 and found.total == 3500 + found.again + found.headers
         writer.close()

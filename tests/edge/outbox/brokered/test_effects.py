@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.brokered.effects import BrokeredSettle
+from fairlead_edge.outbox.brokered.priority import BrokeredSettle
 from fairlead_edge.outbox.outbox import Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 
 def test_settlement_names_all_it_is_about() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
+from fairlead_edge.outbox.delivery import BROKERED_POLICY, BrokeredDelivery
 from fairlead_wire.backoff.delivery import schedule, total_seconds
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.brokered import priority as module
 from fairlead_edge.outbox.brokered.priority import Priority
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 QUEUE = QueueId("edge-1/m/in", 2)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from fairlead_edge.outbox.plan.day import DayCount
-from fairlead_edge.outbox.plan.gate import LOOK_SECONDS, OPEN, HeldUntil, PlanGate, Why
+from fairlead_edge.outbox.plan.gate import LOOK_SECONDS, OPEN, DayCount, HeldUntil, PlanGate, Why
 from fairlead_edge.outbox.plan.windows import HourWindow
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()

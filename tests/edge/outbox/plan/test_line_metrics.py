@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fairlead_edge.metrics import render
-from fairlead_edge.outbox.plan import line_metrics
+from fairlead_edge.outbox.plan import status
 from fairlead_edge.outbox.plan.gate import HeldUntil, Why
 from fairlead_edge.outbox.plan.status import LineStatus
 
 
 def test_metrics_of_a_line_without_limits_say_so() -> None:
-    text = render(line_metrics.families(LineStatus(carried={"up": 7}), {("iothub", "9"): HeldUntil(Why.DAY, 1.0)}))
+    text = render(status.families(LineStatus(carried={"up": 7}), {("iothub", "9"): HeldUntil(Why.DAY, 1.0)}))
     assert (
         'fairlead_edge_link_carried_bytes_total{part="up"} 7' in text and "fairlead_edge_link_day_bytes_max 0" in text
     )

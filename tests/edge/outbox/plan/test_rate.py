@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fairlead_edge.outbox.plan.rate import BATCH_SECONDS, BURST_SECONDS, Rate
+from fairlead_edge.outbox.plan.gate import BATCH_SECONDS, BURST_SECONDS, Rate
 
 
 def test_overdrawn_by_a_batch_it_waits_until_that_is_paid() -> None:

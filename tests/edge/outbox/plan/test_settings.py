@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_edge.outbox.plan import settings
-from fairlead_edge.outbox.plan.settings import WindowSettings
+from fairlead_edge.outbox.plan import windows
+from fairlead_edge.outbox.plan.windows import WindowSettings
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.validation import struct_mistakes
 
@@ -24,7 +24,7 @@ def test_windows_are_read_with_their_four_keys_and_days() -> None:
     found = msgspec.convert(
         {**AGENT, "windows": [NIGHT, {**NIGHT, "days": ["sat", "sun"], "to": "24:00"}]}, EdgeSettings
     )
-    first, second = settings.windows_by_priority(found.windows)[9]
+    first, second = windows.windows_by_priority(found.windows)[9]
     assert (first.begins, first.ends, len(first.days)) == (1320, 360, 7) and str(first.zone) == "Europe/Berlin"
     assert second.ends == 1440 and second.days == frozenset({5, 6})
     assert WindowSettings(priorities=[1], begins="01:00", to="02:00").timezone == "UTC"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch
 from fairlead_edge.outbox.pump.pump import Pump
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.pump.stream import Fetch, PumpWait, SendBatch
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 
 
 def test_the_same_situation_wants_the_same() -> None:

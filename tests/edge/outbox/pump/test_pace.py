@@ -10,10 +10,10 @@ from random import Random
 import pytest
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.pump.effects import PumpWait, SendBatch
 from fairlead_edge.outbox.pump.pace import LATELY_SECONDS, SPARE_BYTES, Pace
 from fairlead_edge.outbox.pump.pump import Pump
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.pump.stream import PumpWait, SendBatch
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.message import Ack
 
 

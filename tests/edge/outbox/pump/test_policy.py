@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY, UpstreamDelivery
 from fairlead_wire.backoff import delivery
 
 

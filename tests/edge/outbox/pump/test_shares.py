@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from fairlead_edge.outbox.pump.shares import EARNED_BYTES_MAX, Shares
+from fairlead_edge.outbox.pump.pace import EARNED_BYTES_MAX, Shares
 
 BATCH = 8000
 

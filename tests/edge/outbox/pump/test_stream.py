@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from fairlead_edge.outbox.checkpoint import Checkpointer
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.stream import BATCH_BYTES_MAX, Stream
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.queues import Checkpointer, QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.message import Nack
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from fairlead_edge.outbox import authorship, envelope
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.receipts import marks
 
 ID = "9f86d081884c7d659a2feaa0c55ad015"
 
@@ -28,18 +28,18 @@ def stored(id: str = ID, **properties: str | None) -> bytes:
 
 @pytest.mark.parametrize("text", ["", "x", ID.upper(), ID[:-1], ID + "0", "0" * 32, "é" * 32, ID + "\n", "a" * 10**6])
 def test_only_what_publishing_answers_is_an_id(text: str) -> None:
-    assert mark.id_of(text) is None
-    assert mark.id_in(stored(text)) == mark.UNNAMED or text == ID.upper()
+    assert marks.id_of(text) is None
+    assert marks.id_in(stored(text)) == marks.UNNAMED or text == ID.upper()
 
 
 def test_a_stored_message_says_whose_it_is() -> None:
     """By the stamp that its module's token gave; names of modules do not differ by case."""
-    assert mark.id_in(stored()) == bytes.fromhex(ID)
-    assert mark.author_in(stored()) == mark.NO_AUTHOR
+    assert marks.id_in(stored()) == bytes.fromhex(ID)
+    assert marks.author_in(stored()) == marks.NO_AUTHOR
     signed = stored(**{authorship.MODULE: "Pump"})
-    assert mark.author_in(signed) == mark.author("pump") != mark.NO_AUTHOR
-    assert mark.of(signed) == mark.marker("pump")(ID)
-    assert mark.id_in(b"[]") == mark.UNNAMED and mark.author_in(b"nonsense") == mark.NO_AUTHOR
+    assert marks.author_in(signed) == marks.author("pump") != marks.NO_AUTHOR
+    assert marks.of(signed) == marks.marker("pump")(ID)
+    assert marks.id_in(b"[]") == marks.UNNAMED and marks.author_in(b"nonsense") == marks.NO_AUTHOR
 
 
 TEXTS = st.one_of(
@@ -62,4 +62,4 @@ def test_an_author_is_who_signed_whatever_a_message_says(
             id=ID, source=source, enqueued_at="t", properties=properties, system_properties=signed, body=body
         )
     )
-    assert mark.author_in(content) == mark.author(signed.get(authorship.MODULE) or "")
+    assert marks.author_in(content) == marks.author(signed.get(authorship.MODULE) or "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis import given
 
-from fairlead_edge.outbox.receipts import mark
-from fairlead_edge.outbox.receipts.named import SPAN_MAX, Named, find, names
+from fairlead_edge.outbox.receipts import marks
+from fairlead_edge.outbox.receipts.marks import SPAN_MAX, Named, find, names
 
 IDS = st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=20, unique=True)
 
@@ -16,7 +16,7 @@ def test_each_is_found_at_its_offset_with_its_author(ids: list[bytes], data: st.
     """Whatever bytes ids are made of, with holes between offsets, and with authors of all kinds."""
     count = len(ids)
     offsets = sorted(data.draw(st.sets(st.integers(0, 2 * SPAN_MAX), min_size=count, max_size=count)))
-    author = st.sampled_from([mark.NO_AUTHOR, b"auth", b"0000"])
+    author = st.sampled_from([marks.NO_AUTHOR, b"auth", b"0000"])
     authors = data.draw(st.lists(author, min_size=count, max_size=count) | author.map(lambda one: [one] * count))
     found = names(offsets, [id + author for id, author in zip(ids, authors, strict=True)], 1.0)
     assert all(row.span < SPAN_MAX for row in found)
@@ -30,7 +30,7 @@ def test_what_many_share_is_kept_once() -> None:
     """One author, and consecutive offsets."""
     [row] = names(range(5, 8), [bytes([n]) * 16 + b"auth" for n in range(3)], 1.0)
     assert (row.first, row.span, row.authors, row.offsets, len(row.ids)) == (5, 2, b"auth", b"", 48)
-    [row] = names([5, 9], [bytes([n]) * 16 + mark.NO_AUTHOR for n in range(2)], 1.0)
+    [row] = names([5, 9], [bytes([n]) * 16 + marks.NO_AUTHOR for n in range(2)], 1.0)
     assert (row.span, row.authors, row.offsets) == (4, b"", b"\0\0\0\4")
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.receipts import receipt
 from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure, Outcome
-from fairlead_edge.outbox.receipts.reached import ReadingTable, TopicReach
-from fairlead_edge.outbox.receipts.receipt import DeadLettered, LeftQueue, TwoClocks, Waiting, Way
+from fairlead_edge.outbox.receipts.receipt import (
+    DeadLettered,
+    LeftQueue,
+    ReadingTable,
+    TopicReach,
+    TwoClocks,
+    Waiting,
+    Way,
+)
 
 NOW = TwoClocks(store=100.0, wall=datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC))
 UP, MODULE = QueueId("iothub", 0), QueueId("edge-1/m/in", 0)

@@ -18,7 +18,7 @@ from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import text
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.queue_id import QueueId, is_refused_input
+from fairlead_edge.outbox.queues import QueueId, is_refused_input
 
 
 class ReadLetters(NamedTuple):

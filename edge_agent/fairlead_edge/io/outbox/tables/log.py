@@ -12,17 +12,16 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import segment as segment_io
+from fairlead_edge.io.outbox.tables import bodies as segment_io
+from fairlead_edge.io.outbox.tables import receipt_tables
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
-from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.checksum import of_expiry, of_reference, of_run
+from fairlead_edge.outbox.envelope import expiry_checksum, reference_checksum, run_checksum
 from fairlead_edge.outbox.gaps import Damage
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
+from fairlead_edge.outbox.receipts import marks
 
 HANDED_OUT_MAX: Final = 10_000
 """Messages of one queue that are remembered as handed out before a start; the hub's window is far smaller."""
@@ -119,7 +118,7 @@ def append(connection: apsw.Connection, entries: Sequence[outbox.Entry], *, epoc
     """Store each body once, and its references in their queues."""
     logs: dict[QueueId, list[_Placed]] = defaultdict(list)
     for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
-        named = entry.mark or mark.of(entry.content)
+        named = entry.mark or marks.of(entry.content)
         for reference in entry.references:
             logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference, entry.content, named))
     for queue, log in logs.items():
@@ -155,13 +154,15 @@ def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epo
         row = _run(number, segment, run, epoch, now)
         inherits = run[0][1].reference.inherits or None
         sealed = _checksum_of(queue, row, inherits)
-        expiry = None if inherits is None else of_expiry(sealed, row[8])
+        expiry = None if inherits is None else expiry_checksum(sealed, row[8])
         connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry))
-        names.keep(connection, number, epoch, now, [offset for offset, _ in run], [each.mark for _, each in run])
+        receipt_tables.keep_names(
+            connection, number, epoch, now, [offset for offset, _ in run], [each.mark for _, each in run]
+        )
         connection.executemany(
             sql.INSERT_REFERENCE,
             [
-                (number, offset, segment, each.start, each.size, of_reference(sealed, offset, each.body))
+                (number, offset, segment, each.start, each.size, reference_checksum(sealed, offset, each.body))
                 for offset, each in run
             ],
         )
@@ -181,7 +182,7 @@ def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, n
 
 def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
     _, _, first, last, _, _, epoch, enqueued, expires, topic = run
-    return of_run(
+    return run_checksum(
         queue,
         first=first,
         last=last,

@@ -14,7 +14,7 @@ from fairlead_edge.io.outbox.repair import damage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, QueueCounts, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 REST, MODULE = QueueId("iothub"), QueueId("edge-1/m/in", 3)
 AT = "2026-11-20T12:00:00.000Z"
@@ -65,8 +65,8 @@ async def test_one_damaged_message_harms_itself_alone(
     box: SqliteOutbox, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
     """The others are delivered; in its place, at the end of the queue, a record reports it."""
-    monkeypatch.setattr("fairlead_edge.io.outbox.tables.segment.LEVEL", 1)
-    monkeypatch.setattr("fairlead_edge.io.outbox.tables.segment.pack", lambda content: ("", content))
+    monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.LEVEL", 1)
+    monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.pack", lambda content: ("", content))
     await box.append([entry(number, REST) for number in range(5)], now=0)
     await run(box, spoil)
     found = await fetched(box)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from fairlead_edge.io.outbox.repair import opening
+from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.tables import schema
 
 
@@ -19,10 +19,10 @@ def made(path: Path) -> None:
 def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
     """And one that is not there yet is no damage."""
     path = tmp_path / "outbox.db"
-    assert opening.make_sound(path, None, epoch=1, thorough=True) == opening.Sound("", is_looked_through=True)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
     assert not path.exists()
     made(path)
-    assert opening.make_sound(path, None, epoch=1, thorough=True) == opening.Sound("", is_looked_through=True)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
 
 
 def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) -> None:
@@ -36,12 +36,12 @@ def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) ->
         " WHERE name = 'runs_by_expiry'"
     )
     connection.close()
-    found = opening.make_sound(path, None, epoch=1, thorough=True)
+    found = salvage.make_sound(path, None, epoch=1, thorough=True)
     assert "BINASY" in found.salvaged and found.is_looked_through
     assert (tmp_path / "outbox.db.damaged").exists()
-    assert opening.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
+    assert salvage.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
 
 
 def test_ids_of_gap_records_are_as_long_as_those_of_messages() -> None:
     """And no two are the same."""
-    assert len(opening.new_id()) == 32 and opening.new_id() != opening.new_id()
+    assert len(salvage.new_id()) == 32 and salvage.new_id() != salvage.new_id()

@@ -21,13 +21,13 @@ from fairlead_edge.io.encryption.keyring import DataKey
 from fairlead_edge.io.encryption.sealed_files import SealedFiles
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.io.outbox.repair import opening
+from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 AT = "2026-11-20T12:00:00.000Z"
 QUEUES = (QueueId("iothub", 0), QueueId("iothub", 3), QueueId("iothub"), QueueId("edge-1/m/in", 2))
@@ -122,7 +122,7 @@ def opened(folder: Path, epoch: int, access: FileAccess = PLAIN) -> SqliteOutbox
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
     names, clock = Random(seed), count()
-    patch.setattr(opening, "new_id", lambda: names.randbytes(16).hex())
+    patch.setattr(salvage, "new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
     patch.setattr(
         store_clock,
@@ -130,7 +130,7 @@ def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
         lambda: ClockReading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9),
     )
     patch.setattr(store_clock, "timestamp", lambda: AT)
-    patch.setattr(opening, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
+    patch.setattr(salvage, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
 
 
 async def live(folder: Path, seed: int, access: FileAccess = PLAIN) -> None:

@@ -9,7 +9,7 @@ import apsw
 
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 ALARMS, READINGS = QueueId("iothub", 0), QueueId("iothub", 5)
 

@@ -10,7 +10,7 @@ from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 REST = QueueId("iothub")
 
@@ -44,6 +44,6 @@ def test_a_full_store_says_how_full() -> None:
     """And how much more does not fit."""
     connection = tables()
     with pytest.raises(StoreFull, match="holds 0 of 50 bytes, 65 more do not fit"):
-        append_job.append(
+        append_job.append_once(
             connection, [Entry("", b"x", (Reference(REST),))], epoch=1, now=0, max_bytes=50, idempotency=None
         )

@@ -7,10 +7,10 @@ import pytest
 from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.tables import log
-from fairlead_edge.io.outbox.tables.bodies import run_checksum, text
+from fairlead_edge.io.outbox.tables.bodies import row_checksum, text
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 REST = QueueId("iothub")
 
@@ -36,8 +36,8 @@ def test_what_the_disk_changed_is_named(damage: str, topic: str, reason: str) ->
 
 def test_columns_of_other_types_have_no_checksum() -> None:
     """And text that was none is shown as it can be."""
-    assert run_checksum(REST, 0, 0, 1, "yesterday", None, "t") is None
-    assert run_checksum(REST, 0, 0, 1, 0.0, None, "t") is not None
+    assert row_checksum(REST, 0, 0, 1, "yesterday", None, "t") is None
+    assert row_checksum(REST, 0, 0, 1, 0.0, None, "t") is not None
     assert text(b"\xff") == "\\xff" and text(7) == ""
 
 

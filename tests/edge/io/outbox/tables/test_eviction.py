@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from tests.support.edges.outbox_tables import append, tables
 
-from fairlead_edge.io.outbox.tables.eviction import Eviction, evict
+from fairlead_edge.io.outbox.tables.append import Eviction, evict
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import InFlight, QueueId
 
 ALARMS, LATER, REST = QueueId("iothub", 0), QueueId("iothub", 5), QueueId("iothub")
 

@@ -7,9 +7,8 @@ from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.tables import expiry
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import InFlight, QueueId
 
 REST = QueueId("iothub")
 

@@ -8,10 +8,9 @@ import apsw
 import pytest
 
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.tables import inheritance
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.io.outbox.tables import expiry
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 
 REST = QueueId("iothub")
 
@@ -33,7 +32,7 @@ async def test_a_change_survives_and_is_taken_up_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when there are more runs than one step takes."""
-    monkeypatch.setattr(inheritance, "STEP_ROWS", 2)
+    monkeypatch.setattr(expiry, "STEP_ROWS", 2)
     box = opened(tmp_path)
     for number in range(5):
         await box.append([entry(str(number))], now=number)

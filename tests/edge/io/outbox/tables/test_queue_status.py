@@ -9,11 +9,10 @@ import pytest
 from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.tables import append as append_job
-from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, queue_status, settlement
+from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, settlement, store_state
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import InFlight, QueueId
 
 REST = QueueId("iothub")
 EXPIRED = 50_000
@@ -45,10 +44,10 @@ def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: aps
 def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Connection) -> None:
     """By the expiry index; what is in flight waits for its answer, whatever its time."""
     out = InFlight()
-    [queue] = queue_status.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    [queue] = store_state.queue_status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired, queue.bytes) == (1, EXPIRED, 4)
     out.take(REST, range(3))
-    [queue] = queue_status.status(connection, now=5, max_bytes=1, in_flight=out).queues
+    [queue] = store_state.queue_status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired) == (4, EXPIRED - 3) and queue.bytes > 4
 
 
@@ -63,7 +62,7 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
     connection.exec_trace = note
     out = InFlight()
     out.take(REST, range(3))
-    queue_status.status(connection, now=5, max_bytes=1, in_flight=out)
+    store_state.queue_status(connection, now=5, max_bytes=1, in_flight=out)
     log.fetch(connection, REST, after=-1, now=5, messages_max=1, bytes_max=1)
     dead_letters.after(connection, after=0, limit=1)
     refused = [Refusal(EXPIRED, "no", "why")]

@@ -13,7 +13,7 @@ def test_every_statement_fits_the_tables() -> None:
     """A column that is misspelled or gone shows here, not on a node."""
     connection = tables()
     found = statements_of(statements)
-    assert len(found) > 50
+    assert len(found) > 100
     for statement in found:
         places = max(statement.count("?"), *(number for number in range(9) if f"?{number}" in statement or not number))
         distinct = len({f"?{number}" for number in range(1, 9) if f"?{number}" in statement})

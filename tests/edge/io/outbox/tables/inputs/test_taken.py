@@ -7,10 +7,10 @@ import pytest
 from tests.support.edges.outbox_tables import settle, tables
 
 from fairlead_edge.errors import StoreFull
-from fairlead_edge.io.outbox.tables.inputs import taken
+from fairlead_edge.io.outbox.tables import inputs
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_wire.errors import Temporary
 
 QUEUE = QueueId("edge-1/camera/commands")
@@ -21,11 +21,11 @@ def take(
     connection: apsw.Connection, id: str, *, now: float = 0.0, ttl: float = 10.0, max_bytes: int = 1 << 20
 ) -> bool:
     entry = Entry(id, CONTENT, (Reference(QUEUE, ttl),))
-    return taken.take(connection, entry, epoch=1, now=now, max_bytes=max_bytes)
+    return inputs.take_input(connection, entry, epoch=1, now=now, max_bytes=max_bytes)
 
 
 def state(connection: apsw.Connection, id: str, now: float = 0.0) -> str:
-    return next((each.state for each in taken.states(connection, [id], now=now)), "")
+    return next((each.state for each in inputs.input_states(connection, [id], now=now)), "")
 
 
 def test_a_message_is_put_into_its_queue_once() -> None:
@@ -36,7 +36,7 @@ def test_a_message_is_put_into_its_queue_once() -> None:
     assert state(connection, "a") == "consumed"
     assert not take(connection, "a", now=5.0)
     assert rows(connection, "SELECT accepted FROM queues") == [(1,)]
-    assert take(connection, "b", now=10.0 + taken.KEPT_SECONDS + 1), "the first is forgotten now"
+    assert take(connection, "b", now=10.0 + inputs.KEPT_SECONDS + 1), "the first is forgotten now"
     assert state(connection, "a") == ""
 
 
@@ -74,13 +74,13 @@ def test_a_full_store_takes_nothing_and_remembers_nothing() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More are put off: to forget one early would put it in twice."""
-    monkeypatch.setattr(taken, "KEPT_MAX", 2)
+    monkeypatch.setattr(inputs, "KEPT_MAX", 2)
     connection = tables()
     take(connection, "a")
     take(connection, "b")
     with pytest.raises(Temporary):
         take(connection, "c")
-    assert take(connection, "c", now=10.0 + taken.KEPT_SECONDS + 1)
+    assert take(connection, "c", now=10.0 + inputs.KEPT_SECONDS + 1)
 
 
 def test_a_row_the_disk_changed_says_nothing() -> None:
@@ -95,7 +95,7 @@ def test_a_row_the_disk_changed_says_nothing() -> None:
 def test_other_messages_of_the_queue_are_none_of_these() -> None:
     """Messages of routes wait in the same queue."""
     connection = tables()
-    taken.became(connection, 1, [0], taken.CONSUMED)
+    inputs.note_input_states(connection, 1, [0], inputs.CONSUMED)
     take(connection, "a")
-    taken.became(connection, 1, [7], taken.CONSUMED)
+    inputs.note_input_states(connection, 1, [7], inputs.CONSUMED)
     assert state(connection, "a") == "delivered"

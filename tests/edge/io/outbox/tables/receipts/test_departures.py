@@ -7,12 +7,12 @@ import pytest
 from tests.support.edges.departed import REST, entry, page, ways
 from tests.support.edges.outbox_tables import append, count, settle, tables
 
-from fairlead_edge.io.outbox.tables import eviction, expiry
-from fairlead_edge.io.outbox.tables.receipts import departures
+from fairlead_edge.io.outbox.tables import expiry, receipt_tables
+from fairlead_edge.io.outbox.tables.append import Eviction, evict
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Reference, Refusal
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.queues import InFlight
+from fairlead_edge.outbox.receipts import marks
 from fairlead_edge.outbox.receipts.departure import NAMES_BYTES, PAGE_BYTES
 from fairlead_edge.outbox.receipts.receipt import LeftQueue
 
@@ -34,7 +34,7 @@ def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) 
     [way] = ways(connection, 0)
     assert isinstance(way, LeftQueue)
     assert (way.departure.outcome, way.departure.left_at, way.author) == ("expired", 61.0, b"auth")
-    assert eviction.evict(connection, 0, 1, eviction.Eviction(InFlight(), [], 70.0))
+    assert evict(connection, 0, 1, Eviction(InFlight(), [], 70.0))
     [way] = ways(connection, 1)
     assert isinstance(way, LeftQueue) and (way.departure.outcome, way.departure.left_at) == ("evicted", 70.0)
 
@@ -43,14 +43,14 @@ def test_the_ring_forgets_the_oldest_with_their_names(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By bytes, however many messages a page has."""
-    monkeypatch.setattr(departures, "RING_BYTES_MAX", 3 * (PAGE_BYTES + NAMES_BYTES + mark.ID_BYTES))
-    monkeypatch.setattr(departures, "RING_PARTS", PAGE_BYTES)
+    monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", 3 * (PAGE_BYTES + NAMES_BYTES + marks.ID_BYTES))
+    monkeypatch.setattr(receipt_tables, "RING_PARTS", PAGE_BYTES)
     for number in range(6):
         append(connection, entry(number))
         leave(connection, number)
     assert (count(connection, "departed"), count(connection, "names")) == (3, 3), "the oldest ends within the ring"
     assert [bool(ways(connection, number)) for number in range(6)] == [False, False, False, True, True, True]
-    assert departures.oldest(connection) == 2.0
+    assert receipt_tables.oldest_departure(connection) == 2.0
     append(connection, *(entry(number) for number in range(10, 200)))
     leave(connection, *range(6, 196))
     assert count(connection, "departed") == count(connection, "names") == 1, "one larger than the ring is kept alone"
@@ -61,8 +61,8 @@ def test_names_stay_as_long_as_one_of_them_waits_or_is_remembered(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that leaves in parts, some of it by a refusal or without a receipt."""
-    monkeypatch.setattr(departures, "RING_BYTES_MAX", PAGE_BYTES)
-    monkeypatch.setattr(departures, "RING_PARTS", PAGE_BYTES)
+    monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", PAGE_BYTES)
+    monkeypatch.setattr(receipt_tables, "RING_PARTS", PAGE_BYTES)
     append(connection, *(entry(number) for number in range(4)))
     leave(connection, 0)
     leave(connection, 1)

@@ -18,18 +18,18 @@ from tests.support.edges.outbox_tables import append, count, settle, tables
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.tables.receipts import departures, names
+from fairlead_edge.io.outbox.tables import receipt_tables
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Item, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import departure, mark
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.outbox.receipts import departure, marks
 from fairlead_edge.outbox.receipts.receipt import DeadLettered, LeftQueue, Waiting
 from fairlead_wire import message
 
 UP, LATER, MODULE = QueueId("iothub", 0), QueueId("iothub", 1), QueueId("edge-1/m/in", 1)
 QUEUES: Final = (UP, LATER, MODULE)
 TOPICS: Final = ("n/t", "n/u")
-AUTHORS: Final = (mark.NO_AUTHOR, b"auth", b"else")
+AUTHORS: Final = (marks.NO_AUTHOR, b"auth", b"else")
 STEPS: Final = 40
 
 
@@ -79,7 +79,7 @@ class World:
         entries = []
         for _ in range(self.draw.choice((1, 1, 2, 7, 30))):
             id = self.draw.randbytes(16)
-            signed = f',"systemProperties":{{"{mark.MODULE_PROPERTY}":"x"}}' if author != mark.NO_AUTHOR else ""
+            signed = f',"systemProperties":{{"{marks.MODULE_PROPERTY}":"x"}}' if author != marks.NO_AUTHOR else ""
             content = f'{{"id":"{id.hex()}"{signed},"body":"{"-" * self.draw.randrange(200)}"}}'.encode()
             found = self.draw.sample(QUEUES, self.draw.choice((1, 1, 1, 2)))
             references = tuple(
@@ -103,7 +103,7 @@ class World:
         found = set()
         for queue in QUEUES:
             for item in await self.box.fetch(queue, after=-1, now=0, messages_max=10**6, bytes_max=10**9):
-                found.add((queue, mark.id_in(item.content)))
+                found.add((queue, marks.id_in(item.content)))
         return found
 
     async def gone(self, before: set[tuple[QueueId, bytes]], outcome: str) -> None:
@@ -145,7 +145,7 @@ class World:
             departures=departure.departures(items, ack, now=self.now),
         )
         for index, item in enumerate(items):
-            self.model[mark.id_in(item.content)][queue].state = "buried" if index in refused else "in_topic"
+            self.model[marks.id_in(item.content)][queue].state = "buried" if index in refused else "in_topic"
 
     def _refused(self, items: list[Item]) -> set[int]:
         if self.draw.randrange(3):
@@ -165,7 +165,7 @@ class World:
             for index in fresh:
                 self.newest += 1
                 self.places[names_of[index]] = self.newest
-                self.standing[mark.id_in(items[index].content), queue] = self.newest
+                self.standing[marks.id_in(items[index].content), queue] = self.newest
             exact = position(first) if len(fresh) == len(taken) > 0 else ""
             positions.append(
                 message.TopicPosition(
@@ -182,7 +182,7 @@ class World:
         self.box.in_flight.give_back(MODULE, [item.offset for item in items if item not in taken])
         await self.box.settle(MODULE, sent=[item.offset for item in taken], checkpoint=-1, at="t")
         for item in taken:
-            self.model[mark.id_in(item.content)][MODULE].state = "taken"
+            self.model[marks.id_in(item.content)][MODULE].state = "taken"
 
     async def replay(self) -> None:
         letters = await self.box.dead_letters()
@@ -192,9 +192,9 @@ class World:
         except StoreFull:
             return
         for each in chosen:
-            known = self.model[mark.id_in(each.content)][each.queue]
+            known = self.model[marks.id_in(each.content)][each.queue]
             known.state, known.enqueued = "waiting", self.now
-            known.author = mark.author_in(each.content)
+            known.author = marks.author_in(each.content)
             known.expires = _after(self.now, each.ttl_seconds)
 
     async def step(self) -> None:
@@ -241,8 +241,8 @@ async def test_receipts_agree_with_a_dict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: int, seed: int
 ) -> None:
     """A small ring forgets; what it still knows is right, and names of what is forgotten go."""
-    monkeypatch.setattr(departures, "RING_BYTES_MAX", ring)
-    monkeypatch.setattr(departures, "RING_PARTS", 4)
+    monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", ring)
+    monkeypatch.setattr(receipt_tables, "RING_PARTS", 4)
     world = World(tmp_path, seed, max_bytes=6_000)
     for _ in range(STEPS):
         await world.step()
@@ -263,7 +263,7 @@ def connection() -> apsw.Connection:
 
 def entry(number: int, queue: QueueId = UP) -> Entry:
     id = (number + 1).to_bytes(16, "big")
-    return Entry(id.hex(), b'{"id":"%s"}' % id.hex().encode(), (Reference(queue, None, "n/t"),), id + mark.NO_AUTHOR)
+    return Entry(id.hex(), b'{"id":"%s"}' % id.hex().encode(), (Reference(queue, None, "n/t"),), id + marks.NO_AUTHOR)
 
 
 def test_rows_are_numbered_by_queue_and_offset(connection: apsw.Connection) -> None:
@@ -271,9 +271,9 @@ def test_rows_are_numbered_by_queue_and_offset(connection: apsw.Connection) -> N
     append(connection, *(entry(number) for number in range(5_000)))
     append(connection, entry(6_000, LATER))
     assert rows(connection, "SELECT number, span FROM names ORDER BY number") == [
-        (names.OFFSETS, 4095),
-        (names.OFFSETS + 4096, 903),
-        (2 * names.OFFSETS, 0),
+        (receipt_tables.OFFSETS_MAX, 4095),
+        (receipt_tables.OFFSETS_MAX + 4096, 903),
+        (2 * receipt_tables.OFFSETS_MAX, 0),
     ]
 
 
@@ -284,24 +284,28 @@ def test_what_an_older_program_took_out_is_dropped_at_the_next_opening(connectio
     page = departure.Departure(outcome="in_topic", left_at=1.0, topic="n/t", epoch=1, low=1, high=1)
     settle(connection, UP, 1, departures=[page])
     rows(connection, "DELETE FROM references_ WHERE offset IN (0, 2)")
-    names.drop_below(connection)
-    assert [number - names.OFFSETS for (number,) in rows(connection, "SELECT number FROM names")] == [1, 2, 3]
+    receipt_tables.drop_names_below(connection)
+    assert [number - receipt_tables.OFFSETS_MAX for (number,) in rows(connection, "SELECT number FROM names")] == [
+        1,
+        2,
+        3,
+    ]
     rows(connection, "DELETE FROM departed")
-    names.drop_below(connection)
-    assert [number - names.OFFSETS for (number,) in rows(connection, "SELECT number FROM names")] == [3]
+    receipt_tables.drop_names_below(connection)
+    assert [number - receipt_tables.OFFSETS_MAX for (number,) in rows(connection, "SELECT number FROM names")] == [3]
     rows(connection, "DELETE FROM references_")
-    names.drop_below(connection)
+    receipt_tables.drop_names_below(connection)
     assert count(connection, "names") == 0
 
 
 def test_a_queue_without_an_end_goes_on_without_receipts(connection: apsw.Connection) -> None:
     """Numbers beyond those that a row can have, as after a change by the disk."""
-    names.keep(connection, 1, 1, 1.0, [names.OFFSETS], [b"i" * 20])
-    names.keep(connection, names.QUEUES, 1, 1.0, [5], [b"i" * 20])
-    names.keep(connection, 1, 1, 1.0, [-5], [b"i" * 20])
+    receipt_tables.keep_names(connection, 1, 1, 1.0, [receipt_tables.OFFSETS_MAX], [b"i" * 20])
+    receipt_tables.keep_names(connection, receipt_tables.QUEUES_MAX, 1, 1.0, [5], [b"i" * 20])
+    receipt_tables.keep_names(connection, 1, 1, 1.0, [-5], [b"i" * 20])
     assert count(connection, "names") == 0
-    names.drop_of(connection, 1, [names.OFFSETS])
-    names.drop_of(connection, 2**60, [5])
+    receipt_tables.drop_names(connection, 1, [receipt_tables.OFFSETS_MAX])
+    receipt_tables.drop_names(connection, 2**60, [5])
 
 
 def test_names_of_far_apart_messages_are_dropped_in_stretches(connection: apsw.Connection) -> None:
@@ -309,8 +313,8 @@ def test_names_of_far_apart_messages_are_dropped_in_stretches(connection: apsw.C
     for number in range(3):
         append(connection, entry(number))
     settle(connection, UP, 0, 2)
-    assert [number - names.OFFSETS for (number,) in rows(connection, "SELECT number FROM names")] == [1]
-    names.drop_of(connection, 1, [0, 1, 10**9, 10**12])
+    assert [number - receipt_tables.OFFSETS_MAX for (number,) in rows(connection, "SELECT number FROM names")] == [1]
+    receipt_tables.drop_names(connection, 1, [0, 1, 10**9, 10**12])
     assert count(connection, "names") == 1, "it waits"
 
 

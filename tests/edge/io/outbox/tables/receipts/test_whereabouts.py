@@ -9,8 +9,8 @@ from tests.support.edges.outbox_tables import append, settle, tables
 
 from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
+from fairlead_edge.outbox.queues import InFlight
 from fairlead_edge.outbox.receipts.receipt import DeadLettered, LeftQueue, Waiting
 
 
@@ -50,7 +50,7 @@ def test_an_offset_that_came_again_claims_nothing_of_before(connection: apsw.Con
     append(connection, entry(0))
     settle(connection, REST, 0, departures=[page(0)])
     rows(connection, "UPDATE queues SET next_offset = 0, checkpoint = -1")
-    append_job.append(connection, [entry(1)], epoch=2, now=9, max_bytes=10**9, idempotency=None)
+    append_job.append_once(connection, [entry(1)], epoch=2, now=9, max_bytes=10**9, idempotency=None)
     assert isinstance(ways(connection, 1)[0], Waiting) and not ways(connection, 0)
     settle(connection, REST, 0)
     assert not ways(connection, 0) and not ways(connection, 1)
