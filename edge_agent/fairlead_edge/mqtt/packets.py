@@ -20,7 +20,6 @@ from fairlead_edge.mqtt.reasons import Code, MqttRefused
 LEVEL_3: Final = 4
 """How MQTT 3.1.1 calls itself in a CONNECT."""
 LEVEL_5: Final = 5
-TOPIC_BYTES_MAX: Final = 65_535
 
 
 class PacketType(IntEnum):

@@ -24,7 +24,7 @@ from fairlead_edge.io.module_tokens_file import ModuleTokensFile
 from fairlead_edge.io.mqtt.clients import Clients
 from fairlead_edge.io.mqtt.connection import Connection
 from fairlead_edge.io.mqtt.deliveries import MqttDeliveries
-from fairlead_edge.io.mqtt.intake import Intake, Turns
+from fairlead_edge.io.mqtt.intake import Intake, ResumeQueue
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.mqtt import messages
@@ -43,7 +43,7 @@ from fairlead_wire.io import logs, tls
 from fairlead_wire.io.acceptor import Acceptor, bound
 from fairlead_wire.validation import listen_address
 
-LOOK_SECONDS: Final = 1.0
+TICK_SECONDS: Final = 1.0
 """How often to check for silent clients and wills that are due."""
 RETRY_SECONDS: Final = 1.0
 ID_BYTES: Final = 16
@@ -96,13 +96,13 @@ class MqttListener:
             upstream.publisher,
             node=node,
             counters=self.counters,
-            pressed=self._pressed,
+            overloaded=self._overloaded,
             new_id=lambda: secrets.token_hex(ID_BYTES),
             timestamp=timestamp,
             clock=_now,
         )
-        self._turns = Turns(
-            soon=lambda call: asyncio.get_running_loop().call_soon(call), is_pressed=lambda: self.is_pressed()
+        self._resume_queue = ResumeQueue(
+            soon=lambda call: asyncio.get_running_loop().call_soon(call), is_overloaded=lambda: self.is_overloaded()
         )
         self._deliveries = MqttDeliveries(upstream.broker, node=node, counters=self.counters)
         self._is_closing = False
@@ -118,8 +118,8 @@ class MqttListener:
         except OSError as error:
             raise CannotListen(f"mqtt.listen {error.strerror or error}") from None
         acceptor = Acceptor(
-            sockets, lambda connection, peer: self._open_socket(connection), self._clients.look,
-            look_seconds=LOOK_SECONDS, retry_seconds=RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
+            sockets, lambda connection, peer: self._open_socket(connection), self._clients.tick,
+            look_seconds=TICK_SECONDS, retry_seconds=RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
         )  # fmt: skip
         at = acceptor.address
         _log.info("listening", key="mqtt.listen", host=at[0], port=at[1], tls=self._tls is not None)
@@ -128,7 +128,7 @@ class MqttListener:
         finally:
             self._is_closing = True
             await acceptor.close()
-            self._pressed(True)
+            self._overloaded(True)
             await self._intake.drain(DRAIN_SECONDS_MAX)
             for connection in self._clients:
                 connection.session.will = None  # it is not the client that goes
@@ -158,8 +158,8 @@ class MqttListener:
 
     def opened(self, connection: Connection) -> None:
         self._clients.opened(connection)
-        if self.is_pressed():
-            self._turns.hold([connection])
+        if self.is_overloaded():
+            self._resume_queue.hold([connection])
 
     def identify(self, connect: Connect, certificate: str | None) -> Opening:
         admission = ClientAdmission(
@@ -194,12 +194,12 @@ class MqttListener:
         self._deliveries.acknowledge(acknowledged)
 
     def over(self, connection: Connection) -> None:
-        self._turns.gone(connection)
+        self._resume_queue.remove(connection)
         self._deliveries.end_all(connection, connection.session.delivered.take())
         self._clients.over(connection)
 
-    def is_pressed(self) -> bool:
-        return self._intake.is_pressed or self._is_closing
+    def is_overloaded(self) -> bool:
+        return self._intake.is_overloaded or self._is_closing
 
     # ---- parts ----
 
@@ -207,11 +207,11 @@ class MqttListener:
         files = (each for each in (self._own_tokens, self._modules) if each is not None)
         return any(each.read_tokens().has(module) for each in files)
 
-    def _pressed(self, is_pressed: bool) -> None:
-        if is_pressed:
-            self._turns.hold(self._clients)
+    def _overloaded(self, is_overloaded: bool) -> None:
+        if is_overloaded:
+            self._resume_queue.hold(self._clients)
         else:
-            self._turns.go_on()
+            self._resume_queue.resume()
 
     def _publish_will(self, will: AuthoredWill) -> None:
         if not self._is_closing:
@@ -262,7 +262,7 @@ class _Will:
         _log.warning("mqtt_will_not_stored", code=refused.code.label, reason=str(refused))
 
 
-def open_entrance(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> MqttListener:
+def open_listener(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> MqttListener:
     """As the settings say.  Raises ``TlsFilesError``, ``BadTokens``."""
     mqtt = settings.mqtt
     cert, key = mqtt.tls_cert or settings.tls_cert, mqtt.tls_key or settings.tls_key

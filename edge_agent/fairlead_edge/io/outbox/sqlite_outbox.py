@@ -22,9 +22,6 @@ from fairlead_edge.io.outbox.repair import audit, damage, salvage
 from fairlead_edge.io.outbox.repair.damage import Scrubber
 from fairlead_edge.io.outbox.side_files import HandedOutFile, TotalsFile
 from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, receipt_tables, schema, settlement, store_state
-from fairlead_edge.io.outbox.tables import receipt_tables as departures_table
-from fairlead_edge.io.outbox.tables import receipt_tables as reached_table
-from fairlead_edge.io.outbox.tables import settlement as attempts_table
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import Eviction, append_once, replay
 from fairlead_edge.io.sqlite.unused_pages import give_back
@@ -50,7 +47,7 @@ _Read = Callable[[Callable[[apsw.Connection], log.FetchedMessages]], Awaitable[l
 class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is made anew by the caller for each opening of the store.
 
-    Opening creates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
+    Opening creates the file and looks through it; what takes longer than ``salvage.SECONDS_MAX`` is looked
     through while it is used already (``scrubber``), unless ``thorough``.  A damaged file is salvaged.
 
     Raises ``apsw.Error``, ``StoreVersionUnknown`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds
@@ -293,25 +290,25 @@ class SqliteOutbox:
 
     async def remembers_since(self) -> float | None:
         """Since when (the store's clock) what left is remembered; None: nothing left so far."""
-        return await self.writer.read(departures_table.oldest_departure)
+        return await self.writer.read(receipt_tables.oldest_departure)
 
     async def tables_reached(self) -> dict[str, receipt.TopicReach]:
         """How far tables have read, as it was kept."""
-        return await self.writer.read(reached_table.read_topics)
+        return await self.writer.read(receipt_tables.read_topics)
 
     async def keep_reached(self, topics: Sequence[receipt.TopicReach]) -> None:
         """Keep this of each topic, instead of what was kept."""
-        await self.writer.submit(partial(reached_table.keep_topics, topics=topics))
+        await self.writer.submit(partial(receipt_tables.keep_topics, topics=topics))
 
     async def checkpoint(self, queue: QueueId) -> int:
         found = await self.writer.read(partial(log.checkpoint, queue=queue))
         return NOTHING_DONE if found is None else found
 
     async def note_attempts(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
-        await self.writer.submit(partial(attempts_table.note_attempts, queue=queue, attempts=attempts))
+        await self.writer.submit(partial(settlement.note_attempts, queue=queue, attempts=attempts))
 
     async def attempts(self) -> dict[QueueId, list[Attempt]]:
-        return await self.writer.read(attempts_table.read_attempts)
+        return await self.writer.read(settlement.read_attempts)
 
     async def sweep(self, *, now: float, entire: bool) -> int:
         job = partial(expiry.sweep, now=now, entire=entire, in_flight=self.in_flight)

@@ -10,7 +10,6 @@ import apsw
 
 from fairlead_edge.checksum import of_row
 from fairlead_edge.io.outbox.tables import dead_letters, inputs, log, receipt_tables
-from fairlead_edge.io.outbox.tables import receipt_tables as departures_table
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append_once
 from fairlead_edge.io.outbox.tables.bodies import Bodies
@@ -41,7 +40,7 @@ def settle(
         inputs.note_input_states(connection, number, [refusal.offset for refusal in refused], inputs.DEAD_LETTERED)
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
-    departures_table.note_departures(connection, number, departures, runs=len(removed.runs))
+    receipt_tables.note_departures(connection, number, departures, runs=len(removed.runs))
     if removed.runs and not departures:
         receipt_tables.drop_names_between(connection, number, removed.runs)  # a run may have several rows of names
     if refused:

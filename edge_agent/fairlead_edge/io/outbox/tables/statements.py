@@ -352,7 +352,9 @@ INSERT_INPUT: Final = (
     "INSERT OR REPLACE INTO inputs(id, queue, offset, expires, state, checksum) VALUES(?, ?, ?, ?, ?, ?)"
 )
 """Id, queue, offset, expires, state, checksum."""
-INPUTS_AT: Final = f"SELECT id, queue, offset, expires, state, checksum FROM inputs WHERE queue = ? AND offset {_LISTED}"
+INPUTS_AT: Final = (
+    f"SELECT id, queue, offset, expires, state, checksum FROM inputs WHERE queue = ? AND offset {_LISTED}"
+)
 """Those at these offsets of a queue."""
 CHANGE_INPUT: Final = "UPDATE inputs SET state = ?, checksum = ? WHERE id = ?"
 """It has another state."""

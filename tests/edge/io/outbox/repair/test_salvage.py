@@ -23,6 +23,7 @@ from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.outbox.tables import schema
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.age import ClockReading
@@ -337,3 +338,43 @@ async def test_tables_that_receipts_need_are_made_anew_and_nothing_else_changes(
     box = opened(tmp_path, 3)
     assert box.salvaged == "" and len(await box.whereabouts(id)) == 1
     await box.close()
+
+
+# ---- before the outbox's file is used --------------------------------------------------------------------------------
+
+
+def made(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    schema.prepare(connection)
+    connection.close()
+
+
+def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
+    """And one that is not there yet is no damage."""
+    path = tmp_path / "outbox.db"
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+    assert not path.exists()
+    made(path)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+
+
+def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) -> None:
+    """The reason is kept for the status; the next opening finds a sound file."""
+    path = tmp_path / "outbox.db"
+    made(path)
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA writable_schema=ON")
+    connection.execute(
+        "UPDATE sqlite_schema SET sql = replace(sql, 'runs(expires)', 'runs(expires COLLATE BINASY)')"
+        " WHERE name = 'runs_by_expiry'"
+    )
+    connection.close()
+    found = salvage.make_sound(path, None, epoch=1, thorough=True)
+    assert "BINASY" in found.salvaged and found.is_looked_through
+    assert (tmp_path / "outbox.db.damaged").exists()
+    assert salvage.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
+
+
+def test_ids_of_gap_records_are_as_long_as_those_of_messages() -> None:
+    """And no two are the same."""
+    assert len(salvage.new_id()) == 32 and salvage.new_id() != salvage.new_id()

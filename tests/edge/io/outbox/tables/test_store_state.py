@@ -6,11 +6,13 @@ import re
 
 import apsw
 import pytest
-from tests.support.edges.outbox_tables import append, tables
+from tests.support.edges.outbox_tables import append, count, settle, tables
 
+from fairlead_edge.errors import NotOurs
 from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, settlement, store_state
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
 from fairlead_edge.outbox.queues import InFlight, QueueId
 
@@ -83,3 +85,28 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
                 statement,
                 row[-1],
             )
+
+
+# ---- whose outbox it is, and what its clock shows --------------------------------------------------------------------
+
+
+def test_clock_is_written_over() -> None:
+    """One row, the latest."""
+    connection = tables()
+    assert store_state.load_stamp(connection) is None
+    for age in (1.0, 2.0):
+        stamp = Stamp(boot_id="b", boot_seconds=age, wall_seconds=3, age_seconds=age)
+        store_state.save_stamp(connection, stamp)
+    assert store_state.load_stamp(connection) == stamp
+    assert count(connection, "clock") == 1
+
+
+def test_another_node_may_have_the_store_when_it_is_empty() -> None:
+    """What one node accepted is not sent under another's name."""
+    connection = tables()
+    store_state.take_ownership(connection, "edge-1")
+    append(connection, Entry("", b"x", (Reference(REST),)))
+    with pytest.raises(NotOurs, match="1 messages that node 'edge-1' accepted"):
+        store_state.take_ownership(connection, "edge-2")
+    settle(connection, REST, 0)
+    store_state.take_ownership(connection, "edge-2")

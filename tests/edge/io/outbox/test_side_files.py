@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlead_edge.io.outbox.side_files import HandedOutFile
+from fairlead_edge.io.outbox.side_files import HandedOutFile, TotalsFile
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
+from fairlead_edge.outbox.totals import SLOT_BYTES, OutboxTotals
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 
@@ -61,3 +62,23 @@ async def test_a_store_that_is_new_is_in_no_doubt(tmp_path: Path) -> None:
     [queue] = (await again.status(now=2)).queues
     assert (queue.expired, queue.in_doubt) == (3, 0)
     await again.close()
+
+
+# ---- the totals beside the outbox: the last write that was whole -----------------------------------------------------
+
+
+def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
+    """Also when the process ended in the middle of the next."""
+    path = tmp_path / "outbox.db.totals"
+    file = TotalsFile(path)
+    assert file.read() is None
+    for commits in range(1, 6):
+        file.write(OutboxTotals(commits, ()))
+        assert file.read() == OutboxTotals(commits, ())
+    file.close()
+    content = bytearray(path.read_bytes())
+    content[SLOT_BYTES] ^= 1  # where the fifth is
+    path.write_bytes(content)
+    again = TotalsFile(path)
+    assert again.read() == OutboxTotals(4, ())
+    again.close()
