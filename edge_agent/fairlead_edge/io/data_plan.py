@@ -38,9 +38,12 @@ _decoder: Final = msgspec.json.Decoder(tuple[str, float, int])
 
 
 class DayFile:
-    """Open while the agent runs.  A disk that takes nothing leaves the old count; no caller waits for it.
+    """``link.day``: the day's count of the line's bytes, in two slots written in turn.
 
-    Where it cannot be opened the agent runs all the same, and counts from its start: said once.
+    Written before a batch leaves, with the batch in it, so that the process may end in any way without forgetting a
+    message; flushed from time to time, so that a power cut forgets a minute at most.  A torn or damaged slot leaves the
+    other.  A failing disk leaves the old count; no caller waits for it.  If the file cannot be opened, the agent logs
+    that once and counts from its start.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,9 +102,9 @@ class DayFile:
 
 
 TICK_SECONDS: Final = 1.0
-"""How often the count is written where there is a budget: of what the session alone carried, no more is forgotten."""
+"""How often to write the count if there is a budget: a crash forgets no more of the session's own bytes."""
 IDLE_TICK_SECONDS: Final = 60.0
-"""Where there is none: for people, who want to know what a day costs."""
+"""Without a budget, only people read it, to see what a day costs."""
 FLUSH_SECONDS: Final = 60.0
 
 _log = logs.get("edge.plan")
@@ -174,7 +177,7 @@ class DataPlan:
             await asyncio.sleep(seconds)
 
     def close(self) -> None:
-        """With all that was counted."""
+        """Writes the final count."""
         self.meter.end()
         self._in_flight = 0
         self._read()
@@ -185,7 +188,7 @@ class DataPlan:
         self._gate.look(now=self._clock(), wall=self._wall(), carried=self.meter.carried().total)
 
     def _write(self) -> None:
-        """What is in flight counts as carried: the kernel sends it, also when this process has ended."""
+        """Bytes in flight count as carried: the kernel sends them even after this process has ended."""
         count = self._gate.count
         if count is not None:
             self._written = count

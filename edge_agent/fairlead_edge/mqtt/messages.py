@@ -1,4 +1,4 @@
-"""A PUBLISH as the message that is stored, and a stored message as what a subscriber gets."""
+"""Converts a PUBLISH to a message to store, and a stored message to what a subscriber gets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CORRELATION = "correlationId"
 
 
 def content(message: PublishPacket, author: Author, *, node: str, other_topics: bool) -> Submission | RefusalReason:
-    """What is stored of a PUBLISH, or why it is refused."""
+    """The message to store of a PUBLISH, or why it is refused."""
     destination = topics.destination(message.topic, node=node, other_topics=other_topics)
     return destination if isinstance(destination, RefusalReason) else submission(message, destination, author)
 
@@ -49,7 +49,7 @@ def submission(message: PublishPacket, destination: Destination, author: Author)
 
 
 def refused_message(message: PublishPacket, id: str, at: str) -> envelope.StoredMessage:
-    """What is kept of a message that was refused for good: its topic stands in a system property."""
+    """The dead letter of a message that was refused for good; its topic is in a system property."""
     return envelope.StoredMessage(
         id=id,
         source=topics.OTHER_SOURCES,
@@ -84,7 +84,7 @@ def delivered_properties(
 
 
 def is_changed(message: envelope.StoredMessage) -> bool:
-    """Does a property hold characters that are written as U+FFFD for a subscriber of level 5?"""
+    """Whether a property has characters that are written as U+FFFD for a subscriber of level 5."""
     kind = next((value for name, value in message.system_properties.items() if _is_content_type(name)), None)
     texts = (kind or "", *message.properties, *(value or "" for value in message.properties.values()))
     return any(mqtt_text.safe(text) != text for text in texts)
@@ -99,14 +99,14 @@ def _of_level_5(message: PublishPacket) -> dict[str, str | None]:
     if (kind := message.properties.get(Id.CONTENT_TYPE)) is not None:
         found[_CONTENT_TYPE] = kind
     if (correlation := message.properties.get(Id.CORRELATION_DATA)) is not None:
-        # Bytes that are no text have no place in the message's properties.
+        # Bytes that are not UTF-8 cannot be a property.
         with contextlib.suppress(UnicodeDecodeError):
             found[_CORRELATION] = correlation.decode()
     return found
 
 
 def _body(content: bytes, system: dict[str, str | None]) -> dict[str, Any]:
-    """JSON when it is, and is not said to be something else; any other bytes go as base64."""
+    """JSON if it is valid JSON and not declared as something else; other bytes as base64."""
     if publishing.may_be_json(system) and publishing.is_json_text(content):
         return {"body": msgspec.Raw(content.strip())}
     return {"body_base64": base64.b64encode(content).decode()}

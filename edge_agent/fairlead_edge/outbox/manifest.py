@@ -37,9 +37,14 @@ from fairlead_wire.validation.route_manifest import PRIORITY_MAX, ROUTES_MAX, SC
 
 
 def decode(raw: bytes | str) -> Any:
-    """Raises ``ValueError`` for what is no JSON, ``RecursionError`` for what is nested too deeply."""
+    """A manifest's JSON text.  Of a route that is written twice, the object counts, wherever it stands.
+
+    JSON lets a name repeat in an object, and decoders keep the last one; here a route in the old format (text) never
+    overrides one in the new format (seed: route priority and time-to-live, "Deployment manifest changes").  Raises
+    ``ValueError`` if it is not JSON, ``RecursionError`` if it is nested too deeply.
+    """
     text = raw if isinstance(raw, str) else raw.decode()
-    msgspec.json.decode(text)  # the strict one: no NaN, no lone surrogates
+    msgspec.json.decode(text)  # strict: no NaN, no lone surrogates
     return json.loads(text, object_pairs_hook=joined)
 
 

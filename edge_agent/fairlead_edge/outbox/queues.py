@@ -37,7 +37,7 @@ HELD_INPUT: Final = "$routes/held"
 LIVE_LANE: Final = 1_000_000_000
 """Added to a priority, it is that priority's live lane."""
 _LIVE_DEFAULT: Final = LIVE_LANE + 10
-"""That of the default priority; routes have 0 to 9, or none."""
+"""The lane of the default priority; routes have 0 to 9, or none."""
 
 _NAMED = re.compile(r"(?P<endpoint>.+)_Pri(?P<priority>[0-9]+)", re.ASCII | re.DOTALL)
 
@@ -63,17 +63,17 @@ def parse(text: str) -> QueueId:
 
 
 def is_refused_input(endpoint: str) -> bool:
-    """Are the dead letters of this endpoint refused input?"""
+    """Whether the dead letters of this endpoint are refused input."""
     return endpoint.endswith(f"/{REFUSED_INPUT}")
 
 
 def is_held_for_routes(endpoint: str) -> bool:
-    """Do messages wait here for a refused route?"""
+    """Whether messages wait here for a refused route."""
     return endpoint.endswith(f"/{HELD_INPUT}")
 
 
 def live_lane(priority: int) -> int:
-    """The live lane of a priority; of a lane it is itself."""
+    """The live lane of a priority; a lane is its own."""
     if is_live_lane(priority):
         return priority
     return _LIVE_DEFAULT if priority == DEFAULT_PRIORITY else LIVE_LANE + priority
@@ -96,27 +96,32 @@ def rank(priority: int) -> int:
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest time a message was given out.  Times are seconds of the store's clock."""
+    """The latest delivery of a message to a module that has not finished it.  Times are seconds of the store's clock.
+
+    One row for each message, in the same file, so that a restart forgets no lease and no count; it is deleted with the
+    message.
+    """
 
     offset: int
     id: str
     """The message's own id, by which it is acknowledged."""
     number: int
-    """How often it was given out."""
+    """How often it was delivered."""
     leased: bool
-    """It is in a module's hands until ``until``; otherwise it failed, and is given out again from ``until`` on."""
+    """A module has it until ``until``; otherwise it failed, and may be delivered again from ``until`` on."""
     until: float
     delay_seconds: float = 0.0
-    """The wait before this attempt, for jitter that follows the wait before."""
+    """The delay before this attempt, for decorrelated jitter."""
     waited_seconds: float = 0.0
-    """All its waits between attempts, for a policy that limits them."""
+    """The sum of its delays, for a policy that limits it."""
 
 
 NOTHING_DONE: Final = -1
+"""The checkpoint before the first offset, 0."""
 
 
 class Checkpointer:
-    """The arithmetic of one queue's checkpoint; where it is kept is the outbox's business."""
+    """The checkpoint of one queue: the offset up to and including which everything is done.  It never falls."""
 
     __slots__ = ("offset",)
 
@@ -130,8 +135,8 @@ class Checkpointer:
     def commit(self, succeeded: Collection[int], remaining: Collection[int] = ()) -> int:
         """These offsets are done and those of the same batch are not; returns the checkpoint.
 
-        Without remains it is the highest done; otherwise the highest done below the lowest that remains, so that
-        a success behind a failure does not hide the failure.
+        If nothing remains it is the highest done; otherwise the highest done below the lowest that remains, so that a
+        success after a failure does not hide the failure.
         """
         below = min(remaining, default=None)
         done = [offset for offset in succeeded if below is None or offset < below]
@@ -140,7 +145,15 @@ class Checkpointer:
 
 
 class InFlight:
-    """One for each open store.  ``left`` is called with what leaves, before it does."""
+    """Offsets that left the store and are undecided: on their way up, or leased to a module.
+
+    Sweeping and evicting skip them: what may have arrived is decided once, by its answer.  What came back without a
+    clear answer (the link ended) is *in doubt*: it may be in the topic, and is sent again.  If it expires or is evicted
+    before that, it is both in the topic and counted as gone, which ``ended_in_doubt`` counts.
+
+    In memory only.  The store's thread reads while the loop adds and removes: every step is one operation of a set.
+    ``left`` is called with what leaves, before it does.
+    """
 
     def __init__(self, left: Callable[[QueueId, Collection[int]], None] = lambda queue, offsets: None) -> None:
         self._left = left
@@ -150,7 +163,7 @@ class InFlight:
         """Messages counted as expired or evicted that may be in their topic, since the start."""
 
     def take(self, queue: QueueId, offsets: Collection[int]) -> None:
-        """These leave now."""
+        """These are leaving."""
         self._left(queue, offsets)
         self._out[queue].update(offsets)
 

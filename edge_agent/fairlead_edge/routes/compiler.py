@@ -20,6 +20,74 @@ from fairlead_edge.routes.tokens import Token
 from fairlead_edge.routes.values import UNDEFINED, Type, Undefined
 from fairlead_wire.validation import route_manifest
 
+TEXT_CHARS_MAX = route_manifest.TEXT_CHARS_MAX
+"""Longest route or condition; compile time is linear in its length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A compiled condition; `run(message)` is True, False or UNDEFINED, and only True matches."""
+
+    text: str
+    node: Node | None
+    run: Callable[[RoutedMessage], bool | Undefined]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRoute:
+    """A compiled route."""
+
+    text: str
+    source: SourcePattern
+    condition: Condition
+    sink: Sink
+
+    def matches(self, source: str, message: RoutedMessage) -> bool:
+        """Whether this message from `source` takes this route."""
+        return self.source.matches(source) and self.condition.run(message) is True
+
+
+def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
+    """A condition as it would stand in a route from `source`. Raises `Invalid`."""
+    _check_length(text)
+    errors: list[CompileError] = []
+    node = parser.parse_condition(text, errors)
+    run = compile_tree(text, node, twin_changes=SourcePattern(source).twin_changes, errors=errors)
+    if errors:
+        raise Invalid(errors)
+    return Condition(text, node, run)
+
+
+def compile_route(text: str) -> CompiledRoute:
+    """A whole route. Raises `Invalid` with every mistake: of types in WHERE, and of the sink."""
+    _check_length(text)
+    parsed = parser.parse_route(text)
+    errors = parsed.errors
+    condition = Condition(text, None, _always)
+    if parsed.condition is not None:
+        run = compile_tree(text, parsed.condition, twin_changes=parsed.source.twin_changes, errors=errors)
+        condition = Condition(text, parsed.condition, run)
+    if errors or parsed.sink is None:
+        raise Invalid(sorted(errors, key=lambda error: (error.line, error.column)))
+    return CompiledRoute(text, parsed.source, condition, parsed.sink)
+
+
+def evaluate_condition(condition: Condition, message: RoutedMessage) -> bool | str:
+    """The result for the API: true, false or "undefined"."""
+    result = condition.run(message)
+    return "undefined" if result is UNDEFINED else result
+
+
+def _always(_: RoutedMessage) -> bool:
+    return True
+
+
+def _check_length(text: str) -> None:
+    if len(text) > TEXT_CHARS_MAX:
+        message = f"{len(text)} characters are too many, {TEXT_CHARS_MAX} is the limit"
+        raise Invalid([CompileError(line=1, column=1, end_column=2, message=message)])
+
+
 # ---- error messages: what was found, what is needed, what was probably meant -----------------------------------------
 
 
@@ -37,12 +105,12 @@ def has(compiled: Compiled) -> str:
 
 
 def spelled(token: Token) -> str:
-    """Words in capitals, signs as they are."""
+    """Keywords in capitals, symbols unchanged."""
     return token.text.upper() if token.kind in values.LOGIC or token.kind == "NOT" else token.text
 
 
 def operand_message(token: Token, left: Compiled, right: Compiled) -> str:
-    """Why the two sides do not go together."""
+    """Why the two sides cannot be combined."""
     operator_text = spelled(token)
     given = f"has {has(left)} and {has(right)}"
     if token.kind in values.ARITHMETIC:
@@ -56,7 +124,7 @@ def operand_message(token: Token, left: Compiled, right: Compiled) -> str:
 
 
 def as_number_hint(suspects: list[Compiled]) -> str:
-    """For places that need a number: the first operand that is text but could be one."""
+    """Where a number is needed: the first operand that is text but may be meant as a number."""
     for each in suspects:
         if isinstance(each.node, Property | SystemProperty):
             return _number_of_property(each.node.token.text)
@@ -68,7 +136,7 @@ def as_number_hint(suspects: list[Compiled]) -> str:
 
 
 def _number_of_property(name: str) -> str:
-    """A minus glued to a name is part of it, which is seldom meant."""
+    """A minus next to a name is part of the name, which is rarely intended."""
     return (
         f"; did you mean - {name[1:]} with a blank?" if name.startswith("-") else f"; did you mean as_number({name})?"
     )
@@ -113,7 +181,7 @@ def unknown_function(name: str) -> str:
 # ---- tree to closures ------------------------------------------------------------------------------------------------
 
 ERRORS_MAX = 50
-"""More mistakes than this in one condition are not reported: each costs time and room."""
+"""At most this many mistakes are reported for one condition."""
 
 
 def compile_node(text: str, node: Node, *, twin_changes: bool, errors: list[CompileError]) -> Compiled:
@@ -122,7 +190,7 @@ def compile_node(text: str, node: Node, *, twin_changes: bool, errors: list[Comp
 
 
 def compile_tree(text: str, node: Node | None, *, twin_changes: bool, errors: list[CompileError]) -> Run:
-    """A condition's final value: True, False or UNDEFINED. The empty one and what is no bool are undefined."""
+    """A condition's final value: True, False or UNDEFINED; empty conditions and non-booleans are undefined."""
     if node is None:
         return operators.constant(UNDEFINED)
     compiled = compile_node(text, node, twin_changes=twin_changes, errors=errors)
@@ -163,7 +231,7 @@ class _Compiler:
                 return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
 
     def fail(self, node: Node, token: Token, message: str) -> Compiled:
-        """Note the mistake; the node then stands for undefined, so its parent may complain too, as in the original."""
+        """Record the mistake; the node then stands for undefined, so its parent may fail too, as in the original."""
         if len(self.errors) < ERRORS_MAX:
             self.errors.append(error_at(self.text, token.start, token.end, message))
         return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
@@ -222,7 +290,7 @@ class _Compiler:
         return Compiled(node, kind, operators.fold(left.run, steps))
 
     def logic(self, node: Chain, first: Compiled) -> Compiled:
-        """AND and OR: false (true) wins over undefined; a null takes all of an AND, and nothing of an OR."""
+        """AND and OR: false (true) wins over undefined; a null decides an AND, and does not count in an OR."""
         operands = [first]
         kind, failed = first.type, False
         for token, right_node in node.steps:
@@ -314,71 +382,3 @@ def _type_of(value: object) -> Type:
             return Type.NULL
         case _:
             return Type.UNDEFINED
-
-
-TEXT_CHARS_MAX = route_manifest.TEXT_CHARS_MAX
-"""Longest route or condition; the time to compile one grows in proportion to its length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A compiled condition; `run(message)` is True, False or UNDEFINED, and only True matches."""
-
-    text: str
-    node: Node | None
-    run: Callable[[RoutedMessage], bool | Undefined]
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledRoute:
-    """A compiled route."""
-
-    text: str
-    source: SourcePattern
-    condition: Condition
-    sink: Sink
-
-    def matches(self, source: str, message: RoutedMessage) -> bool:
-        """Does this message, coming from `source`, go this way?"""
-        return self.source.matches(source) and self.condition.run(message) is True
-
-
-def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
-    """A condition as it would stand in a route from `source`. Raises `Invalid`."""
-    _check_length(text)
-    errors: list[CompileError] = []
-    node = parser.parse_condition(text, errors)
-    run = compile_tree(text, node, twin_changes=SourcePattern(source).twin_changes, errors=errors)
-    if errors:
-        raise Invalid(errors)
-    return Condition(text, node, run)
-
-
-def compile_route(text: str) -> CompiledRoute:
-    """A whole route. Raises `Invalid` with every mistake: of types in WHERE, and of the sink."""
-    _check_length(text)
-    parsed = parser.parse_route(text)
-    errors = parsed.errors
-    condition = Condition(text, None, _always)
-    if parsed.condition is not None:
-        run = compile_tree(text, parsed.condition, twin_changes=parsed.source.twin_changes, errors=errors)
-        condition = Condition(text, parsed.condition, run)
-    if errors or parsed.sink is None:
-        raise Invalid(sorted(errors, key=lambda error: (error.line, error.column)))
-    return CompiledRoute(text, parsed.source, condition, parsed.sink)
-
-
-def evaluate_condition(condition: Condition, message: RoutedMessage) -> bool | str:
-    """The result as the outside contract names it: true, false or "undefined"."""
-    result = condition.run(message)
-    return "undefined" if result is UNDEFINED else result
-
-
-def _always(_: RoutedMessage) -> bool:
-    return True
-
-
-def _check_length(text: str) -> None:
-    if len(text) > TEXT_CHARS_MAX:
-        message = f"{len(text)} characters are too many, {TEXT_CHARS_MAX} is the limit"
-        raise Invalid([CompileError(line=1, column=1, end_column=2, message=message)])

@@ -35,7 +35,7 @@ class _Explainer:
         self.found: list[str] = []
 
     def visit(self, node: Node) -> bool:
-        """Is this node undefined? The reason is added by the innermost one."""
+        """Whether this node is undefined; the innermost undefined node adds the reason."""
         inner = [self.visit(child) for child in _children(node)]
         value = self.value(node)
         undefined = value is UNDEFINED or value != value
@@ -103,7 +103,7 @@ _GLUED = re.compile(r"\|\||&&|[*+%]|^-|(?<=[0-9A-Za-z_])-(?=[0-9])")
 
 
 def advise(route: CompiledRoute) -> list[CompileError]:
-    """Sources that no message has, and operators that became part of a name because no blank was around them."""
+    """Sources that no message has, and operators that became part of a name for lack of blanks around them."""
     found: list[CompileError] = []
     if message := _source_advice(route.source.text):
         start = route.text.find("/")

@@ -29,7 +29,7 @@ _INDEX = re.compile(r"\[([0-9]{1,9})\]")
 
 
 def parse(path: str) -> tuple[Step, ...]:
-    """The steps of a path. Raises `ValueError` with the reason; a name of digits alone is none."""
+    """The steps of a path. Raises `ValueError` with the reason; a name of digits alone is not allowed."""
     if not path:
         raise ValueError("a path is missing after the dot")
     steps: list[Step] = []
@@ -53,7 +53,7 @@ def parse(path: str) -> tuple[Step, ...]:
 
 
 def find(document: object, steps: tuple[Step, ...]) -> object:
-    """What the path leads to; None where it leads nowhere."""
+    """The value at the path; None if there is none."""
     for step in steps:
         if type(step) is str:
             if type(document) is not dict:
@@ -91,7 +91,7 @@ _COMPARE: dict[str, Combine] = {
     ">=": operator.ge,
 }
 _UNLIKE = {"=": False, "!=": True}
-"""Values of two types are unequal, and neither is before the other."""
+"""Values of different types are unequal, and neither is less than the other."""
 _ARITHMETIC: dict[str, Combine] = {
     "+": operator.add,
     "-": operator.sub,
@@ -136,7 +136,7 @@ def system_property(name: str, escaped: bool) -> Run:
 
 
 def body(path: str, escaped: bool) -> Run:
-    """A look into the body.  Raises `ValueError` for a path that is none.
+    """A value of the body.  Raises `ValueError` for an invalid path.
 
     Property names hold no brackets, so a path with one never means a property.
     """
@@ -238,7 +238,7 @@ def _defined(number: float) -> float | Undefined:
 
 
 def decide(runs: list[Run], *, winner: bool) -> Run:
-    """OR with winner True, AND with winner False: one winner decides, else one undefined does."""
+    """OR with winner True, AND with winner False: a winner decides, otherwise an undefined does."""
     if len(runs) == 2:
         first, second = runs
 
@@ -267,7 +267,7 @@ def decide(runs: list[Run], *, winner: bool) -> Run:
 
 
 def pair(left: Run, combine: Combine, right: Run, right_node: Node) -> Run:
-    """One operator; the most common right side, a literal, is not asked again for each message."""
+    """One operator; the most common right side, a literal, is evaluated once instead of for each message."""
     if isinstance(right_node, Literal):
         value = right_node.value
         return lambda message: combine(left(message), value)
@@ -366,7 +366,7 @@ def _compare(symbol: str, left: Type, right: Type) -> Combine:
 
 
 def _compare_dynamic(symbol: str, left: Type, right: Type) -> Combine:
-    """Values of two types are unequal, and neither is before the other; a null property is like no value."""
+    """Values of different types are unequal, and neither is less than the other; a null property equals no value."""
     compare = _COMPARE[symbol]
     unlike = _UNLIKE.get(symbol, UNDEFINED)
 

@@ -36,7 +36,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SystemProperty:
-    """`$name`: an application property called `$name`, else the system property; `{$name}`: the latter at once."""
+    """`$name`: an application property called `$name`, else the system property; `{$name}`: only the latter."""
 
     token: Token
     name: str
@@ -45,7 +45,7 @@ class SystemProperty:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """`$body.path`: an application property with this very text, else the body; `{$body.path}`: the latter at once."""
+    """`$body.path`: an application property with exactly this name, else the body; `{$body.path}`: only the latter."""
 
     token: Token
     path: str
@@ -86,7 +86,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Broken:
-    """A part whose closing parenthesis is missing: the mistake is noted, the part stands for undefined."""
+    """A part without its closing parenthesis: the mistake is recorded, and the part stands for undefined."""
 
     token: Token
 
@@ -96,7 +96,6 @@ Node = Literal | Property | SystemProperty | Body | Call | Unary | Chain | Broke
 NESTING_MAX = 50
 """Parentheses, function calls and prefix operators within each other."""
 
-UNTERMINATED = "unterminated string"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
 _CLOSERS = {
@@ -120,8 +119,8 @@ class ParsedRoute:
 def parse_condition(text: str, errors: list[CompileError]) -> Node | None:
     """`condition : coalesce? END`. None for an empty one.
 
-    Raises `Invalid` where nothing behind the mistake can be trusted.  Of an end that comes too early (a missing closing
-    parenthesis or quote) the mistake is added to `errors`, and the tree is good enough to find others.
+    Raises `Invalid` if nothing after the mistake can be trusted.  If the end comes too early (a missing closing
+    parenthesis or quote), the mistake is added to `errors`, and the tree is good enough to find others.
     """
     parser = _Parser(text, tokens.tokenize_condition(text), errors)
     if parser.next.kind == tokens.END:
@@ -188,7 +187,7 @@ class _Parser:
         """Stop at `token` (or the next one): behind a syntax error nothing can be trusted."""
         at = token or self.next
         if token is None and at.kind == tokens.UNTERMINATED:
-            message = UNTERMINATED
+            message = tokens.UNTERMINATED
         elif token is None and at.kind == tokens.UNKNOWN:
             message = f"invalid symbol {at.text!r}"
         elif token is None and at.kind == ")":
@@ -286,7 +285,7 @@ class _Parser:
         if token.kind == tokens.STRING:
             return Literal(token, unescape(token.text[1:-1]))
         if token.kind == tokens.UNTERMINATED:
-            self.note(token, UNTERMINATED)
+            self.note(token, tokens.UNTERMINATED)
             return Literal(token, unescape(token.text[1:]))
         if token.kind == tokens.NUMBER:
             return Literal(token, number(token.text))
@@ -314,7 +313,7 @@ class _Parser:
 
     def broken(self, opening: Token, before: int) -> Broken:
         """Of several that are not closed the outermost is reported; a quote that is not closed explains them all."""
-        if not any(error.message == UNTERMINATED for error in self.errors):
+        if not any(error.message == tokens.UNTERMINATED for error in self.errors):
             del self.errors[before:]
             self.note(opening, "missing closing ')'")
         return Broken(opening)

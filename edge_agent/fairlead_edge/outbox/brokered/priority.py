@@ -1,6 +1,6 @@
-"""One priority of a brokered endpoint: what is in modules' hands, what waits for its next attempt, the checkpoint.
+"""One priority of a brokered endpoint: what modules have, what waits for its next attempt, and the checkpoint.
 
-Memory is bounded: ``UNSETTLED_MAX`` messages given out and not done, beyond which only those are given out again.
+Memory is bounded: at ``UNSETTLED_MAX`` messages delivered and not done, only those are delivered (again).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
 """An answer ends with the message that reaches it."""
 UNSETTLED_MAX: Final = 10_000
-"""Messages of one priority that were given out and are not done."""
+"""Messages of one priority that were delivered and are not done."""
 GIVEN_UP: Final = "retries_used_up"
 """The code of a dead letter whose delivery policy allows no more attempts."""
 ABANDONED: Final = "the module gave it back"
@@ -61,7 +61,7 @@ class DeliveryEvent(enum.Enum):
     ACK = "ack"
     """A module has done its work."""
     RETRY = "retry"
-    """It was abandoned, or its lease ended; it is given out again at a time."""
+    """It was abandoned, or its lease ended; it will be delivered again."""
     GIVE_UP = "give up"
     """The same, and the delivery policy allows no more attempts."""
 
@@ -111,7 +111,7 @@ class Priority:
         self.queue = queue
         self._checkpointer = Checkpointer(checkpoint)
         self._cursor = checkpoint
-        """Up to here every message was given out; above it, those of ``_attempts`` were."""
+        """Up to here every message was delivered; above it, those of ``_attempts`` were."""
         self._has_more = True
         self._attempts: dict[int, Attempt] = {}
         self._offsets: dict[str, int] = {}
@@ -125,22 +125,22 @@ class Priority:
     # ---- reads ----
 
     def attempts(self) -> list[Attempt]:
-        """What was given out and is neither done nor being settled."""
+        """What was delivered and is neither done nor being settled."""
         return list(self._attempts.values())
 
     def offset_of(self, id: str) -> int | None:
-        """None when the message was never given out, or is done, or is being settled."""
+        """None if the message was never delivered, is done, or is being settled."""
         offset = self._offsets.get(id)
         return offset if offset in self._attempts else None
 
     def is_out(self, offset: int) -> bool:
-        """In a module's hands, or just done."""
+        """A module has it, or it was just done."""
         attempt = self._attempts.get(offset)
         return offset in self._settling or (attempt is not None and attempt.leased)
 
     @property
     def leased(self) -> int:
-        """Messages in modules' hands, or of which it was not noticed yet that the lease ended."""
+        """Leased messages, including those whose lease ended unnoticed."""
         return sum(attempt.leased for attempt in self._attempts.values())
 
     @property
@@ -159,7 +159,7 @@ class Priority:
         self._has_more = True
 
     def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
-        """What to read for a module that takes so many: first what is due again, the oldest first, then what is new.
+        """What to read for a module that wants so many: first retries that are due, oldest first, then new messages.
 
         What was withdrawn goes together; each that failed goes alone."""
         due = [each for each in self._attempts.values() if not each.leased and each.until <= now]
@@ -208,7 +208,7 @@ class Priority:
         return given
 
     def withdrawn(self, offset: int, now: float) -> Attempt | None:
-        """The module was gone before it got the answer: this was no attempt, and the next one may have it at once."""
+        """The module left before it got the answer: not an attempt, and available again at once."""
         attempt = self._attempts.get(offset)
         if attempt is None or not attempt.leased:
             return None
@@ -223,12 +223,12 @@ class Priority:
         return self._settle(offsets, ())
 
     def abandoned(self, offset: int, now: float, policy: DeliveryPolicy, uniform: Uniform) -> Attempt | None:
-        """The module gave it back: its next attempt.  None: there is none, and ``given_up`` is to be called."""
+        """The module abandoned it: its next attempt.  None: there is none; call ``given_up``."""
         attempt = self._attempts[offset]
         return self._failed(attempt, now, policy, uniform) if attempt.leased else attempt
 
     def run_out(self, now: float, policy: DeliveryPolicy, uniform: Uniform) -> tuple[list[Attempt], list[int]]:
-        """Leases that ended: what is given out again at its time, and the offsets of what is given up."""
+        """Leases that ended: what will be delivered again, and the offsets of what is given up."""
         again: list[Attempt] = []
         never: list[int] = []
         for attempt in [each for each in self._attempts.values() if each.leased and each.until <= now]:
@@ -253,7 +253,7 @@ class Priority:
         self._durable += settle.offsets
 
     def not_settled(self, settle: BrokeredSettle) -> None:
-        """The store could not: all is as before it was asked."""
+        """The store failed: nothing changes."""
         for offset in settle.offsets:
             self._put(self._settling.pop(offset))
 
@@ -293,7 +293,7 @@ class Priority:
         )
 
     def _advance(self) -> None:
-        """After a start the cursor stands at the checkpoint: what was given out next to it need not be read again."""
+        """After a start the cursor is at the checkpoint: what was delivered right after it need not be read again."""
         durable = set(self._durable)
         while (above := self._cursor + 1) in self._attempts or above in self._settling or above in durable:
             self._cursor = above
@@ -304,7 +304,7 @@ class Priority:
         return attempt
 
     def _forget(self, offsets: Iterable[int]) -> None:
-        """They are not there any more: expired, evicted or damaged."""
+        """They are gone: expired, evicted or damaged."""
         for offset in offsets:
             attempt = self._attempts.get(offset)
             if attempt is not None and not attempt.leased:

@@ -22,16 +22,19 @@ import msgspec
 from fairlead_edge.outbox.plan.windows import Hours, HourWindow
 
 BURST_SECONDS: Final = 1.0
-"""What may leave at once after a pause."""
+"""The most that may leave at once after a pause."""
 BATCH_SECONDS: Final = 0.25
-"""What leaves after a wait is as much as the line gets in this time, not a byte: messages then share a batch, its
-headers and its compression, and an alarm waits no longer than that."""
+"""After a wait, as much leaves as the line carries in this time instead of a byte: messages share a batch, its headers
+and its compression, and an alarm waits no longer than this."""
 ROUNDING: Final = 1e-3
-"""Less than this part of a byte is not waited for: it is the error of sums."""
+"""Fractions of a byte below this are rounding errors."""
 
 
 class Rate:
-    """``bytes_per_second`` is above 0.  A bucket is full at the beginning."""
+    """Bytes a second: a token bucket, full at the start, which one batch may overdraw.
+
+    ``bytes_per_second`` is positive; times are seconds and never fall.
+    """
 
     def __init__(self, bytes_per_second: int) -> None:
         self._rate = bytes_per_second
@@ -39,7 +42,7 @@ class Rate:
         self._at = 0.0
 
     def due(self, now: float) -> float:
-        """From when on something may leave; now or before: at once."""
+        """When something may leave; ``now`` or earlier: at once."""
         self._fill(now)
         missing = max(1.0, self._rate * BATCH_SECONDS) - self._room
         return now if missing < ROUNDING else now + missing / self._rate
@@ -50,7 +53,7 @@ class Rate:
         return max(0, int(self._room))
 
     def left(self, size: int, now: float) -> None:
-        """So many bytes left; perhaps more than there was room for."""
+        """``size`` bytes left, which may be more than there was room for."""
         self._fill(now)
         self._room -= size
 
@@ -65,7 +68,14 @@ DAY_SECONDS_MAX: Final = 26 * 3600.0
 
 
 class DayCount(msgspec.Struct, frozen=True):
-    """``date`` as ``2026-11-23``; ``began`` is of the store's clock; ``used`` are bytes."""
+    """The bytes of the line since the day began.
+
+    A day is a calendar day in its zone, by the wall clock.  That clock may jump: a later date begins a new day, an
+    earlier one does not, and the count continues.  So that a clock that was years ahead for a moment does not close
+    the budget for years, a day also ends after ``DAY_SECONDS_MAX`` on the store's clock, which never jumps.
+
+    ``date`` is like ``2026-11-23``; ``began`` is by the store's clock; ``used`` is in bytes.
+    """
 
     date: str
     began: float
@@ -76,7 +86,7 @@ class DayCount(msgspec.Struct, frozen=True):
 
 
 def on(count: DayCount | None, *, now: float, wall: float, zone: tzinfo) -> DayCount:
-    """The count that is in force: this one, or that of a new day."""
+    """The current count: this one, or that of a new day.  ``now`` is by the store's clock, ``wall`` is Unix time."""
     today = datetime.fromtimestamp(wall, zone).date().isoformat()
     if count is None:
         return DayCount(today, now)
@@ -102,7 +112,7 @@ KEPT_SHARE: Final = 0.1
 URGENT: Final = 0
 """The most urgent priority that a route may have."""
 LOOK_SECONDS: Final = 60.0
-"""The wall clock may be set at any time: it is looked at so often."""
+"""How often to read the wall clock, which may be set at any time."""
 
 
 class Why(enum.StrEnum):
@@ -169,7 +179,7 @@ class PlanGate:
         self._now, self._wall = 0.0, 0.0
 
     def look(self, *, now: float, wall: float, carried: int) -> None:
-        """What the clocks show, and how many bytes the line carried both ways since the start."""
+        """The time, and how many bytes the line carried in both directions since the start."""
         self._now, self._wall = now, wall
         counted = on(self._count, now=now, wall=wall, zone=self._zone)
         self._count = counted.plus(carried - self._carried)

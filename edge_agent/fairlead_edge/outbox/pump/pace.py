@@ -2,7 +2,7 @@
 
 ``Pace`` limits the unanswered bytes to about what the link carried lately, so that nothing urgent waits long.
 
-What has left cannot be called back: on a line of 16 kB/s a window of 256 KiB is sixteen seconds in which no alarm
+What has left cannot be recalled: on a line of 16 kB/s a window of 256 KiB is sixteen seconds in which no alarm
 gets through.  So the bytes in flight are held to what was acknowledged in the last ``LATELY_SECONDS``, and a little
 more, by which a faster line shows itself: twice as much with each answer at first.
 
@@ -90,12 +90,23 @@ class Pace:
 
 FLOOR_SHARE_MAX: Final = 0.5
 LIVE_FIRST_SHARE_MAX: Final = 0.9
-"""What waits for longest gets a tenth at least."""
+"""So the oldest messages get at least a tenth."""
 EARNED_BYTES_MAX: Final = 64 * 1024
 
 
 class Shares:
-    """Both 0: strictly the most urgent first."""
+    """Gives parts of the line to queues that would otherwise starve; both shares 0: strictly the most urgent first.
+
+    Whenever bytes leave because they are the most urgent, every less urgent queue that waits and may send earns enough
+    for its share of the whole; one that has earned a batch sends it before the most urgent continues.  Earnings are
+    dropped when the queue stops waiting, and are bounded, so that an alarm never waits behind a long run of telemetry.
+
+    ``floor_share``       each less urgent priority gets at least this part of the line
+    ``live_first_share``  of a priority's part, its live lane gets this share and the rest of the priority the other
+
+    Queues are named by ``queues.rank``: the live lane of a priority is even, the rest of it the next number.  Pure
+    arithmetic, in bytes on the line.
+    """
 
     def __init__(self, floor_share: float = 0.0, live_first_share: float = 0.0) -> None:
         self._floor = floor_share

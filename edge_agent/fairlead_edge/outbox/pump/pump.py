@@ -47,15 +47,15 @@ from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4
-"""From this window on its last place is left to what is more urgent than all in flight."""
+"""From this window size on, its last place is reserved for what is more urgent than everything in flight."""
 NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
-"""Answers of a hub that put nothing of the batch into a topic; after others what is not named may be there."""
+"""Answers of a hub that stored nothing of the batch; after others, unnamed messages may be in their topic."""
 DEFERRED_TOPICS_MAX: Final = 64
-"""Deferred topics of one queue; where more are, the queue waits as a whole."""
+"""Deferred topics of one queue; with more of them, the queue waits as a whole."""
 
 
 class _Outage(msgspec.Struct, frozen=True):
-    """Nothing would be taken: ``rank`` and what is less urgent wait until then (inf: until answers are in)."""
+    """The hub accepts nothing: ``rank`` and less urgent queues wait until then (inf: until all answers are in)."""
 
     rank: int
     until: float
@@ -95,14 +95,14 @@ class Pump:
         self._pace = Pace()
         self._outage: _Outage | None = None
         self._probing = True
-        """It is not known whether anything is taken: one batch at a time."""
+        """Whether the hub accepts anything is not known: one batch at a time."""
         self._batches: dict[int, _SentBatch] = {}
         self._next_batch = 1
 
     # ---- what happened ----
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
-        """A queue lies on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
+        """A queue on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
         self._streams[rank(queue.priority), ""] = Stream(queue, Checkpointer(checkpoint), cursor=checkpoint)
 
     def appended(self, priority: int) -> None:
@@ -114,7 +114,7 @@ class Pump:
             stream.appended()
 
     def link_up(self, window: int) -> None:
-        """A session opened; it takes ``window`` batches unanswered.  Every wait ends, every failure is forgiven."""
+        """A session opened, with a window of so many unanswered batches.  Waits end and failures are forgotten."""
         self._window = window
         self._pace.begin()
         self._outage, self._probing = None, True

@@ -26,13 +26,13 @@ PROBE_MESSAGES: Final = 16
 """Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
 RETRY_AFTER_SECONDS_MIN: Final = 0.1
 RETRY_AFTER_SECONDS_MAX: Final = 3600.0
-"""What a hub may ask for; beyond, it is taken for a mistake."""
+"""The range a hub may ask for; anything else is taken for a mistake."""
 REVIVE_SECONDS: Final = 30.0
-"""How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
+"""How long a priority whose retries are used up sends nothing and moves its messages to the dead letters."""
 BEHIND_SECONDS: Final = 10.0
-"""A priority whose next message has waited for so long is behind: what is accepted now would be as late."""
+"""A priority whose next message has waited this long is behind: what is accepted now would be as late."""
 RATIO_DECAY: Final = 0.9
-"""How slowly a stream that packs well is believed to: one batch that does not is taken for the rule at once."""
+"""How slowly a good compression ratio is trusted; a bad one counts at once."""
 RATIO_MIN: Final = 0.02
 
 
@@ -66,7 +66,7 @@ class EndpointEvent(enum.Enum):
     ANSWERED = "answered"
     """The last answer is in, and all were good."""
     NACK = "nack"
-    """An answer took nothing; of a topic that is deferred now, it was that of a batch with other topics."""
+    """An answer accepted nothing; for a newly deferred topic, the answer to a batch that had other topics too."""
     LOST = "lost"
     """The link ended before the last answer."""
     RETRY = "retry"

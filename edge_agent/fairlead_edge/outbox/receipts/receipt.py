@@ -45,7 +45,7 @@ class ReadingTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class TopicReach(msgspec.Struct, frozen=True, kw_only=True):
-    """``as_of``: when the hub said so, by the store's clock."""
+    """``as_of``: when the hub reported it, by the store's clock."""
 
     topic: str
     service: str
@@ -55,7 +55,7 @@ class TopicReach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def updated(before: TopicReach | None, said: message.TopicTables, now: float) -> TopicReach:
-    """What is known now that the hub said this."""
+    """What is known after this report of the hub."""
     known: dict[str, ReadingTable] = {}
     if before is not None and (before.service, before.generation) == (said.service, said.generation):
         known = {each.reader: each for each in before.tables}
@@ -70,7 +70,7 @@ def updated(before: TopicReach | None, said: message.TopicTables, now: float) ->
 
 
 def went_back(before: TopicReach | None, after: TopicReach) -> Iterable[ReadingTable]:
-    """Tables that have read less than before."""
+    """Tables whose position went back."""
     if before is None or (before.service, before.generation) != (after.service, after.generation):
         return
     known = {each.reader: each for each in before.tables}
@@ -81,19 +81,19 @@ def went_back(before: TopicReach | None, after: TopicReach) -> Iterable[ReadingT
 
 
 def is_of(departure: Departure, topic: TopicReach) -> bool:
-    """Do their positions belong to the same topic, and not to one that was made anew or is another service's?"""
+    """Whether their positions belong to the same topic, not to a recreated one or one of another service."""
     return (departure.topic, departure.service, departure.generation) == (topic.topic, topic.service, topic.generation)
 
 
 def has_taken(entry: DepartedMessage, table: ReadingTable) -> bool:
-    """It was read for this table: it has a row, or was set aside."""
+    """It was read for this table: it has a row, or was set aside by the job."""
     if not is_upto(entry.position, table.position):
         return False
     return not table.start or (entry.is_exact and not is_upto(entry.position, table.start))
 
 
 def has_row(entry: DepartedMessage, table: ReadingTable) -> bool:
-    """It was read, and nothing that was read beside it lacks a row."""
+    """It was read, and no message read with it lacks a row."""
     return (
         has_taken(entry, table)
         and entry.is_exact
@@ -126,7 +126,7 @@ def _reading_table(before: ReadingTable | None, said: message.TableReached) -> R
 
 
 AHEAD_MAX: Final = 100_000
-"""What waits before a message is counted up to so many."""
+"""Messages ahead of one are counted up to this many."""
 FINAL: Final = frozenset({"in_table", "expired", "evicted", "dead_lettered"})
 _ORDER: Final = {"dead_lettered": 0, "evicted": 0, "expired": 0, "accepted": 1, "in_topic": 2, "in_table": 3}
 NO_POSITION: Final = "the hub did not say at which position the message stands"
@@ -136,7 +136,7 @@ MADE_ANEW: Final = "the topic was made anew since, or is another service's: whet
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """It lies in a queue.  Times are of the store's clock."""
+    """It is in a queue.  Times are by the store's clock."""
 
     queue: QueueId
     topic: str
@@ -161,7 +161,7 @@ class LeftQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLettered(msgspec.Struct, frozen=True, kw_only=True):
-    """It lies in the dead letters."""
+    """It is a dead letter."""
 
     queue: QueueId
     topic: str
@@ -176,7 +176,7 @@ Way = Waiting | LeftQueue | DeadLettered
 
 
 class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
-    """Now, by the store's clock and by the wall's."""
+    """The current time by the store's clock and by the wall clock."""
 
     store: float
     wall: datetime.datetime
@@ -190,7 +190,7 @@ class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
 def describe(
     id: str, ways: Sequence[Way], topics: Mapping[str, TopicReach], now: TwoClocks, *, is_online: bool
 ) -> dict[str, Any] | None:
-    """The answer; None where nothing is known of it."""
+    """The receipt; None if nothing is known of the message."""
     if not ways:
         return None
     deliveries = [_delivery(way, topics.get(_topic(way)), now) for way in ways]

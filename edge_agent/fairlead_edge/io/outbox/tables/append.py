@@ -20,7 +20,7 @@ from fairlead_edge.outbox.queues import NOTHING_DONE, InFlight, QueueId, base, r
 
 
 class Eviction(NamedTuple):
-    """What may not be evicted, and what was."""
+    """What must not be evicted, and what was."""
 
     in_flight: InFlight
     evicted: list[tuple[QueueId, list[int]]]
@@ -29,7 +29,7 @@ class Eviction(NamedTuple):
 
 
 def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Eviction) -> int:
-    """Oldest first from the least urgent queue on, until ``excess`` bytes are free; returns the bytes freed.
+    """Evict oldest first, from the least urgent queue on, until ``excess`` bytes are free; returns the bytes freed.
 
     Queues of the priority ``spared`` and more urgent ones stay as they are.
     """
@@ -70,15 +70,14 @@ def append_once(
     idempotency: outbox.IdempotencyKey | None,
     eviction: Eviction | None = None,
 ) -> bytes | None:
-    """See ``outbox.Outbox.append``; with an ``eviction`` the less urgent may have to go."""
+    """See ``outbox.Outbox.append``; with an ``eviction`` less urgent messages may be removed."""
     if idempotency is not None:
         known = rows(connection, sql.KEY, (idempotency.key,))
         if known:
             digest, answer, at, expected = known[0]
             if of_row(idempotency.key, digest, answer, at) != expected:
-                return (
-                    idempotency.answer
-                )  # damaged: the key did come before, and storing the request again would double it
+                # Damaged: the key was used before, and storing the request again would duplicate it.
+                return idempotency.answer
             if digest != idempotency.digest:
                 raise KeyReused(idempotency.key)
             return bytes(answer)
@@ -99,7 +98,7 @@ def replay(
     max_bytes: int,
     limit: int,
 ) -> int:
-    """See ``outbox.Outbox.replay``: what comes back was accepted once, so the counter of accepted stays."""
+    """See ``outbox.Outbox.replay``: replayed messages were accepted before, so ``accepted`` does not change."""
     if numbers is None:
         letters, _ = dead_letters.after(connection, after=0, limit=limit)
     else:
@@ -124,11 +123,11 @@ def _take_room(
         used = rows(connection, sql.USED_BYTES)[0][0]
     if used > max_bytes and eviction is not None:
         used -= evict(connection, outbox.least_urgent(entries), used - max_bytes, eviction)
-    if used > max_bytes:  # what was evicted in vain comes back with the rest of this job
+    if used > max_bytes:  # the job fails, which also undoes the evictions
         raise StoreFull(f"the store holds {used - wanted} of {max_bytes} bytes, {wanted} more do not fit")
 
 
 def forget_keys(connection: apsw.Connection, *, now: float) -> None:
-    """Idempotency keys that are too old, and the oldest of too many."""
+    """Delete idempotency keys that are too old, and the oldest of too many."""
     connection.execute(sql.FORGET_OLD_KEYS, (now - outbox.IDEMPOTENCY_SECONDS,))
     connection.execute(sql.FORGET_EXCESS_KEYS, (outbox.IDEMPOTENCY_KEYS_MAX,))

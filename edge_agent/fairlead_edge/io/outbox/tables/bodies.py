@@ -23,7 +23,7 @@ from fairlead_edge.outbox.queues import QueueId
 
 LEVEL: Final = 1
 PACKED_MIN: Final = 512
-"""Bytes from which on it pays."""
+"""Bytes from which on compression pays."""
 PLAIN: Final = ""
 ZSTD: Final = "zstd"
 
@@ -51,7 +51,7 @@ def unpack(encoding: str, content: bytes, size: int) -> bytes:
         if not hasattr(_own, "decompressor"):
             _own.decompressor = zstandard.ZstdDecompressor()
         try:
-            # What is damaged may say it unpacks to anything: it is bounded before it is.
+            # Damaged content may claim any size, so bound it before unpacking.
             if zstandard.frame_content_size(content) != size:
                 raise ValueError(f"it does not unpack to {size} bytes")
             unpacked = _own.decompressor.decompress(content)
@@ -65,26 +65,26 @@ def unpack(encoding: str, content: bytes, size: int) -> bytes:
 
 
 ENVELOPE: Final = 5
-"""From this column on a row says what its run says."""
+"""From this column on, a row has the columns of its run."""
 AHEAD: Final = 16
-"""Segments that are read at once where they are small: messages that came alone, one after the other."""
+"""Small segments that are read at once: messages that arrived alone, one after the other."""
 SMALL_BYTES: Final = 4096
 SEGMENTS_KEPT: Final = 4
-"""Unpacked segments one reader keeps: references of one queue mostly walk through one segment after the other."""
+"""Unpacked segments that a reader keeps: references of one queue mostly go through one segment after the other."""
 
 
 class UnreadableBody(Exception):
-    """A body is not there any more as it was stored; the text says what is wrong."""
+    """A body differs from what was stored; the text says how."""
 
 
 class Bodies:
-    """Reads bodies out of their segments; unpacks each segment once in its life, and keeps the latest few."""
+    """Reads bodies from their segments; unpacks each segment once, and keeps the latest few."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._unpacked: dict[int, bytes | UnreadableBody] = {}
         self._sound: tuple[QueueId, Sequence[Any]] | None = None
-        """The envelope that was found sound last: messages of one run follow each other and share it."""
+        """The last envelope that was found sound: consecutive messages of one run share it."""
         self._topic = ""
         self._ahead: dict[int, Sequence[Any]] = {}
         """Segments that were read with the one before them."""
@@ -110,7 +110,7 @@ class Bodies:
         return Item(offset, epoch, topic, enqueued, expires, body)
 
     def body(self, segment: int, start: int, size: int) -> bytes:
-        """Raises ``UnreadableBody``; only a checksum shows whether what is read is what was stored."""
+        """Raises ``UnreadableBody``; whether this is what was stored, only a checksum shows."""
         content = self._unpacked.get(segment)
         if content is None:
             content = self._unpack(segment)

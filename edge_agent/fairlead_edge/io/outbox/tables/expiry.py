@@ -27,7 +27,7 @@ _Expired = dict[tuple[int, QueueId], list[int]]
 
 
 class Swept(NamedTuple):
-    """What went: offsets by queue, and how many dead letters."""
+    """What was removed: offsets by queue, and the number of dead letters."""
 
     messages: list[tuple[QueueId, list[int]]]
     letters: int
@@ -36,7 +36,7 @@ class Swept(NamedTuple):
 def sweep(
     connection: apsw.Connection, *, now: float, entire: bool, in_flight: InFlight, refused_seconds: float = 0.0
 ) -> Swept:
-    """See ``outbox.Outbox.sweep``.  Keys that may be forgotten go in the same step."""
+    """See ``outbox.Outbox.sweep``.  Old idempotency keys are deleted in the same step."""
     forget_keys(connection, now=now)
     letters = 0
     if refused_seconds:
@@ -55,7 +55,7 @@ def sweep(
 
 
 def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
-    """Did its time to live end?  What a damaged envelope says of it is not believed; a scrub sets such aside."""
+    """Whether its time to live ended.  A damaged envelope is not believed; a scrub sets it aside."""
     expires = envelope[4]
     return is_sound(queue, envelope) and expires is not None and expires <= now
 
@@ -79,7 +79,7 @@ def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlig
 
 
 def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
-    """From the oldest on until the first live one; what the checkpoint has passed was expired when it passed."""
+    """From the oldest on until the first live one; what is below the checkpoint had expired when it moved."""
     found: _Expired = {}
     left = outbox.SWEEP_ROWS
     for number, endpoint, priority, checkpoint in rows(connection, sql.QUEUES_WITH_MESSAGES):
@@ -106,14 +106,14 @@ STEP_ROWS = 1000
 
 
 class RunPlace(NamedTuple):
-    """After which run a step begins."""
+    """The run after which a step begins."""
 
     segment: int = -1
     queue: int = -1
 
 
 class StaleRun(NamedTuple):
-    """A run that expires otherwise than its object says now."""
+    """A run whose expiry differs from what its object says now."""
 
     segment: int
     queue: int
@@ -135,7 +135,7 @@ def stale(
 
 
 def follow(connection: apsw.Connection, runs: list[StaleRun], *, now: float) -> None:
-    """From now on they expire as their object says."""
+    """Set their expiry to what their object says."""
     connection.executemany(
         sql.SET_EXPIRY,
         [(run.expires, expiry_checksum(run.checksum, run.expires), run.segment, run.queue, now) for run in runs],

@@ -18,7 +18,7 @@ from fairlead_wire import message
 from fairlead_wire.errors import Temporary
 
 KEPT_SECONDS: Final = 3600.0
-"""After its expiry: the hub that sends it again may have a clock that is behind by so much."""
+"""After its expiry: the clock of a hub that sends it again may be behind by this much."""
 KEPT_MAX: Final = 50_000
 BUSY_SECONDS: Final = 30.0
 
@@ -35,7 +35,7 @@ def take_input(
     now: float,
     max_bytes: int,
 ) -> bool:
-    """Store the message; False where it came before.
+    """Store the message; False if it came before.
 
     Raises ``StoreFull``, and ``Temporary`` where too many are remembered.
     """
@@ -56,7 +56,7 @@ def take_input(
 
 
 def note_input_states(connection: apsw.Connection, queue: int, offsets: Sequence[int], state: str) -> None:
-    """Of these of a queue, those that came from the cloud."""
+    """Set the state of those that came from the cloud."""
     if not offsets or not rows(connection, sql.QUEUE_HAS_INPUTS, (queue,)):
         return
     for *row, checksum in rows(connection, sql.INPUTS_AT, (queue, json.dumps(list(offsets)))):
@@ -65,7 +65,7 @@ def note_input_states(connection: apsw.Connection, queue: int, offsets: Sequence
 
 
 def input_states(connection: apsw.Connection, ids: Sequence[str], *, now: float) -> list[message.InputReached]:
-    """The state of these; a message that is missing is not known, or no longer."""
+    """The states of these; a message that is missing is not known (any more)."""
     found = []
     for id in ids:
         for *row, checksum in rows(connection, sql.INPUT_BY_ID, (id,)):
@@ -83,5 +83,5 @@ def _state(connection: apsw.Connection, row: Sequence[Any], now: float) -> messa
     if rows(connection, sql.INPUT_WAITS, (queue, offset)) and (
         now < expires or rows(connection, sql.INPUT_IS_LEASED, (queue, offset))
     ):
-        return "delivered"  # a module that has it may acknowledge it also after its time
+        return "delivered"  # a module that has it may still acknowledge it after its expiry
     return "expired" if now >= expires else "evicted"

@@ -24,13 +24,13 @@ from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 from fairlead_edge.outbox.receipts import marks
 
 HANDED_OUT_MAX: Final = 10_000
-"""Messages of one queue that are remembered as handed out before a start; the hub's window is far smaller."""
+"""Messages of one queue that are remembered as handed out before a restart; the hub's window is far smaller."""
 
 # ---- read ----------------------------------------------------------------------------------------------------------
 
 
 class FetchedMessages(NamedTuple):
-    """What a fetch came upon: messages as they were accepted, and those that are not."""
+    """The result of a fetch: messages as they were accepted, and damaged ones."""
 
     items: list[outbox.Item]
     damaged: list[Damage]
@@ -42,13 +42,13 @@ def queues(connection: apsw.Connection) -> list[QueueId]:
 
 
 def number_of(connection: apsw.Connection, queue: QueueId) -> int | None:
-    """By which number the tables name the queue; None when nothing was ever stored in it."""
+    """The number of the queue in the tables; None if nothing was ever stored in it."""
     found = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     return found[0][0] if found else None
 
 
 def checkpoint(connection: apsw.Connection, queue: QueueId) -> int | None:
-    """Up to which offset the queue is done; None when nothing was ever stored in it."""
+    """The checkpoint of the queue; None if nothing was ever stored in it."""
     found = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     return found[0][1] if found else None
 
@@ -63,7 +63,7 @@ def fetch(
     bytes_max: int,
     only: Collection[int] | None = None,
 ) -> FetchedMessages:
-    """See ``outbox.Outbox.fetch``; a run of expired references is passed over without reading their bodies."""
+    """See ``outbox.Outbox.fetch``; runs of expired references are skipped without reading their bodies."""
     found = FetchedMessages([], [])
     known = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     if not known:
@@ -91,7 +91,7 @@ def fetch(
 
 
 def handed_out(connection: apsw.Connection, queue: QueueId, highest: int) -> tuple[int, list[int]]:
-    """The last offset the queue ever gave, and which offsets up to ``highest`` are not done."""
+    """The last offset ever used in the queue, and the offsets up to ``highest`` that are not done."""
     number = number_of(connection, queue)
     if number is None:
         return NOTHING_DONE, []
@@ -198,19 +198,19 @@ def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
 
 
 class RemovedRuns(NamedTuple):
-    """How many messages were there, and from where to where the runs went that ended with them."""
+    """How many messages were removed, and the range of each run that ended with them."""
 
     messages: int = 0
     runs: Sequence[tuple[int, int]] = ()
 
 
 def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> RemovedRuns:
-    """Take references out of one queue, with the runs and segments that end by it; their names stay (``names``)."""
+    """Remove references from one queue, with the runs and segments that end; their names stay (``receipt_tables``)."""
     if not offsets:
         return RemovedRuns()
     first, last = min(offsets), max(offsets)
     if last - first == len(offsets) - 1 == len(set(offsets)) - 1:
-        # Nearly every batch: two walks over a part of the log are several times as fast as a row for each message.
+        # Nearly every batch: two range scans are several times faster than a lookup for each message.
         place = (queue, first, last)
         runs = {segment: (count, size) for segment, count, size in rows(connection, sql.RUNS_BETWEEN, place)}
         connection.execute(sql.DELETE_REFERENCES_BETWEEN, place)

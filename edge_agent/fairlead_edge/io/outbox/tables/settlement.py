@@ -31,7 +31,7 @@ def settle(
     at: str,
     departures: Sequence[Departure] = (),
 ) -> list[Damage]:
-    """See ``outbox.Outbox.settle``; returns what was refused and is found damaged, which stays where it is."""
+    """See ``outbox.Outbox.settle``; returns refused messages that are damaged, which are not removed."""
     number = log.number_of(connection, queue)
     if number is None:
         return []
@@ -103,7 +103,7 @@ def _bury(
     read = Bodies(connection)
     damaged: list[Damage] = []
     for refusal in refused:
-        # Otherwise it is not there any more, and ended elsewhere.
+        # Otherwise it is gone, and was counted elsewhere.
         for row in rows(connection, sql.ONE_MESSAGE, (number, refusal.offset)):
             item = read.checked(queue, row)
             if isinstance(item, Damage):
@@ -121,7 +121,7 @@ def _bury(
 
 
 def note_attempts(connection: apsw.Connection, queue: QueueId, attempts: Sequence[Attempt]) -> None:
-    """See ``outbox.Outbox.note_attempts``; of what is not there any more nothing is noted."""
+    """See ``outbox.Outbox.note_attempts``; attempts of missing messages are ignored."""
     number = log.number_of(connection, queue)
     if number is None:
         return
@@ -131,7 +131,7 @@ def note_attempts(connection: apsw.Connection, queue: QueueId, attempts: Sequenc
 
 
 def read_attempts(connection: apsw.Connection) -> dict[QueueId, list[Attempt]]:
-    """Of all queues; what the disk damaged is left out, so that the message counts as never given out."""
+    """Of all queues; damaged rows are omitted, so that their messages count as never delivered."""
     found: dict[QueueId, list[Attempt]] = defaultdict(list)
     for endpoint, priority, number, offset, id, times, leased, until, delay, waited, expected in rows(
         connection, sql.ATTEMPTS

@@ -18,7 +18,7 @@ from fairlead_edge.outbox.queues import InFlight, QueueId
 def queue_status(
     connection: apsw.Connection, *, now: float, max_bytes: int, in_flight: InFlight, refused_bytes_max: int = 0
 ) -> outbox.OutboxStatus:
-    """Counters as they are; what has expired but is still stored counts as expired already, unless it is in flight."""
+    """The counters; what has expired but is still stored already counts as expired, unless it is in flight."""
     gone = {queue: (count, size) for queue, count, size in rows(connection, sql.EXPIRED_BY_QUEUE, (now,))}
     dead = dict(rows(connection, sql.DEAD_LETTERS_BY_QUEUE))
     found: list[outbox.QueueCounts] = []
@@ -62,7 +62,7 @@ def queue_status(
 
 
 def _expired_in_flight(connection: apsw.Connection, number: int, out: frozenset[int], now: float) -> tuple[int, int]:
-    """How many references that are in flight are over by their time, and their bytes."""
+    """How many references in flight have expired, and their bytes."""
     if not out:
         return 0, 0
     [(count, size)] = rows(connection, sql.EXPIRED_OF_LISTED, (number, json.dumps(sorted(out)), now))
@@ -70,7 +70,7 @@ def _expired_in_flight(connection: apsw.Connection, number: int, out: frozenset[
 
 
 def load_stamp(connection: apsw.Connection) -> Stamp | None:
-    """The store's clock as it was written down last."""
+    """The store's clock as last saved."""
     found = rows(connection, sql.CLOCK)
     if not found:
         return None
@@ -79,12 +79,12 @@ def load_stamp(connection: apsw.Connection) -> Stamp | None:
 
 
 def save_stamp(connection: apsw.Connection, stamp: Stamp) -> None:
-    """Write the store's clock down."""
+    """Save the store's clock."""
     connection.execute(sql.SET_CLOCK, (stamp.boot_id, stamp.boot_seconds, stamp.wall_seconds, stamp.age_seconds))
 
 
 def take_ownership(connection: apsw.Connection, node: str) -> None:
-    """The store is this node's from now on.  Raises ``NotOurs`` while it holds what another one accepted."""
+    """Make this node the owner.  Raises ``NotOurs`` while the store holds messages that another node accepted."""
     owner = rows(connection, sql.OWNER)
     if owner == [(node,)]:
         return
