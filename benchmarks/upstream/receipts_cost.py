@@ -101,7 +101,8 @@ class Cost:
             for name in MODES if number % 2 else reversed(MODES):
                 with contextlib.ExitStack() as stack:
                     if name != "with":
-                        stack.enter_context(mock.patch.multiple(receipt_tables, keep_names=_nothing, drop_names=_nothing))
+                        nothing = {"keep_names": _nothing, "drop_names": _nothing}
+                        stack.enter_context(mock.patch.multiple(receipt_tables, **nothing))
                         stack.enter_context(mock.patch.object(self._upstream.pump, "_departed", NO_RECEIPTS))
                     self.accepted[name].append(await self._accept())
                     self.drained[name].append(await self._drain())

@@ -34,7 +34,7 @@ def test_cost_and_urgency_of_a_request() -> None:
     assert outbox.least_urgent(entries) == 5
 
 
-# ---- the twin keeps to itself; what it does is in tests/conformance and tests/properties, beside the -----------------
+# ---- the twin in memory; what both do is in tests/conformance and tests/properties -----------------------------------
 
 
 async def test_two_twins_share_nothing() -> None:

@@ -132,7 +132,7 @@ def test_the_pump_writes_nothing_of_a_stream() -> None:
     assert written == []
 
 
-# ---- the states of a priority: the table is what is drawn, each transition is taken, and others fail -----------------
+# ---- the states: the table is what is drawn, and each transition is taken --------------------------------------------
 
 
 ONE_RETRY = DeliveryPolicy(

@@ -46,7 +46,7 @@ def test_a_damaged_time_to_live_is_not_believed() -> None:
         assert expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight()).messages == []
 
 
-# ---- runs whose time to live is their object's: on disk, over openings, in steps, and where the disk is --------------
+# ---- runs that inherit their time to live ----------------------------------------------------------------------------
 
 
 def entry(name: str, origin: str = "plant", ttl: float | None = 60) -> Entry:

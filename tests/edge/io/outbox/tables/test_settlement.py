@@ -40,7 +40,7 @@ def test_a_checkpoint_passes_nothing_that_was_not_accepted() -> None:
     assert settle(connection, ALARMS, 0) == []
 
 
-# ---- attempts in their table: kept with their messages, gone with them, and not believed when the disk ---------------
+# ---- attempts --------------------------------------------------------------------------------------------------------
 
 
 QUEUE = QueueId("edge-1/m/in", 3)
