@@ -101,8 +101,8 @@ class Cost:
             for name in MODES if number % 2 else reversed(MODES):
                 with contextlib.ExitStack() as stack:
                     if name != "with":
-                        nothing = {"keep_names": _nothing, "drop_names": _nothing}
-                        stack.enter_context(mock.patch.multiple(receipt_tables, **nothing))
+                        for kept in ("keep_names", "drop_names"):
+                            stack.enter_context(mock.patch.object(receipt_tables, kept, _nothing))
                         stack.enter_context(mock.patch.object(self._upstream.pump, "_departed", NO_RECEIPTS))
                     self.accepted[name].append(await self._accept())
                     self.drained[name].append(await self._drain())
