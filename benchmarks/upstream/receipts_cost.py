@@ -23,7 +23,7 @@ import uvloop
 from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import LinkDown
-from fairlead_edge.io.outbox.tables.receipts import departures, names
+from fairlead_edge.io.outbox.tables import receipt_tables
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.io.outbox.upstream_pump import NO_RECEIPTS
 from fairlead_edge.io.sqlite.rows import rows
@@ -35,7 +35,7 @@ MESSAGES = 20_000
 SHAPES = {"requests of 1": 1, "requests of 50": 50, "requests of 5,000": 5_000}
 AT_ONCE = 500
 """Requests of one message that wait for the same flush."""
-RING_BYTES, RING_PARTS = RING_BYTES_MAX // 8, departures.RING_PARTS // 8
+RING_BYTES, RING_PARTS = RING_BYTES_MAX // 8, receipt_tables.RING_PARTS // 8
 """A smaller ring, forgotten in parts of the same size: full sooner, and as costly."""
 WARM_MESSAGES = RING_BYTES // 16
 """As many as it remembers at most."""
@@ -101,7 +101,8 @@ class Cost:
             for name in MODES if number % 2 else reversed(MODES):
                 with contextlib.ExitStack() as stack:
                     if name != "with":
-                        stack.enter_context(mock.patch.multiple(names, keep=_nothing, drop_of=_nothing))
+                        for kept in ("keep_names", "drop_names"):
+                            stack.enter_context(mock.patch.object(receipt_tables, kept, _nothing))
                         stack.enter_context(mock.patch.object(self._upstream.pump, "_departed", NO_RECEIPTS))
                     self.accepted[name].append(await self._accept())
                     self.drained[name].append(await self._drain())
@@ -146,7 +147,7 @@ async def main(rounds: int) -> None:
     """Print the table."""
     print(f"{'':<20}{'accept: µs':>11}{'with':>7}{'ratio':>7}{'equals':>7}", end="")
     print(f"{'drain: µs':>11}{'with':>7}{'ratio':>7}{'equals':>7}{'bytes a message':>17}")
-    ring = mock.patch.multiple(departures, RING_BYTES_MAX=RING_BYTES, RING_PARTS=RING_PARTS)
+    ring = mock.patch.multiple(receipt_tables, RING_BYTES_MAX=RING_BYTES, RING_PARTS=RING_PARTS)
     with tempfile.TemporaryDirectory() as folder, ring:
         for label, size in SHAPES.items():
             cost = Cost(Path(folder), size)

@@ -8,8 +8,8 @@ from fairlead_edge.agent_status import AgentStatus, seconds_since, stalls_of
 from fairlead_edge.identity import certificate as identity_status
 from fairlead_edge.metrics import Family, single
 from fairlead_edge.mqtt import status as mqtt_status
-from fairlead_edge.outbox.plan import line_metrics
-from fairlead_edge.outbox.queue_id import base, is_live_lane
+from fairlead_edge.outbox.plan import status
+from fairlead_edge.outbox.queues import base, is_live_lane
 
 
 def families(agent: AgentStatus) -> list[Family]:
@@ -87,7 +87,7 @@ def families(agent: AgentStatus) -> list[Family]:
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
     held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
-    found.extend(line_metrics.families(agent.line, held))
+    found.extend(status.families(agent.line, held))
     offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:

@@ -16,7 +16,7 @@ from fairlead_edge.outbox.outbox import OutboxStatus, QueueCounts
 from fairlead_edge.outbox.plan import status as plan_status
 from fairlead_edge.outbox.plan.gate import HeldUntil, Why
 from fairlead_edge.outbox.plan.status import LineStatus
-from fairlead_edge.outbox.queue_id import base, is_held_for_routes, is_live_lane
+from fairlead_edge.outbox.queues import base, is_held_for_routes, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import message
 from fairlead_wire.backoff import delivery_text

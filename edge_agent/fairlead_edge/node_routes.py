@@ -15,7 +15,7 @@ from typing import Final
 
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.watch_history import VersionedChange
-from fairlead_edge.outbox import manifest, manifest_union
+from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.manifest import RefusedRoute
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
@@ -105,7 +105,7 @@ class NodeRoutes:
             uid, good = self._good.get(name, ("", None))
             if good is not None and uid == held.uid:
                 manifests.append((name, good))
-        merged = manifest_union.merge(manifests)
+        merged = manifest.merge(manifests)
         unread = [
             RefusedRoute(name="", reason=str(mistakes[0]), origin=name)
             for name, mistakes in refused.items()

@@ -14,11 +14,10 @@ import msgspec
 from msgspec import Meta
 
 from fairlead_edge.mqtt.settings import MqttSettings, find_mistakes
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
+from fairlead_edge.outbox.delivery import BROKERED_POLICY, UPSTREAM_POLICY, BrokeredDelivery, UpstreamDelivery
 from fairlead_edge.outbox.outbox import REFUSED_INPUT_DEFAULT, RefusedInputPolicy
-from fairlead_edge.outbox.plan.settings import LINK_BYTES_MAX, WindowSettings, zone_mistakes
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY, UpstreamDelivery
-from fairlead_edge.outbox.pump.shares import FLOOR_SHARE_MAX, LIVE_FIRST_SHARE_MAX
+from fairlead_edge.outbox.plan.windows import LINK_BYTES_MAX, WindowSettings, zone_mistakes
+from fairlead_edge.outbox.pump.pace import FLOOR_SHARE_MAX, LIVE_FIRST_SHARE_MAX
 from fairlead_wire.traces.settings import TracesSettings
 from fairlead_wire.validation import listen_address, mistakes, route_manifest
 from fairlead_wire.validation.file_path import FilePath

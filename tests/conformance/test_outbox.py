@@ -10,19 +10,9 @@ import pytest
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import (
-    Entry,
-    IdempotencyKey,
-    Outbox,
-    QueueCounts,
-    Reference,
-    Refusal,
-    RefusedMessage,
-)
-from fairlead_edge.outbox.queue_id import QueueId, live_lane
+from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Outbox, QueueCounts, Reference, Refusal, RefusedMessage
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId, live_lane
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 MODULE = QueueId("edge-1/m/in", 3)

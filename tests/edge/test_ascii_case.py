@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_edge import ascii_case
 from fairlead_edge.outbox import authorship, publishing
 from fairlead_edge.outbox.publishing import RefusalReason, Submission
-from fairlead_edge.routes.source import SourcePattern
+from fairlead_edge.routes.endpoints import SourcePattern
 
 
 def test_letters_of_other_scripts_have_no_case() -> None:

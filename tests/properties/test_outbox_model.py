@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import (
     Entry,
@@ -25,7 +24,7 @@ from fairlead_edge.outbox.outbox import (
     RefusedInputPolicy,
     RefusedMessage,
 )
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 
 QUEUES = [QueueId("iothub", 0), QueueId("iothub"), QueueId("edge-1/m/in", 3)]
 MAX_BYTES = 3000

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Item, Reference
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
 from fairlead_edge.outbox.pump.pump import Pump
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.pump.stream import Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.queues import DEFAULT_PRIORITY, NOTHING_DONE, QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.message import Ack, Deferred, Nack, RefusedItem
 
 PRIORITIES = (0, 5, DEFAULT_PRIORITY)

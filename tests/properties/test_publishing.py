@@ -14,8 +14,8 @@ from tests.support.edges.upstream import PropertyRouter
 from fairlead_edge.outbox import envelope, publishing
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.publishing import RequestRefused
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.message import UpstreamMessage
 
 texts = st.text(st.characters(exclude_categories=()), max_size=12)  # lone surrogates among them

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.edges.routes import message
 
-from fairlead_edge.routes.advice import advise
 from fairlead_edge.routes.compiler import compile_condition, compile_route, evaluate_condition
 from fairlead_edge.routes.errors import Invalid, caret
-from fairlead_edge.routes.explain import reasons
+from fairlead_edge.routes.explain import advise, reasons
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.tokens import tokenize_condition, tokenize_route
 

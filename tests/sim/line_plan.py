@@ -16,8 +16,7 @@ from random import Random
 
 from tests.sim.laws import LawBroken
 
-from fairlead_edge.outbox.plan.day import DayCount
-from fairlead_edge.outbox.plan.gate import PlanGate
+from fairlead_edge.outbox.plan.gate import DayCount, PlanGate
 from fairlead_edge.outbox.plan.windows import MINUTES, HourWindow
 
 BEGINS = datetime(2026, 11, 23, tzinfo=UTC).timestamp()

@@ -18,15 +18,13 @@ from tests.sim.topic import NAMES, NAMESPACE
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.plan.gate import OPEN
 from fairlead_edge.outbox.pump import pump
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
-from fairlead_edge.outbox.pump.endpoint_state import EndpointState
-from fairlead_edge.outbox.queue_id import QueueId, base, rank
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.queues import InFlight, QueueId, base, rank
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire import message
 from fairlead_wire.link import codec
 

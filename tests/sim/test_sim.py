@@ -14,7 +14,7 @@ from tests.sim.world import World
 from tests.sim.worlds import WORLDS
 
 from fairlead_edge.link_state import StaleHub
-from fairlead_edge.outbox.plan.rate import Rate
+from fairlead_edge.outbox.plan.gate import Rate
 from fairlead_edge.outbox.plan.windows import Hours
 from fairlead_hub import leadership
 from fairlead_messaging.server.producers import sequences

@@ -80,9 +80,9 @@ def match() -> None:
     written twice, as text and as an object, is the object.
     """
     batch.reject_terminal(MATCH_EXAMPLE)
-    from fairlead_edge.outbox import manifest_json
+    from fairlead_edge.outbox import manifest
 
-    batch.answer_lines(answer_match, manifest_json.decode)
+    batch.answer_lines(answer_match, manifest.decode)
 
 
 @routes.command("dry-run")
@@ -100,8 +100,7 @@ def dry_run(manifest: Path, node: str) -> None:
     A message is read by the agent's own code: a JSON body implies its contentType and contentEncoding.
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
-    from fairlead_edge.outbox.manifest import ManifestError, parse
-    from fairlead_edge.outbox.manifest_union import merge
+    from fairlead_edge.outbox.manifest import ManifestError, merge, parse
 
     good, refused = [], []
     for placed in _placed(str(manifest), _text(str(manifest))):

@@ -102,9 +102,9 @@ def read_documents(text: str) -> list[LocatedDocument]:
 
 
 def _json(text: str) -> LocatedDocument:
-    from fairlead_edge.outbox import manifest_json
+    from fairlead_edge.outbox import manifest
 
-    document = LocatedDocument(text, json.loads(text, object_pairs_hook=manifest_json.joined), json=True)
+    document = LocatedDocument(text, json.loads(text, object_pairs_hook=manifest.joined), json=True)
     spans = _JsonSpans(document)
     spans.value((), spans.skip(0))
     return document

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from fairlead_edge.errors import StoreDamaged, StoreFailed
-from fairlead_edge.io import mqtt
+from fairlead_edge.io import data_plan, mqtt
 from fairlead_edge.io.identity import keeper as identity_keeper
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.local_api import publish_api, server, status_api
@@ -29,7 +29,6 @@ from fairlead_edge.io.moving.files import MoveFiles
 from fairlead_edge.io.moving.mover import Mover, Switched
 from fairlead_edge.io.opened_folder import OpenedFolder
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.io.plan import opening
 from fairlead_edge.io.routes_in_use import RoutesCopy, RoutesInUse
 from fairlead_edge.io.service_manager import ServiceManager
 from fairlead_edge.io.status_reporter import StatusReporter
@@ -79,7 +78,7 @@ class Agent:
         self._identity = identity_keeper.open_keeper(
             settings, folder.path, store, agent=agent, renew=lambda request: self._link.renew(request)
         )
-        self._plan = opening.open_plan(settings, folder.path, clock=outbox.now)
+        self._plan = data_plan.open_plan(settings, folder.path, clock=outbox.now)
         self._link = Link(
             hub_url=settings.hub_url,
             node=settings.node,

@@ -1,9 +1,14 @@
 """MQTT 3.1.1 and 5 for programs and devices on this node: an entrance to the outbox, not a broker.
 
-    bytes ─frames▶ packets ─session▶ publishes ─topics, submission▶ outbox ─stored▶ PUBACK
-                                  ▶ subscriptions ─topics▶ inputs ─leased▶ PUBLISH ─PUBACK▶ acknowledged
+    bytes ─codec, packets▶ session ─topics, messages▶ outbox ─stored▶ PUBACK
+                                   ▶ subscriptions ─topics▶ inputs ─leased▶ delivery ─PUBLISH▶ ─PUBACK▶ acknowledged
 
-``frames`` cuts whole packets out of what arrives, ``packets`` reads them and ``encode`` writes them, ``properties`` are
-those of level 5.  ``session`` is one connection as MQTT sees it; ``topics`` says what a topic means here, ``client``
-who connects.  All of it is pure: bytes, identities and the time are arguments.  ``io.mqtt`` holds the sockets.
+codec     data types, framing, properties of level 5; ``packets`` reads and writes the control packets with it
+session   the state of one connection; ``delivery`` is its window of unacknowledged messages to a subscriber
+topics    what a topic or topic filter means here; ``messages`` converts between PUBLISH and stored messages
+wills     wills, and sessions kept for clients that left.  Nothing is retained
+client    who may connect
+limits    every limit; ``reasons`` every reason code
+
+All of it is pure: bytes, identities and the time are arguments.  ``io.mqtt`` holds the sockets.
 """

@@ -1,4 +1,4 @@
-"""Who connects: a module or device by its certificate or token, or any program where that is allowed."""
+"""Who may connect: a module or device by its certificate or token, or any program where that is allowed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 from fairlead_edge import ascii_case
 from fairlead_edge.module_tokens import ModuleTokens
+from fairlead_edge.mqtt.limits import CLIENT_ID_CHARS_MAX
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
-CLIENT_ID_CHARS_MAX: Final = 128
 _CLIENT_ID: Final = re.compile(rf"[^\x00-\x20\x7f]{{1,{CLIENT_ID_CHARS_MAX}}}")
 _NAME: Final = re.compile(r"[^/+#\x00-\x20\x7f]{1,128}")
 
@@ -25,7 +25,7 @@ class MqttClient(msgspec.Struct, frozen=True):
 
 
 class ClientAdmission(msgspec.Struct, frozen=True):
-    """What is known of those who may connect.  ``required``: a certificate or a token is needed."""
+    """Decides who may connect.  ``required``: a certificate or a token is needed."""
 
     node: str
     required: bool
@@ -54,7 +54,7 @@ class ClientAdmission(msgspec.Struct, frozen=True):
                 raise MqttRefused(Code.NOT_AUTHORIZED, "the name in the certificate is no module's or device's")
             return name
         if connect.password is not None and self.tokens is not None:
-            # Bytes that are no text are in no token; what stands for them is looked up like any other.
+            # No token contains invalid UTF-8, so its replacement is looked up like any other text.
             module = self.tokens.module_of(connect.password.decode(errors="replace"))
             if not module:
                 raise MqttRefused(Code.BAD_USER_NAME_OR_PASSWORD, "the password is not the token of a module")
@@ -64,6 +64,6 @@ class ClientAdmission(msgspec.Struct, frozen=True):
         return ""
 
     def _agrees(self, client_id: str, module: str) -> bool:
-        """Modules of Azure IoT Edge put the device's name before their own."""
+        """Modules of Azure IoT Edge prefix their own name with the device's."""
         own = client_id.removeprefix(f"{self.node}/")
         return ascii_case.same(own.partition("/")[0], module)

@@ -1,27 +1,25 @@
-"""The packets a client sends, read from their frames; level 4 is MQTT 3.1.1, level 5 is MQTT 5.
+"""MQTT control packets: read from a client's frames, and written as bytes to the client.
 
-Everything is checked that the packet alone can tell; what depends on what came before is ``session``'s.
+Level 4 is MQTT 3.1.1, level 5 is MQTT 5.  ``read`` checks everything that one packet alone can show; what depends on
+earlier packets is up to ``session``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from fairlead_edge.mqtt import fields, properties
-from fairlead_edge.mqtt.fields import FieldReader, malformed
-from fairlead_edge.mqtt.frames import PacketBytes
-from fairlead_edge.mqtt.properties import PacketProperties
+from fairlead_edge.mqtt import codec, reasons
+from fairlead_edge.mqtt.codec import FieldReader, Id, PacketBytes, PacketProperties, malformed
+from fairlead_edge.mqtt.limits import FILTERS_MAX
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 LEVEL_3: Final = 4
 """How MQTT 3.1.1 calls itself in a CONNECT."""
 LEVEL_5: Final = 5
-TOPIC_BYTES_MAX: Final = 65_535
-FILTERS_MAX: Final = 100
-"""Topic filters in one SUBSCRIBE or UNSUBSCRIBE."""
 
 
 class PacketType(IntEnum):
@@ -57,7 +55,7 @@ class PublishPacket(msgspec.Struct, frozen=True, gc=False):
     packet: int = 0
     dup: bool = False
     retain: bool = False
-    properties: PacketProperties = properties.NONE
+    properties: PacketProperties = codec.NO_PROPERTIES
 
 
 class Will(msgspec.Struct, frozen=True):
@@ -77,7 +75,7 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True):
     will: Will | None = None
     user_name: str | None = None
     password: bytes | None = None
-    properties: PacketProperties = properties.NONE
+    properties: PacketProperties = codec.NO_PROPERTIES
 
 
 class Puback(msgspec.Struct, frozen=True):
@@ -110,7 +108,7 @@ class Pingreq(msgspec.Struct, frozen=True):
 
 class Disconnect(msgspec.Struct, frozen=True):
     code: int = 0
-    properties: PacketProperties = properties.NONE
+    properties: PacketProperties = codec.NO_PROPERTIES
 
 
 Packet = Connect | PublishPacket | Puback | Subscribe | Unsubscribe | Pingreq | Disconnect
@@ -163,7 +161,7 @@ def _publish(frame: PacketBytes, level: int) -> PublishPacket:
     at = 2 + (body[0] << 8 | body[1])
     if at + (2 if qos else 0) > len(body):
         raise malformed("the packet ends within a field")
-    topic = fields.text(body[2:at])
+    topic = codec.utf8_text(body[2:at])
     packet = 0
     if qos:
         packet = body[at] << 8 | body[at + 1]
@@ -172,10 +170,10 @@ def _publish(frame: PacketBytes, level: int) -> PublishPacket:
             raise MqttRefused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
     elif first & 8:
         raise malformed("DUP with QoS 0")
-    found = properties.NONE
+    found = codec.NO_PROPERTIES
     if level == LEVEL_5:
         cursor = FieldReader(body, at)
-        found = properties.read(cursor, properties.PUBLISH)
+        found = codec.read_properties(cursor, codec.PUBLISH)
         at = cursor.at
     return PublishPacket(topic, body[at:], qos, packet, bool(first & 8), bool(first & 1), found)
 
@@ -194,7 +192,7 @@ def _connect(cursor: FieldReader) -> Connect:
     if level == LEVEL_3 and has_password and not has_name:
         raise malformed("a password without a user name, which 3.1.1 does not know")
     keep_alive = cursor.two()
-    found = properties.read(cursor, properties.CONNECT) if level == LEVEL_5 else properties.NONE
+    found = codec.read_properties(cursor, codec.CONNECT) if level == LEVEL_5 else codec.NO_PROPERTIES
     client_id = cursor.text()
     will = _will(cursor, level, will_qos, will_retain) if has_will else None
     connect = Connect(
@@ -212,13 +210,13 @@ def _connect(cursor: FieldReader) -> Connect:
 
 
 def _will(cursor: FieldReader, level: int, qos: int, retain: bool) -> Will:
-    found = properties.read(cursor, properties.WILL) if level == LEVEL_5 else properties.NONE
+    found = codec.read_properties(cursor, codec.WILL) if level == LEVEL_5 else codec.NO_PROPERTIES
     topic, payload = cursor.text(), cursor.binary()
-    delay = found.get(properties.Id.WILL_DELAY_INTERVAL, 0)
+    delay = found.get(codec.Id.WILL_DELAY_INTERVAL, 0)
     return Will(PublishPacket(topic, payload, qos, 0, False, retain, found), delay)
 
 
-def _packet(cursor: FieldReader) -> int:
+def _packet_identifier(cursor: FieldReader) -> int:
     packet = cursor.two()
     if packet == 0:
         raise MqttRefused(Code.PROTOCOL_ERROR, "a packet identifier of 0")
@@ -226,20 +224,20 @@ def _packet(cursor: FieldReader) -> int:
 
 
 def _puback(cursor: FieldReader, level: int) -> Puback:
-    packet = _packet(cursor)
+    packet = _packet_identifier(cursor)
     code = 0
     if level == LEVEL_5 and cursor.left:
         code = cursor.byte()
         if cursor.left:
-            properties.read(cursor, properties.ACKNOWLEDGEMENT)
+            codec.read_properties(cursor, codec.ACKNOWLEDGEMENT)
     cursor.end()
     return Puback(packet, code)
 
 
 def _subscribe(cursor: FieldReader, level: int) -> Subscribe:
-    packet = _packet(cursor)
+    packet = _packet_identifier(cursor)
     if level == LEVEL_5:
-        found = properties.read(cursor, properties.SUBSCRIBE)
+        found = codec.read_properties(cursor, codec.SUBSCRIBE)
         if found.values:
             raise MqttRefused(Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not offered")
     filters: list[Filter] = []
@@ -255,9 +253,9 @@ def _subscribe(cursor: FieldReader, level: int) -> Subscribe:
 
 
 def _unsubscribe(cursor: FieldReader, level: int) -> Unsubscribe:
-    packet = _packet(cursor)
+    packet = _packet_identifier(cursor)
     if level == LEVEL_5:
-        properties.read(cursor, properties.UNSUBSCRIBE)
+        codec.read_properties(cursor, codec.UNSUBSCRIBE)
     filters: list[str] = []
     while cursor.left:
         filters.append(cursor.text())
@@ -277,6 +275,76 @@ def _disconnect(cursor: FieldReader, level: int) -> Disconnect:
         cursor.end()
         return Disconnect()
     code = cursor.byte()
-    found = properties.read(cursor, properties.DISCONNECT) if cursor.left else properties.NONE
+    found = codec.read_properties(cursor, codec.DISCONNECT) if cursor.left else codec.NO_PROPERTIES
     cursor.end()
     return Disconnect(code, found)
+
+
+# ---- written ---------------------------------------------------------------------------------------------------------
+
+PINGRESP: Final = bytes((PacketType.PINGRESP << 4, 0))
+REASON_BYTES_MAX: Final = 1024
+"""Of a sentence for the client's log; it ends there."""
+
+
+def _packet(first: int, body: bytes) -> bytes:
+    return bytes((first,)) + codec.length_field(len(body)) + body
+
+
+def _reason(text: str) -> str | None:
+    return text.encode(errors="replace")[:REASON_BYTES_MAX].decode(errors="ignore") or None
+
+
+def connack(level: int, code: Code, *, session_present: bool = False, values: Iterable[tuple[Id, Any]] = ()) -> bytes:
+    """``values``: properties for level 5."""
+    if level != LEVEL_5:
+        return _packet(PacketType.CONNACK << 4, bytes((session_present, reasons.connack_3(code))))
+    return _packet(PacketType.CONNACK << 4, bytes((session_present, code)) + codec.write_properties(values))
+
+
+def puback(level: int, packet: int, code: Code = Code.SUCCESS, reason: str = "") -> bytes:
+    if level != LEVEL_5 or code is Code.SUCCESS:
+        return b"\x40\x02" + packet.to_bytes(2)
+    tail = codec.write_properties([(Id.REASON_STRING, _reason(reason))]) if reason else b""
+    return _packet(PacketType.PUBACK << 4, packet.to_bytes(2) + bytes((code,)) + tail)
+
+
+def suback(level: int, packet: int, codes: Sequence[int]) -> bytes:
+    if level != LEVEL_5:
+        return _packet(PacketType.SUBACK << 4, packet.to_bytes(2) + bytes(min(code, reasons.FAILURE) for code in codes))
+    return _packet(PacketType.SUBACK << 4, packet.to_bytes(2) + b"\0" + bytes(codes))
+
+
+def unsuback(level: int, packet: int, codes: Sequence[int]) -> bytes:
+    if level != LEVEL_5:
+        return _packet(PacketType.UNSUBACK << 4, packet.to_bytes(2))
+    return _packet(PacketType.UNSUBACK << 4, packet.to_bytes(2) + b"\0" + bytes(codes))
+
+
+def disconnect(level: int, code: Code, reason: str = "") -> bytes:
+    """Nothing at level 4, where a server says goodbye by closing."""
+    if level != LEVEL_5:
+        return b""
+    return _packet(
+        PacketType.DISCONNECT << 4, bytes((code,)) + codec.write_properties([(Id.REASON_STRING, _reason(reason))])
+    )
+
+
+def publish(
+    level: int,
+    topic: str,
+    payload: bytes,
+    *,
+    qos: int = 0,
+    packet: int = 0,
+    dup: bool = False,
+    retain: bool = False,
+    values: Iterable[tuple[Id, Any]] = (),
+    user: Iterable[tuple[str, str]] = (),
+) -> bytes:
+    head = codec.text_field(topic)
+    if qos:
+        head += packet.to_bytes(2)
+    if level == LEVEL_5:
+        head += codec.write_properties(values, user)
+    return _packet(PacketType.PUBLISH << 4 | dup << 3 | qos << 1 | retain, head + payload)

@@ -1,11 +1,14 @@
-"""One connection as MQTT sees it: bytes in, and out come bytes, messages to store, subscriptions and acknowledgements.
+"""The session of one connection: bytes go in; bytes, messages to store, subscriptions and acknowledgements come out.
 
     opening ──CONNECT, admitted──▶ open ──DISCONNECT, a fault, silence──▶ over
 
-The caller asks ``take`` for what is to be done after each call, does it, and reports back: ``stored`` when
-messages are on disk (or refused), ``deliver`` with messages for a subscription.  PUBACKs leave in the order of the
-PUBLISHes (MQTT-4.6.0-2), because they are stored in that order.  A fault ends the connection with its code: nothing
-that comes after it is looked at.
+After each call the caller gets what to do from ``take``, does it, and reports back: ``stored`` when messages are on
+disk (or refused), ``deliver`` with messages for a subscription.  PUBACKs leave in the order of the PUBLISHes
+(MQTT-4.6.0-2), because they are stored in that order.  A fault ends the connection with its code; later bytes are
+ignored.
+
+Nothing is retained, QoS 2 is refused, and topic aliases, wildcards, shared subscriptions and subscription identifiers
+are not offered; ``CONNACK`` says so at level 5.  Kept sessions and wills of clients that left are in ``wills``.
 """
 
 from __future__ import annotations
@@ -16,48 +19,36 @@ from typing import Final, Protocol
 import msgspec
 
 from fairlead_edge import ascii_case
-from fairlead_edge.mqtt import encode, fields, packets, reasons, submission, topics
+from fairlead_edge.mqtt import codec, messages, packets, reasons, topics
 from fairlead_edge.mqtt.client import MqttClient
-from fairlead_edge.mqtt.frames import PacketReader
+from fairlead_edge.mqtt.codec import Id, PacketReader
+from fairlead_edge.mqtt.delivery import DeliveryWindow
+from fairlead_edge.mqtt.limits import (
+    CONNECT_BYTES_MAX,
+    CONNECT_SECONDS_MAX,
+    DELIVERED_MAX,
+    DESTINATION_CHARS_MAX,
+    DESTINATIONS_MAX,
+    KEEP_ALIVE_3_SECONDS_MAX,
+    KEEP_ALIVE_FACTOR,
+    KEEP_ALIVE_SECONDS,
+    RECEIVE_MAXIMUM,
+    SUBSCRIPTIONS_MAX,
+    SessionLimits,
+)
 from fairlead_edge.mqtt.packets import LEVEL_5, Connect, PublishPacket, Will
-from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import FAILURE, Code, MqttRefused
 from fairlead_edge.mqtt.topics import Destination, InputFilter
 from fairlead_edge.outbox.authorship import Author
-from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
+from fairlead_edge.outbox.brokered.endpoint import Leased
 from fairlead_edge.outbox.publishing import RefusalReason, Submission
 
-CONNECT_SECONDS_MAX: Final = 10.0
 FIRST_BYTE: Final = b"\x10"
-"""Of a CONNECT: what begins otherwise is not MQTT, or begins in the middle."""
-CONNECT_BYTES_MAX: Final = 64 * 1024
-RECEIVE_MAXIMUM: Final = 1024
-"""PUBLISHes of a client of level 5 that may be unacknowledged."""
-KEEP_ALIVE_SECONDS: Final = 300
-"""Of level 5 at most, and of a client that asks for none."""
-KEEP_ALIVE_3_SECONDS_MAX: Final = 3600
-"""Level 4 cannot be told another value than it asked for."""
-KEEP_ALIVE_FACTOR: Final = 1.5
-DELIVERED_MAX: Final = 100
-"""Messages a subscriber may have unacknowledged."""
-SUBSCRIPTIONS_MAX: Final = 100
-DESTINATIONS_MAX: Final = 256
-DESTINATION_CHARS_MAX: Final = 256
-"""Topics whose meaning is remembered; one with properties behind it is hardly ever met again."""
-_PACKETS: Final = 65_536
-
-
-class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the settings say."""
-
-    node: str
-    packet_bytes_max: int
-    session_seconds_max: int
-    other_topics: bool = False
+"""Of a CONNECT; anything else is not MQTT, or does not start at the beginning."""
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """A client that was let in.  ``expiry_seconds``: how long its subscriptions are kept after its connection."""
+    """A client that was admitted.  ``expiry_seconds``: how long its subscriptions outlive its connection."""
 
     client: MqttClient
     author: Author
@@ -82,7 +73,7 @@ class PublishOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Subscribed(msgspec.Struct, frozen=True):
-    """A subscription begins, or begins anew with another QoS."""
+    """A subscription begins, or changes its QoS."""
 
     inputs: InputFilter
     qos: int
@@ -97,7 +88,7 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 class Todo(msgspec.Struct, kw_only=True):
-    """What is to be done, in this order: write, store, (un)subscribe, acknowledge, close."""
+    """What to do, in this order: write, store, (un)subscribe, acknowledge, close."""
 
     write: bytes = b""
     received: Sequence[ReceivedPublish] = ()
@@ -115,13 +106,15 @@ class Host(Protocol):
         ...
 
     def open(self, opening: Opening) -> Sequence[Subscribed] | None:
-        """From now on this connection is the client's; the subscriptions that were kept for it, None: there was no
-        session.  Raises ``MqttRefused``."""
+        """This connection is now the client's.  Returns the subscriptions kept for it; None: there was no session.
+
+        Raises ``MqttRefused``.
+        """
         ...
 
 
 class MqttSession:
-    """``now`` is any clock that goes on steadily."""
+    """``now`` is the time of any monotonic clock, in seconds."""
 
     def __init__(self, limits: SessionLimits, host: Host, *, now: float) -> None:
         self._limits = limits
@@ -135,27 +128,22 @@ class MqttSession:
         self._silence_seconds = CONNECT_SECONDS_MAX
         self._unacknowledged: set[int] = set()
         self._destinations: dict[str, Destination] = {}
-        self._delivered: dict[int, tuple[str, str]] = {}
-        self._alone = 0
-        """Packet identifier of the last message given that had failed before."""
-        self._alone_since: float | None = None
-        self._next_packet = 1
-        self._window = DELIVERED_MAX
+        self.delivered = DeliveryWindow()
         self._client_packet_bytes_max = 0
-        self._asked_expiry = 0
-        self._says_why = True
+        self._requested_expiry = 0
+        self._sends_reasons = True
         self.opening: Opening | None = None
         self.subscriptions: dict[str, Subscribed] = {}
         self.will: Will | None = None
-        """What is to be published if the connection ended now."""
+        """What to publish if the connection ended now."""
         self.ended: MqttRefused | None = None
-        """Why the session is over, where it was not the client's own DISCONNECT."""
+        """Why the session is over, unless the client disconnected."""
         self.is_over = False
         self.expiry_seconds = 0
         self.retained = 0
         """Messages whose RETAIN flag was dropped."""
         self.replaced = 0
-        """Messages written with U+FFFD for characters that MQTT cannot carry."""
+        """Messages in which U+FFFD replaced characters that MQTT cannot carry."""
 
     # ---- what arrives ----
 
@@ -177,11 +165,8 @@ class MqttSession:
             self.refuse(refused)
 
     def tick(self, now: float) -> None:
-        """To be called now and then: ends a session whose client is silent."""
-        if self._alone in self._delivered:
-            self._alone_since = now if self._alone_since is None else self._alone_since
-            if now - self._alone_since >= LEASE_SECONDS:
-                self._alone = 0  # it is given out again by now: others need not wait for it any longer
+        """Call every second or so: ends a session whose client is silent."""
+        self.delivered.tick(now)
         if self.is_over or now < self.deadline:
             return
         if self.opening is None:
@@ -191,12 +176,12 @@ class MqttSession:
 
     @property
     def deadline(self) -> float:
-        """When the client will have been silent for too long."""
+        """When the client has been silent for too long."""
         return self._heard_at + self._silence_seconds
 
     @property
     def level(self) -> int:
-        """Of its CONNECT: 4 is MQTT 3.1.1, 5 is MQTT 5; 0: none came so far."""
+        """The protocol level of its CONNECT: 4 is MQTT 3.1.1, 5 is MQTT 5; 0 before CONNECT."""
         return self._level
 
     @property
@@ -204,101 +189,84 @@ class MqttSession:
         return self._heard_at
 
     def heard(self, now: float) -> None:
-        """Its silence was ours: it was not read."""
+        """The connection was not read, so silence does not count."""
         self._heard_at = max(self._heard_at, now)
 
     def refuse(self, refused: MqttRefused) -> None:
-        """End the session, and say why where the client can read it."""
+        """End the session, with the reason if the client can read it."""
         if self.is_over:
             return
         self.is_over = True
         self.ended = refused
         if self.opening is not None:
-            self._writes.append(encode.disconnect(self._level, refused.code, str(refused) if self._fits_why else ""))
+            self._writes.append(
+                packets.disconnect(self._level, refused.code, str(refused) if self._has_room_for_reason else "")
+            )
         elif self._level or isinstance(refused, packets.UnknownLevel):
             level = self._level or (LEVEL_5 if isinstance(refused, packets.UnknownLevel) and refused.level > 5 else 4)
             reason = [(Id.REASON_STRING, str(refused))] if level == LEVEL_5 else []
-            self._writes.append(encode.connack(level, refused.code, values=reason))
+            self._writes.append(packets.connack(level, refused.code, values=reason))
         self._todo.close = True
 
     # ---- what was done ----
 
     def stored(self, outcomes: Iterable[PublishOutcome]) -> None:
-        """These messages, in the order they came, are on disk or refused for good."""
-        says_why = self._says_why and self._fits_why
+        """These messages, in order of arrival, are on disk or refused for good."""
+        sends_reasons = self._sends_reasons and self._has_room_for_reason
         for outcome in outcomes:
             if packet := outcome.message.packet:
                 self._unacknowledged.discard(packet)
-                reason = outcome.reason if says_why else ""
-                self._writes.append(encode.puback(self._level, packet, outcome.code, reason))
+                reason = outcome.reason if sends_reasons else ""
+                self._writes.append(packets.puback(self._level, packet, outcome.code, reason))
 
     @property
-    def _fits_why(self) -> bool:
-        """A client may take only packets in which a sentence has no room."""
-        return not 0 < self._client_packet_bytes_max < 2 * encode.REASON_BYTES_MAX
+    def _has_room_for_reason(self) -> bool:
+        """The client's maximum packet size leaves room for a reason string."""
+        return not 0 < self._client_packet_bytes_max < 2 * packets.REASON_BYTES_MAX
 
     @property
     def room(self) -> int:
-        """How many more messages the client may be given; none while it has one that failed before."""
-        if self.is_over or self._alone in self._delivered:
-            return 0
-        return self._window - len(self._delivered)
-
-    @property
-    def delivered(self) -> int:
-        """Messages the client has and did not acknowledge."""
-        return len(self._delivered)
+        """How many more messages the client may get."""
+        return 0 if self.is_over else self.delivered.room
 
     @property
     def unacknowledged(self) -> int:
-        """Messages of the client that wait for their PUBACK."""
+        """Messages from the client whose PUBACK is pending."""
         return len(self._unacknowledged)
 
     def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Leased) -> str:
-        """Write this message for the client; or why it cannot be written.
-
-        One that failed before is the last the client gets until it acknowledges it: should it be what the client fails
-        by, no other message fails with it.
-        """
+        """Write this message for the client; returns why it cannot be written, or ""."""
         message = leased.message
         topic = topics.delivery_topic(subscribed.inputs, input, message, self._limits.node)
         if not topics.WILDCARDS.isdisjoint(topic):
             return "its topic would hold + or #, which no topic of a message may"
-        values, user = submission.delivered_properties(message, self._level)
-        packet = self._free_packet() if subscribed.qos else 0
+        values, user = messages.delivered_properties(message, self._level)
+        packet = self.delivered.free_packet() if subscribed.qos else 0
         try:
-            content = encode.publish(
+            content = packets.publish(
                 self._level,
                 topic,
-                submission.payload(message),
+                messages.payload(message),
                 qos=min(subscribed.qos, 1),
                 packet=packet,
                 dup=bool(subscribed.qos) and leased.attempt > 1,
                 values=values,
                 user=user,
             )
-        except fields.TooLong as error:
+        except codec.TooLong as error:
             return f"its topic or a property has {error}"
         most = self._client_packet_bytes_max
         if most and len(content) > most:
             return f"it is a packet of {len(content)} bytes, and the client takes {most}"
         self._writes.append(content)
-        if self._level == LEVEL_5 and submission.is_changed(message):
+        if self._level == LEVEL_5 and messages.is_changed(message):
             self.replaced += 1
         if subscribed.qos:
-            self._delivered[packet] = (endpoint, leased.id)
-            if leased.attempt > 1:
-                self._alone, self._alone_since = packet, None
+            self.delivered.add(packet, endpoint, leased)
         return ""
 
-    def take_delivered(self) -> list[tuple[str, str]]:
-        """Endpoint and id of what the client has and did not acknowledge, when its connection is over."""
-        found = list(self._delivered.values())
-        self._delivered.clear()
-        return found
-
     def take(self) -> Todo:
-        """What there is to do; asked again, nothing, until something happens."""
+        """What to do since the last call."""
         todo, self._todo = self._todo, Todo()
         todo.write = b"".join(self._writes)
         self._writes.clear()
@@ -317,10 +285,10 @@ class MqttSession:
         elif self.opening is None:
             raise MqttRefused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
         elif isinstance(packet, packets.Puback):
-            if (found := self._delivered.pop(packet.packet, None)) is not None:
+            if (found := self.delivered.acknowledged(packet.packet)) is not None:
                 self._todo.acknowledged = [*self._todo.acknowledged, Acknowledged(*found, packet.code < FAILURE)]
         elif isinstance(packet, packets.Pingreq):
-            self._writes.append(encode.PINGRESP)
+            self._writes.append(packets.PINGRESP)
         elif isinstance(packet, packets.Subscribe):
             self._subscribe(packet)
         elif isinstance(packet, packets.Unsubscribe):
@@ -333,7 +301,7 @@ class MqttSession:
             raise MqttRefused(Code.PROTOCOL_ERROR, "a second CONNECT")
         self._level = connect.level
         if Id.AUTHENTICATION_METHOD in connect.properties.values:
-            raise MqttRefused(Code.BAD_AUTHENTICATION_METHOD, "a password is all that is asked for")
+            raise MqttRefused(Code.BAD_AUTHENTICATION_METHOD, "only a password is supported")
         if Id.AUTHENTICATION_DATA in connect.properties.values:
             raise MqttRefused(Code.PROTOCOL_ERROR, "authentication data without a method")
         if connect.will is not None and connect.level == LEVEL_5:
@@ -348,14 +316,14 @@ class MqttSession:
             raise MqttRefused(reasons.of_message(wrong.code), f"the will: {wrong.message}")
         kept = self._host.open(opening)
         self.opening, self.will = opening, connect.will
-        self._says_why = bool(connect.properties.get(Id.REQUEST_PROBLEM_INFORMATION, 1))
+        self._sends_reasons = bool(connect.properties.get(Id.REQUEST_PROBLEM_INFORMATION, 1))
         self._frames.bytes_max = self._limits.packet_bytes_max
         keep_alive = self._keep_alive(connect)
         self._silence_seconds = KEEP_ALIVE_FACTOR * keep_alive
-        self.expiry_seconds = self._asked_expiry = opening.expiry_seconds
-        self._window = min(DELIVERED_MAX, connect.properties.get(Id.RECEIVE_MAXIMUM, DELIVERED_MAX))
+        self.expiry_seconds = self._requested_expiry = opening.expiry_seconds
+        self.delivered.size = min(DELIVERED_MAX, connect.properties.get(Id.RECEIVE_MAXIMUM, DELIVERED_MAX))
         self._client_packet_bytes_max = connect.properties.get(Id.MAXIMUM_PACKET_SIZE, 0)
-        # A module may have got a token of its own since: then its inputs are for that alone.
+        # The module may have been given a token since; then only it may subscribe to its inputs.
         begun = [each for each in kept or () if may_take(opening.author, each.inputs.module)]
         for each in begun:
             self.subscriptions[each.inputs.filter] = each
@@ -373,7 +341,7 @@ class MqttSession:
             (Id.SERVER_KEEP_ALIVE, keep_alive if keep_alive != connect.keep_alive else None),
         ]
         self._writes.append(
-            encode.connack(connect.level, Code.SUCCESS, session_present=kept is not None, values=values)
+            packets.connack(connect.level, Code.SUCCESS, session_present=kept is not None, values=values)
         )
 
     @staticmethod
@@ -397,8 +365,10 @@ class MqttSession:
         if message.qos:
             if message.packet in self._unacknowledged:
                 if message.dup:
-                    return  # sent again by an impatient client: the PUBACK that is to come is for both
-                raise MqttRefused(Code.PROTOCOL_ERROR, f"packet identifier {message.packet} waits for its PUBACK")
+                    return  # a duplicate while the first is pending: one PUBACK answers both
+                raise MqttRefused(
+                    Code.PROTOCOL_ERROR, f"packet identifier {message.packet} is in use: its PUBACK is pending"
+                )
             if self._level == LEVEL_5 and len(self._unacknowledged) >= RECEIVE_MAXIMUM:
                 reason = f"more than {RECEIVE_MAXIMUM} messages without a PUBACK"
                 raise MqttRefused(Code.RECEIVE_MAXIMUM_EXCEEDED, reason)
@@ -418,7 +388,7 @@ class MqttSession:
                 if len(self._destinations) >= DESTINATIONS_MAX:
                     self._destinations.clear()
                 self._destinations[message.topic] = found
-        return submission.submission(message, found, author)
+        return messages.submission(message, found, author)
 
     def _subscribe(self, packet: packets.Subscribe) -> None:
         codes: list[int] = []
@@ -439,22 +409,22 @@ class MqttSession:
             begun.append(Subscribed(found, granted))
             self.subscriptions[each.text] = begun[-1]
         self._todo.subscribed = [*self._todo.subscribed, *begun]
-        self._writes.append(encode.suback(self._level, packet.packet, codes))
+        self._writes.append(packets.suback(self._level, packet.packet, codes))
 
     def _unsubscribe(self, packet: packets.Unsubscribe) -> None:
         known = [self.subscriptions.pop(each, None) is not None for each in packet.filters]
-        # What was subscribed to in the same breath is not begun: unsubscribing is done first.
+        # Unsubscribing is done first, so drop what was subscribed to in the same batch of packets.
         self._todo.subscribed = [each for each in self._todo.subscribed if each.inputs.filter not in packet.filters]
         self._todo.unsubscribed = [*self._todo.unsubscribed, *packet.filters]
         codes = [Code.SUCCESS if each else Code.NO_SUBSCRIPTION_EXISTED for each in known]
-        self._writes.append(encode.unsuback(self._level, packet.packet, codes))
+        self._writes.append(packets.unsuback(self._level, packet.packet, codes))
 
     def _disconnect(self, packet: packets.Disconnect) -> None:
         expiry = packet.properties.get(Id.SESSION_EXPIRY_INTERVAL)
         if expiry is not None:
-            if expiry and not self._asked_expiry:
+            if expiry and not self._requested_expiry:
                 raise MqttRefused(
-                    Code.PROTOCOL_ERROR, "a session that was to end with its connection is not kept after it"
+                    Code.PROTOCOL_ERROR, "a session without an expiry interval cannot be given one at DISCONNECT"
                 )
             self.expiry_seconds = min(expiry, self._limits.session_seconds_max)
         if packet.code == Code.SUCCESS:
@@ -462,17 +432,9 @@ class MqttSession:
         self.is_over = True
         self._todo.close = True
 
-    def _free_packet(self) -> int:
-        """There is always one: the client has few of them at a time."""
-        while self._next_packet in self._delivered:
-            self._next_packet = self._next_packet % (_PACKETS - 1) + 1
-        packet = self._next_packet
-        self._next_packet = packet % (_PACKETS - 1) + 1
-        return packet
-
 
 def may_take(author: Author, module: str) -> bool:
-    """A module's messages are its own alone; any program has those of modules without a token."""
+    """A module with a token may take only its own messages; any program, those of modules without a token."""
     if author.module:
         return ascii_case.same(author.module, module)
     return not author.has_token(module)

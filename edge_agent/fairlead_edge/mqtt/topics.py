@@ -1,4 +1,4 @@
-"""What a topic means at this node: the source of a message that is published, the input of a subscription.
+"""What topics and topic filters mean at this node: the source of a published message, the input of a subscription.
 
     fairlead/{m}/{output}                                   /messages/modules/{m}/outputs/{output}
     devices/{node}/modules/{m}/messages/events/{bag}        the same with ``$.on={output}``; else /messages/modules/{m}
@@ -8,8 +8,8 @@
     fairlead/{m}/inputs/{input}                             that input of module m
     devices/{node}/modules/{m}/inputs/{input}, or inputs/#  that input, or all of module m's
 
-A bag is what Azure IoT's clients put behind a topic: properties, encoded as in a query; names that begin with ``$.``
-are the message's system properties.
+A property bag is what Azure IoT's clients append to a topic: URL-encoded properties; names that begin with ``$.`` are
+the message's system properties.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from fairlead_edge import ascii_case
+from fairlead_edge.mqtt.limits import FILTER_CHARS_MAX
 from fairlead_edge.mqtt.reasons import Code
 from fairlead_edge.outbox import authorship, envelope
 from fairlead_edge.outbox.publishing import RefusalReason
@@ -28,10 +29,8 @@ OWN: Final = "fairlead"
 OTHER_SOURCES: Final = "/messages/mqtt"
 WILDCARDS: Final = frozenset("+#")
 RESERVED: Final = "$"
-"""Topics that begin so are a server's own; none is offered here."""
+"""Topics with this prefix belong to servers; none is offered here."""
 SHARED: Final = "$share/"
-FILTER_CHARS_MAX: Final = 1024
-"""Filters are kept with their sessions."""
 OUTPUT: Final = "$.on"
 _SYSTEM: Final = {
     "$.mid": "messageId",
@@ -48,7 +47,7 @@ _SHORT: Final = {ascii_case.folded(name): short for short, name in _SYSTEM.items
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """Where a message comes from, as routes see it, and what its topic says of it.
+    """Where a message comes from, as routes see it, and the properties in its topic.
 
     ``is_other``: a topic that names no module; the client's own name is put on the message.
     """
@@ -60,7 +59,7 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 class InputFilter(msgspec.Struct, frozen=True):
-    """What a subscription asks for: one input of a module, or all of them ("")."""
+    """What a subscription asks for: one input of a module, or "" for all of them."""
 
     filter: str
     module: str
@@ -70,7 +69,7 @@ class InputFilter(msgspec.Struct, frozen=True):
 
 
 def destination(topic: str, *, node: str, other_topics: bool) -> Destination | RefusalReason:
-    """Of a message that is published."""
+    """The destination of a published message, or why it is refused."""
     if not topic or not WILDCARDS.isdisjoint(topic):
         return RefusalReason("bad_source", "the topic of a message is not empty and has no + or #")
     if topic.startswith(RESERVED):
@@ -90,7 +89,7 @@ def destination(topic: str, *, node: str, other_topics: bool) -> Destination | R
 
 
 def inputs(filter: str, *, node: str) -> InputFilter | Code:
-    """Of a subscription; a code says why it is refused."""
+    """The input of a topic filter; a code says why it is refused."""
     if len(filter) > FILTER_CHARS_MAX:
         return Code.TOPIC_FILTER_INVALID
     if filter.startswith(SHARED):
@@ -110,7 +109,7 @@ def inputs(filter: str, *, node: str) -> InputFilter | Code:
 
 
 def delivery_topic(inputs: InputFilter, input: str, message: envelope.StoredMessage, node: str) -> str:
-    """Where a message for this input is published to its subscriber."""
+    """The topic on which a message for this input is delivered to its subscriber."""
     if not inputs.original:
         return f"{OWN}/{inputs.module}/inputs/{input}"
     given = message.system_properties

@@ -1,19 +1,16 @@
-"""Wills that wait for their delay, and sessions that are kept for clients that went: by client, bounded, in memory."""
+"""Wills that wait for their delay, and sessions kept for clients that left: by client, bounded, in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from fairlead_edge.mqtt.client import MqttClient
+from fairlead_edge.mqtt.limits import SESSIONS_KEPT_MAX
 from fairlead_edge.mqtt.packets import PublishPacket
 from fairlead_edge.mqtt.session import Subscribed
 from fairlead_edge.outbox.authorship import Author
-
-KEPT_MAX: Final = 1024
-"""Sessions of clients that are not connected; more forget the oldest, whose client subscribes anew."""
 
 
 class AuthoredWill(msgspec.Struct, frozen=True):
@@ -33,9 +30,9 @@ class KeptSession(msgspec.Struct, frozen=True):
 
 
 class KeptSessions:
-    """Of clients that are not connected.  Times are of any clock that goes on steadily."""
+    """Of clients that are not connected.  Times are by any monotonic clock."""
 
-    def __init__(self, most: int = KEPT_MAX) -> None:
+    def __init__(self, most: int = SESSIONS_KEPT_MAX) -> None:
         self._most = most
         self._kept: dict[MqttClient, KeptSession] = {}
 
@@ -52,9 +49,9 @@ class KeptSessions:
         will: AuthoredWill | None,
         delay_seconds: int,
     ) -> list[AuthoredWill]:
-        """The client went.  Returns the wills to publish now: its own, and that of one that had to make way.
+        """The client left.  Returns the wills to publish now: its own, and that of a session dropped for room.
 
-        A will is published when its delay is over or its session ends, whichever comes first (3.1.3.2.2).
+        A will is published when its delay is over or its session ends, whichever comes first (MQTT 5, 3.1.3.2.2).
         """
         delay = min(delay_seconds, seconds)
         if seconds <= 0:
@@ -72,7 +69,7 @@ class KeptSessions:
     def take(
         self, client: MqttClient, *, clean: bool, now: float
     ) -> tuple[Sequence[Subscribed] | None, list[AuthoredWill]]:
-        """The client is there again: its subscriptions (None: no session goes on), and what to publish."""
+        """The client is back: its subscriptions (None: no session continues), and the wills to publish."""
         kept = self._kept.pop(client, None)
         if kept is None:
             return None, []
@@ -81,7 +78,7 @@ class KeptSessions:
         return kept.subscriptions, []
 
     def due(self, now: float) -> list[AuthoredWill]:
-        """Wills to publish by now; sessions whose time is over are forgotten."""
+        """Wills that are due; expired sessions are dropped."""
         found: list[AuthoredWill] = []
         for client, kept in list(self._kept.items()):
             if kept.will is not None and min(kept.will_at, kept.until) <= now:

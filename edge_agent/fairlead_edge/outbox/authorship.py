@@ -18,11 +18,11 @@ import msgspec
 
 from fairlead_edge import ascii_case
 from fairlead_edge.outbox.publishing import SOURCES_REMEMBERED, RefusalReason, Submission
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.receipts import marks
 
 FORBIDDEN: Final = "forbidden_source"
 DEVICE: Final = "connectionDeviceId"
-MODULE: Final = mark.MODULE_PROPERTY
+MODULE: Final = marks.MODULE_PROPERTY
 LEAF_SOURCE: Final = "/messages"
 MODULES: Final = "/messages/modules"
 

@@ -1,4 +1,4 @@
-"""One message as bytes: how it is stored, how it travels, how a module at the edge gets it.
+"""One message as bytes: stored, sent upstream, leased to a module at the edge, and received from the cloud.
 
     published ─stored▶ {"id","source","enqueuedAt","properties","systemProperties","body" | "bodyBase64"}
                            ├─upstream▶ {"topic","epoch","sequence","priority", … the same bytes …}
@@ -6,16 +6,29 @@
 
 The stored object is what all its references share; what differs by reference is put in front of it without
 decoding it, so a body is parsed once, when it is published.
+
+Checksums cover what was accepted; a message is only read if both of these match:
+
+run        CRC-32 of what the references of one request to one queue share, and of the queue's own name
+expiry     CRC-32 of its run's checksum and of when it expires, where its object's time to live may change that
+reference  CRC-32 of its run's checksum, its offset, and its body
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 
 import msgspec
 
-from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId, base
+from fairlead_edge.checksum import of_row
+from fairlead_edge.outbox.outbox import Entry, Item, Reference
+from fairlead_edge.outbox.queues import QueueId, base
+from fairlead_edge.outbox.receipts import marks
+from fairlead_edge.routes.endpoints import Sink
+from fairlead_wire import message
+from fairlead_wire.errors import Malformed
+from fairlead_wire.link import codec
 
 _encode = msgspec.json.encode
 
@@ -57,3 +70,57 @@ def upstream(queue: QueueId, items: Iterable[Item]) -> bytes:
             % (topic, item.epoch, item.offset, priority, item.content[1:])
         )
     return b"[%b]" % b",".join(parts)
+
+
+# ---- checksums -------------------------------------------------------------------------------------------------------
+
+
+def run_checksum(
+    queue: QueueId,
+    *,
+    first: int,
+    last: int,
+    epoch: int,
+    enqueued: float,
+    expires: float | None,
+    topic: str,
+    inherits: str | None = None,
+) -> int:
+    """Of what never changes in a run; times are seconds of the store's clock.
+
+    When a run expires that ``inherits`` its time to live is no part of it (``expiry_checksum``).
+    """
+    until = None if expires is None else float(expires)
+    named = (queue.endpoint, queue.priority, first, last, epoch, float(enqueued))
+    return of_row(*named, until, topic) if inherits is None else of_row(*named, topic, "inherits", inherits)
+
+
+def expiry_checksum(run: int, expires: float | None) -> int:
+    """Of what may change in a run whose checksum is ``run``."""
+    return of_row(run, None if expires is None else float(expires))
+
+
+def reference_checksum(run: int, offset: int, body: bytes) -> int:
+    """``run`` is the checksum of the reference's run."""
+    return zlib.crc32(body, zlib.crc32(b"%d %d" % (run, offset)))
+
+
+def input_entry(header: message.Input, packed: bytes, *, node: str) -> Entry:
+    """A message from the cloud, as the outbox stores it.
+
+    Raises ``FrameTooLarge`` or ``Malformed`` when the hub sent something no module could read.
+    """
+    plain = codec.unpack(header.encoding, packed, message.INPUT_BYTES_MAX)
+    if codec.nesting(plain) > codec.NESTING_MAX:
+        raise Malformed(f"the message is nested deeper than {codec.NESTING_MAX} levels")
+    try:
+        found = read(plain)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"the message cannot be read: {error}") from None
+    if found.id != header.message or marks.is_reserved(found.id):
+        raise Malformed("the message has another id than its frame")
+    if (found.body is msgspec.UNSET) == (found.body_base64 is msgspec.UNSET):
+        raise Malformed("the message needs exactly one of body and bodyBase64")
+    queue = QueueId(Sink(module=header.module, input=header.input).endpoint(node))
+    content = stored(found)
+    return Entry(found.id, content, (Reference(queue, header.ttl_seconds),), marks.of(content))

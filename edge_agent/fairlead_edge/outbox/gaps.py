@@ -14,16 +14,16 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 SOURCE: Final = "/fairlead/gaps"
 CODE: Final = "damaged"
-"""Of a dead letter that stands for what is missing, where no topic is known."""
+"""The code of a dead letter that stands for missing messages whose topic is not known."""
 _SYSTEM: Final[dict[str, str | None]] = {"contentType": "application/json", "contentEncoding": "utf-8"}
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One message that is not what was accepted; ``topic`` is "" where that is lost, too."""
+    """One message that differs from what was accepted; ``topic`` is "" if that is lost, too."""
 
     offset: int
     topic: str

@@ -1,7 +1,7 @@
 """The route manifest: which routes there are, how urgent each is, how long its messages live.
 
     bytes or object ─parse→ Manifest (routes that run, and the bad ones set aside with their positions)
-    several EdgeRoutes objects ─merge→ one Manifest for the node (``manifest_union``)
+    several EdgeRoutes objects ─merge→ one Manifest for the node
 
 The format is that of Azure IoT Edge's hub (seed: route priority and time-to-live), `schemaVersion` 1.0 to 1.3; an
 object-form route may also carry a `topic`.  One bad route never stops the good ones: it is quarantined with its place
@@ -13,25 +13,50 @@ a route.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
 
-from fairlead_edge.outbox import manifest_json
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY
-from fairlead_edge.routes.advice import advise
+from fairlead_edge.outbox.queues import DEFAULT_PRIORITY
 from fairlead_edge.routes.compiler import CompiledRoute, Condition, compile_route
+from fairlead_edge.routes.endpoints import TELEMETRY, SourcePattern
 from fairlead_edge.routes.errors import CompileError, Invalid
+from fairlead_edge.routes.explain import advise
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.parser import parse_source
-from fairlead_edge.routes.source import TELEMETRY, SourcePattern
 from fairlead_wire.events import event
 from fairlead_wire.validation import route_manifest
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.route_manifest import PRIORITY_MAX, ROUTES_MAX, SCHEMA_MINOR_MAX, TTL_SECONDS_MAX
+
+# ---- JSON text -------------------------------------------------------------------------------------------------------
+
+
+def decode(raw: bytes | str) -> Any:
+    """A manifest's JSON text.  Of a route that is written twice, the object counts, wherever it stands.
+
+    JSON lets a name repeat in an object, and decoders keep the last one; here a route in the old format (text) never
+    overrides one in the new format (seed: route priority and time-to-live, "Deployment manifest changes").  Raises
+    ``ValueError`` if it is not JSON, ``RecursionError`` if it is nested too deeply.
+    """
+    text = raw if isinstance(raw, str) else raw.decode()
+    msgspec.json.decode(text)  # strict: no NaN, no lone surrogates
+    return json.loads(text, object_pairs_hook=joined)
+
+
+def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of one object, each once."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        for name, value in pairs:
+            if isinstance(value, dict) and not isinstance(found[name], dict):
+                found[name] = value  # of several objects the last
+    return found
+
 
 MANIFEST_BYTES_MAX: Final = 2 * 1024 * 1024
 """More than an API server stores of one object."""
@@ -201,7 +226,7 @@ def _decode(raw: bytes | str) -> Mapping[str, Any]:
     if len(raw) > MANIFEST_BYTES_MAX:
         raise ManifestError(Mistake("manifest", f"{len(raw)} bytes are too many, {MANIFEST_BYTES_MAX} is the limit"))
     try:
-        document = manifest_json.decode(raw)
+        document = decode(raw)
     except ValueError as reason:
         raise ManifestError(Mistake("manifest", f"not JSON: {reason}")) from None
     except RecursionError:
@@ -360,3 +385,88 @@ def _is_blank(text: str) -> bool:
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+# ---- several objects -------------------------------------------------------------------------------------------------
+#
+# A route name belongs to one object.  Among those whose route of that name is valid (an invalid route owns nothing) it
+# is the one in the object form, the newer format; then the object created first; within one second the one whose name
+# sorts first.  Every object concerned reports it: the others as an error, the owner as a warning.
+
+_UNKNOWN_AGE = "~"
+"""After every time: what says nothing of its age is taken for the youngest."""
+
+_Claim = tuple[bool, str, str]
+"""How an object stands for a route name, the best first: is its route text, when was it made, its own name."""
+
+
+def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
+    """The union, by object name.  A route inherits the global time to live of its own object."""
+    ordered = sorted(manifests, key=lambda pair: pair[0])
+    claims: dict[str, list[_Claim]] = {}
+    for origin, manifest in ordered:
+        for route in manifest.routes:
+            claims.setdefault(route.name, []).append(_claim(origin, manifest, route))
+    owners = {name: min(found) for name, found in claims.items()}
+    routes: list[ManifestRoute] = []
+    refused: list[RefusedRoute] = []
+    quarantined: list[RouteProblem] = []
+    warnings: list[RouteProblem] = []
+    bad: dict[str, list[str]] = {}
+    for origin, manifest in ordered:
+        for error in manifest.quarantined:
+            message = error.message
+            if error.name in owners:
+                message += f"; the route of this name in EdgeRoutes {owners[error.name][-1]} runs"
+                bad.setdefault(error.name, []).append(origin)
+            quarantined.append(msgspec.structs.replace(error, message=message, origin=origin))
+        for route in manifest.routes:
+            mine, owner = _claim(origin, manifest, route), owners[route.name]
+            if mine == owner:
+                routes.append(replace(route, origin=origin))
+            else:
+                message = f"a route of this name is also in EdgeRoutes {owner[-1]}, which {_why(owner, mine)}: it runs"
+                quarantined.append(RouteProblem(name=route.name, message=message, origin=origin))
+                refused.append(_superseded(route, message, origin))
+        refused += (replace(each, origin=origin) for each in manifest.refused)
+        own = [each for each in manifest.warnings if each.name not in owners or owners[each.name][-1] == origin]
+        warnings += [msgspec.structs.replace(each, origin=origin) for each in own]
+    for name, owner in owners.items():
+        others = [
+            f"a route of this name is also in EdgeRoutes {mine[-1]}; this one runs, because it {_why(owner, mine)}"
+            for mine in sorted(claims[name])
+            if mine != owner
+        ]
+        if name in bad:
+            named = ", ".join(dict.fromkeys(bad[name]))
+            others.append(f"a route of this name is also in EdgeRoutes {named}, where it is bad: this one runs")
+        warnings += [RouteProblem(name=name, message=message, origin=owner[-1]) for message in others]
+    return Manifest(
+        routes=tuple(routes),
+        quarantined=tuple(quarantined),
+        refused=tuple(refused),
+        warnings=tuple(warnings),
+        defaults={origin: manifest.default_ttl_seconds for origin, manifest in ordered},
+    )
+
+
+def _superseded(route: ManifestRoute, reason: str, origin: str) -> RefusedRoute:
+    return RefusedRoute(
+        name=route.name,
+        reason=reason,
+        source=route.route.source,
+        condition=route.route.condition,
+        priority=route.priority,
+        ttl_seconds=route.ttl_seconds,
+        origin=origin,
+    )
+
+
+def _claim(origin: str, manifest: Manifest, route: ManifestRoute) -> _Claim:
+    return (route.is_text, manifest.created or _UNKNOWN_AGE, origin)
+
+
+def _why(owner: _Claim, other: _Claim) -> str:
+    if owner[0] != other[0]:
+        return "has it in the object form"
+    return "was made first" if owner[1] != other[1] else "was made at the same time and comes first by name"

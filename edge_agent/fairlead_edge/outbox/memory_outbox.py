@@ -12,9 +12,6 @@ import msgspec
 
 from fairlead_edge.errors import KeyReused, StoreFull
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.in_flight import InFlight
 from fairlead_edge.outbox.outbox import (
     REFUSED_INPUT_DEFAULT,
     DeadLetter,
@@ -32,7 +29,7 @@ from fairlead_edge.outbox.outbox import (
     replayed,
     segments,
 )
-from fairlead_edge.outbox.queue_id import QueueId, base, is_refused_input, rank
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, InFlight, QueueId, base, is_refused_input, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 
 

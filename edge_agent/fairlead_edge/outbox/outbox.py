@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId, base
+from fairlead_edge.outbox.queues import Attempt, InFlight, QueueId, base
 
 if TYPE_CHECKING:
     from fairlead_edge.outbox.receipts.departure import Departure
@@ -34,18 +32,18 @@ if TYPE_CHECKING:
 REFERENCE_BYTES: Final = 64
 """What one reference costs on disk beside its body, for the store's limit."""
 SEGMENT_BYTES_MAX: Final = 256 * 1024
-"""Bodies that came in one request for the same queues and time are stored together up to this; one larger is alone."""
+"""Bodies of one request for the same queues and time are stored together up to this size; a larger one is alone."""
 EVICT_ROWS: Final = 256
-"""References one step of eviction takes; what is evicted is at most so much more than had to be."""
+"""References that one step of eviction removes: the most that is evicted beyond need."""
 SWEEP_ROWS: Final = 1000
-"""References one sweep step takes out, so that producers do not wait for it."""
+"""References that one step of a sweep removes, so that producers do not wait for it."""
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """How long an Idempotency-Key is remembered."""
 IDEMPOTENCY_KEYS_MAX: Final = 100_000
 """More keys than this are forgotten, oldest first."""
 DEAD_LETTER_PAGE_MAX: Final = 1000
 REFUSED_LETTERS_MAX: Final = 1000
-"""Dead letters of refused input that are kept, whatever room they have."""
+"""Dead letters of refused input that are kept, however little room they take."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -63,7 +61,7 @@ class Reference(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """A message to store: its id, the JSON object of ``envelope.stored``, and at least one reference.
 
-    ``mark``: what receipts find it by (``receipts.mark``); empty: it is made from the content.
+    ``mark``: what receipts find it by (``receipts.marks``); empty: it is derived from the content.
     """
 
     id: str
@@ -73,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def inheriting(entries: Sequence[Entry], ttl_seconds: Mapping[str, float | None]) -> Sequence[Entry]:
-    """The same, each reference with the time to live its object says now: it may have changed since it was routed."""
+    """The same entries with the current time to live of their objects, which may have changed since routing."""
 
     def follow(reference: Reference) -> Reference:
         if reference.inherits not in ttl_seconds:
@@ -92,7 +90,7 @@ def inheriting(entries: Sequence[Entry], ttl_seconds: Mapping[str, float | None]
 
 
 def segments(entries: Sequence[Entry]) -> list[list[int]]:
-    """Which entries (by index) are stored together: they have the same references, so they go together.
+    """Which entries (by index) are stored together: those with the same references, which are removed together.
 
     The room of a segment is given back, and stops counting against ``max_bytes``, with its last reference.
     """
@@ -102,7 +100,8 @@ def segments(entries: Sequence[Entry]) -> list[list[int]]:
     before: tuple[Reference, ...] | None = None
     at: int | None = None
     for index, entry in enumerate(entries):
-        if entry.references != before:  # to compare costs a third of a hash, and most of a request go the same way
+        # Comparing costs a third of hashing, and most entries of a request have equal references.
+        if entry.references != before:
             before = entry.references
             at = open_at.get(before)
         if at is None or sizes[at] + len(entry.content) > SEGMENT_BYTES_MAX:
@@ -115,7 +114,7 @@ def segments(entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def cost(entries: Sequence[Entry]) -> int:
-    """What these count against ``max_bytes``."""
+    """The bytes these count against ``max_bytes``."""
     return sum(len(entry.content) + REFERENCE_BYTES * len(entry.references) for entry in entries)
 
 
@@ -143,7 +142,7 @@ class IdempotencyKey(msgspec.Struct, frozen=True):
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One live reference with its body, as the pump gets it."""
+    """One live reference with its body, as the pump reads it."""
 
     offset: int
     epoch: int
@@ -157,7 +156,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """This offset will never be taken: a code for programs and a reason for people."""
+    """This offset will never be accepted: a code for programs and a reason for people."""
 
     offset: int
     code: str

@@ -19,7 +19,8 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 
 from fairlead_edge.outbox import envelope, outbox
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.outbox.router import Hold, RouteTarget
 from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
 from fairlead_wire.errors import Permanent
 from fairlead_wire.link.codec import NESTING_MAX, nesting, without_lone_surrogates
@@ -144,41 +145,11 @@ class AcceptancePlan(msgspec.Struct, frozen=True, kw_only=True):
         return _encode({"results": self.results})
 
 
-class RoutedDelivery(Protocol):
-    """What a router says of one endpoint (``router.RouteTarget``)."""
-
-    @property
-    def endpoint(self) -> str: ...
-    @property
-    def priority(self) -> int: ...
-    @property
-    def ttl_seconds(self) -> float | None: ...
-    @property
-    def inherits(self) -> str: ...
-    @property
-    def topic(self) -> str: ...
-
-
-class RoutedHold(Protocol):
-    """What a router says of a message that waits for a refused route (``router.Hold``)."""
-
-    @property
-    def queue(self) -> QueueId: ...
-    @property
-    def ttl_seconds(self) -> float | None: ...
-    @property
-    def route(self) -> str: ...
-    @property
-    def origin(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-
-
 class MessageRouter(Protocol):
     """Where messages go; ``router.Router`` is one."""
 
-    def route(self, message: RoutedMessage, source: str) -> Sequence[RoutedDelivery]: ...
-    def hold(self, message: RoutedMessage, source: str) -> RoutedHold | None: ...
+    def route(self, message: RoutedMessage, source: str) -> Sequence[RouteTarget]: ...
+    def hold(self, message: RoutedMessage, source: str) -> Hold | None: ...
 
 
 _request = msgspec.json.Decoder(_Request)
@@ -313,7 +284,7 @@ def plan_again(
 
 
 def _references(
-    deliveries: Sequence[RoutedDelivery], lane: Callable[[QueueId], QueueId]
+    deliveries: Sequence[RouteTarget], lane: Callable[[QueueId], QueueId]
 ) -> tuple[outbox.Reference, ...]:
     return tuple(
         outbox.Reference(lane(QueueId(to.endpoint, to.priority)), to.ttl_seconds, to.topic, to.inherits)

@@ -16,12 +16,10 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge import ascii_case
 from fairlead_edge.outbox.manifest import Manifest, ManifestRoute, RefusedRoute
-from fairlead_edge.outbox.queue_id import HELD_INPUT, QueueId
+from fairlead_edge.outbox.queues import HELD_INPUT, QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_edge.routes.message import RoutedMessage
-from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_edge.routes.source import TELEMETRY
 from fairlead_edge.routes.values import Undefined
 
 SOURCES_MAX: Final = 1024
@@ -39,7 +37,7 @@ class RouteTarget(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     queue: QueueId
     priority: int
-    ttl_seconds: int | None
+    ttl_seconds: float | None
     topic: str
     inherits: str = ""
     routes: tuple[str, ...]
@@ -126,11 +124,6 @@ def _refused_rank(route: RefusedRoute) -> tuple[int, float, str, str]:
 def rank(route: ManifestRoute) -> tuple[int, float, str]:
     """Sorts the route that decides before the others: lowest priority, longest time to live, first name."""
     return route.priority, -(math.inf if route.ttl_seconds is None else route.ttl_seconds), route.name
-
-
-def is_telemetry(source: str) -> bool:
-    """Messages of devices and modules, not of the node itself: unrouted ones of these count as dropped."""
-    return ascii_case.folded(f"{source}/").startswith(f"{TELEMETRY}/")
 
 
 def _delivery(route: ManifestRoute, node: str) -> RouteTarget:

@@ -13,16 +13,16 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox.age import Stamp
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.queues import NOTHING_DONE
 
 SLOT_BYTES: Final = 128 * 1024
-"""Room for one copy; two take turns, so that one is whole whenever the process ends."""
+"""Room for one copy; two are written in turn, so that one is complete whenever the process ends."""
 SEAL_BYTES_MAX: Final = 128
 """What encryption adds to a slot."""
 COUNT_MAX: Final = 1 << 53
-"""More is no count of anything, but what a disk made of one; sums of a few of them are exact everywhere."""
+"""A larger count is damage; sums of a few smaller ones are exact in any number type."""
 PLACE_MAX: Final = (1 << 31) - 1
-"""What the link's frames can say."""
+"""The most that frames of the link can carry."""
 
 
 class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_possible(self) -> bool:
-        """Could any history of a queue have led here?"""
+        """Whether any history of a queue could lead to these numbers."""
         counts = (self.next_offset, self.accepted, self.sent, self.expired, self.evicted, self.damaged)
         return (
             all(0 <= count <= COUNT_MAX for count in counts)

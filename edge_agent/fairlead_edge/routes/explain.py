@@ -1,17 +1,22 @@
-"""Why a condition is undefined for a message: the innermost places where nothing could be said, and what was missing.
+"""For people, not for the running node: why a condition is undefined for a message, and what is probably a mistake.
 
-For dry runs, not for the running node: each part of the condition is compiled and run by itself.
+`undefined` reasons are the innermost places where a value was missing: each part of the condition is compiled and run
+by itself.  Advice is about what compiles but is probably not meant; it is never a reason to refuse a route.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
+from fairlead_edge import ascii_case
 from fairlead_edge.routes import functions
-from fairlead_edge.routes.compiler import Condition
-from fairlead_edge.routes.evaluate import compile_node
+from fairlead_edge.routes.compiler import CompiledRoute, Condition, compile_node
+from fairlead_edge.routes.endpoints import TELEMETRY, TWIN_CHANGES
+from fairlead_edge.routes.errors import CompileError, error_at
 from fairlead_edge.routes.message import RoutedMessage
-from fairlead_edge.routes.nodes import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
-from fairlead_edge.routes.typerules import Type
-from fairlead_edge.routes.values import UNDEFINED
+from fairlead_edge.routes.parser import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
+from fairlead_edge.routes.values import UNDEFINED, Type
 
 
 def reasons(condition: Condition, message: RoutedMessage) -> list[str]:
@@ -30,7 +35,7 @@ class _Explainer:
         self.found: list[str] = []
 
     def visit(self, node: Node) -> bool:
-        """Is this node undefined? The reason is added by the innermost one."""
+        """Whether this node is undefined; the innermost undefined node adds the reason."""
         inner = [self.visit(child) for child in _children(node)]
         value = self.value(node)
         undefined = value is UNDEFINED or value != value
@@ -90,3 +95,49 @@ def _children(node: Node) -> list[Node]:
             return [first, *(step for _, step in steps)]
         case _:
             return []
+
+
+# ---- advice ----------------------------------------------------------------------------------------------------------
+
+_GLUED = re.compile(r"\|\||&&|[*+%]|^-|(?<=[0-9A-Za-z_])-(?=[0-9])")
+
+
+def advise(route: CompiledRoute) -> list[CompileError]:
+    """Sources that no message has, and operators that became part of a name for lack of blanks around them."""
+    found: list[CompileError] = []
+    if message := _source_advice(route.source.text):
+        start = route.text.find("/")
+        found.append(error_at(route.text, start, start + len(route.source.text), message))
+    if route.condition.node is not None:
+        for node in _names(route.condition.node):
+            if glued := _GLUED.search(node.token.text):
+                message = f"{node.token.text} is one name; put blanks around {glued[0]} if it is meant as an operator"
+                found.append(error_at(route.text, node.token.start, node.token.end, message))
+    return found
+
+
+def _source_advice(source: str) -> str:
+    kept = source.rstrip("*/")
+    if "*" in kept:
+        return "a * counts only at the end of a source, so no message comes from here"
+    known = tuple(ascii_case.folded(f"{each}/") for each in (TELEMETRY, TWIN_CHANGES))
+    if kept and not ascii_case.folded(f"{kept}/").startswith(known):
+        return f"no message comes from here; sources are below {TELEMETRY} and {TWIN_CHANGES}"
+    return ""
+
+
+def _names(node: Node) -> Iterator[Property | SystemProperty | Body]:
+    match node:
+        case Property() | SystemProperty() | Body():
+            yield node
+        case Call(arguments=arguments):
+            for argument in arguments:
+                yield from _names(argument)
+        case Unary(operand=operand):
+            yield from _names(operand)
+        case Chain(first=first, steps=steps):
+            yield from _names(first)
+            for _, step in steps:
+                yield from _names(step)
+        case _:
+            return

@@ -1,4 +1,4 @@
-"""The built-in functions: what they take, what they give, and how.
+"""The built-in functions: parameters, result, and implementation.
 
 Numbers arrive as floats with NaN for undefined.  Texts arrive as str, as None for a property that is present but null,
 or as UNDEFINED; a function of texts runs only when each is a str, `concat` alone takes a null as empty.
@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead_edge.routes.typerules import Type
-from fairlead_edge.routes.values import NAN, UNDEFINED, Undefined, Value
+from fairlead_edge.routes.values import NAN, UNDEFINED, Type, Undefined, Value
 
 # Possessive: a long text that is no number must not be tried again at each of its digits.
 _NUMBER_TEXT = re.compile(r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+", re.ASCII)
@@ -37,11 +36,11 @@ class Function:
     usage: str
 
     def parameter(self, index: int) -> Type | None:
-        """The type of argument number `index` (from 0); None: one too many."""
+        """The type of argument number `index` (from 0); None: too many arguments."""
         return self.parameters[index] if index < len(self.parameters) else self.rest
 
     def takes(self, count: int) -> bool:
-        """May it be called with so many arguments?"""
+        """Whether it may be called with this many arguments."""
         least, most = len(self.parameters) - self.optional, len(self.parameters)
         return least <= count and (count <= most or self.rest is not None)
 
@@ -67,7 +66,7 @@ def modulo(left: float, right: float) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """Undefined where no real number is the answer, infinite where it is too large."""
+    """Undefined if the result is not real, infinite if it is too large."""
     if base != base or exponent != exponent:
         return NAN
     try:
@@ -92,12 +91,12 @@ def square_root(value: float) -> float:
 
 
 def floor(value: float) -> float:
-    """The whole number below; infinite and undefined stay what they are."""
+    """The integer below; infinity and undefined are unchanged."""
     return float(math.floor(value)) if math.isfinite(value) else value
 
 
 def ceiling(value: float) -> float:
-    """The whole number above; infinite and undefined stay what they are."""
+    """The integer above; infinity and undefined are unchanged."""
     return float(math.ceil(value)) if math.isfinite(value) else value
 
 

@@ -1,4 +1,4 @@
-"""A message as routes see it: properties in any case, and a body that is parsed once, when the first route asks."""
+"""A message as routes see it: case-insensitive properties, and a body that is parsed once, on first use."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class RoutedMessage:
         self.system_properties = {name.lower(): value for name, value in system_properties.items()}
         self.body = body
         self.found: dict[str, Value] = {}
-        """What body paths led to, so that twenty routes asking for one path look once."""
+        """Values by body path, so that twenty routes with the same path look it up once."""
         self._read = False
         self._document: dict[str, object] | None = None
         self._problem = ""
 
     @property
     def document(self) -> dict[str, object] | None:
-        """The body, if conditions may look into it; else None and `problem` says why not."""
+        """The body, if conditions can read it; otherwise None, and `problem` says why."""
         if not self._read:
             self._read = True
             try:
@@ -57,7 +57,7 @@ class RoutedMessage:
 
     @property
     def problem(self) -> str:
-        """Why conditions cannot look into the body; empty when they can."""
+        """Why conditions cannot read the body; empty if they can."""
         return "" if self.document is not None else self._problem
 
     def _parse(self) -> dict[str, object]:
@@ -85,7 +85,7 @@ class RoutedMessage:
 
 
 def _text(body: bytes | str, encoding: str) -> bytes | str:
-    """The body as something a JSON parser takes; without a byte order mark the little end comes first."""
+    """The body as input for a JSON parser; without a byte order mark UTF-16 is little-endian."""
     if isinstance(body, str):
         return body
     marked = body.startswith(_BYTE_ORDER_MARKS[encoding])

@@ -1,6 +1,7 @@
 """Tokens → tree, by recursive descent; each function's docstring is its line of the grammar.
 
-Depth is bounded (`NESTING_MAX`) and chains of operators are loops, so no input is too deep for the stack.
+A node keeps the token at which an error about it points.  Depth is bounded (`NESTING_MAX`) and chains of operators are
+loops, so no input is too deep for the stack.
 """
 
 from __future__ import annotations
@@ -10,18 +11,91 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from fairlead_edge.routes import sink, source, tokens
+from fairlead_edge.routes import endpoints, tokens
+from fairlead_edge.routes.endpoints import Sink, SourcePattern
 from fairlead_edge.routes.errors import CompileError, Invalid, error_at
-from fairlead_edge.routes.nodes import Body, Broken, Call, Chain, Literal, Node, Property, SystemProperty, Unary
-from fairlead_edge.routes.sink import Sink
-from fairlead_edge.routes.source import SourcePattern
 from fairlead_edge.routes.tokens import Token
-from fairlead_edge.routes.values import UNDEFINED
+from fairlead_edge.routes.values import UNDEFINED, Undefined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A string, number, bool, null (None) or undefined written in the text."""
+
+    token: Token
+    value: str | float | bool | Undefined | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Property:
+    """`name`: an application property, in any case."""
+
+    token: Token
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SystemProperty:
+    """`$name`: an application property called `$name`, else the system property; `{$name}`: only the latter."""
+
+    token: Token
+    name: str
+    escaped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """`$body.path`: an application property with exactly this name, else the body; `{$body.path}`: only the latter."""
+
+    token: Token
+    path: str
+    escaped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """`function(arguments)`."""
+
+    token: Token
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unary:
+    """`-` or NOT before an operand."""
+
+    token: Token
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Operands joined from left to right by operators of one rank: `first op second op third ...`.
+
+    A chain, not a tree leaning left, so that a thousand ORs nest no deeper than one.
+    """
+
+    first: Node
+    steps: tuple[tuple[Token, Node], ...]
+
+    @property
+    def token(self) -> Token:
+        """The operator that is applied last."""
+        return self.steps[-1][0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Broken:
+    """A part without its closing parenthesis: the mistake is recorded, and the part stands for undefined."""
+
+    token: Token
+
+
+Node = Literal | Property | SystemProperty | Body | Call | Unary | Chain | Broken
 
 NESTING_MAX = 50
 """Parentheses, function calls and prefix operators within each other."""
 
-UNTERMINATED = "unterminated string"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
 _CLOSERS = {
@@ -45,8 +119,8 @@ class ParsedRoute:
 def parse_condition(text: str, errors: list[CompileError]) -> Node | None:
     """`condition : coalesce? END`. None for an empty one.
 
-    Raises `Invalid` where nothing behind the mistake can be trusted.  Of an end that comes too early (a missing closing
-    parenthesis or quote) the mistake is added to `errors`, and the tree is good enough to find others.
+    Raises `Invalid` if nothing after the mistake can be trusted.  If the end comes too early (a missing closing
+    parenthesis or quote), the mistake is added to `errors`, and the tree is good enough to find others.
     """
     parser = _Parser(text, tokens.tokenize_condition(text), errors)
     if parser.next.kind == tokens.END:
@@ -113,7 +187,7 @@ class _Parser:
         """Stop at `token` (or the next one): behind a syntax error nothing can be trusted."""
         at = token or self.next
         if token is None and at.kind == tokens.UNTERMINATED:
-            message = UNTERMINATED
+            message = tokens.UNTERMINATED
         elif token is None and at.kind == tokens.UNKNOWN:
             message = f"invalid symbol {at.text!r}"
         elif token is None and at.kind == ")":
@@ -211,7 +285,7 @@ class _Parser:
         if token.kind == tokens.STRING:
             return Literal(token, unescape(token.text[1:-1]))
         if token.kind == tokens.UNTERMINATED:
-            self.note(token, UNTERMINATED)
+            self.note(token, tokens.UNTERMINATED)
             return Literal(token, unescape(token.text[1:]))
         if token.kind == tokens.NUMBER:
             return Literal(token, number(token.text))
@@ -239,7 +313,7 @@ class _Parser:
 
     def broken(self, opening: Token, before: int) -> Broken:
         """Of several that are not closed the outermost is reported; a quote that is not closed explains them all."""
-        if not any(error.message == UNTERMINATED for error in self.errors):
+        if not any(error.message == tokens.UNTERMINATED for error in self.errors):
             del self.errors[before:]
             self.note(opening, "missing closing ')'")
         return Broken(opening)
@@ -291,27 +365,29 @@ class _Parser:
                 self.fail("expected a name or * after the slash")
             segments.append(self.advance().text)
         if not segments:
-            self.fail(f"expected a source such as {source.TELEMETRY}/*")
+            self.fail(f"expected a source such as {endpoints.TELEMETRY}/*")
         return SourcePattern("/" + "/".join(segments))
 
     def sink(self) -> Sink | None:
         """sink : "$upstream" | NAME "(" STRING ")" """
         token = self.next
         if self.take(tokens.SYSTEM):
-            if token.text.lower() == sink.UPSTREAM_TEXT:
+            if token.text.lower() == endpoints.UPSTREAM_TEXT:
                 return Sink()
-            self.note(token, f"no sink {token.text!r}; did you mean {sink.UPSTREAM_TEXT}?")
+            self.note(token, f"no sink {token.text!r}; did you mean {endpoints.UPSTREAM_TEXT}?")
             return None
-        name = self.need(tokens.NAME, f'expected {sink.UPSTREAM_TEXT} or {sink.BROKERED_TEXT}("/modules/m/inputs/i")')
+        name = self.need(
+            tokens.NAME, f'expected {endpoints.UPSTREAM_TEXT} or {endpoints.BROKERED_TEXT}("/modules/m/inputs/i")'
+        )
         upstream = name.text.lower() == "upstream"
-        self.need("(", f"did you mean {sink.UPSTREAM_TEXT}?" if upstream else "expected ( and an address")
+        self.need("(", f"did you mean {endpoints.UPSTREAM_TEXT}?" if upstream else "expected ( and an address")
         address = self.need(tokens.STRING, "expected a quoted address such as '/modules/m/inputs/i'")
         self.need(")", "the closing ) is missing")
-        if name.text.lower() != sink.BROKERED_TEXT.lower():
-            self.note(name, f"no sink {name.text!r}; did you mean {sink.BROKERED_TEXT}?")
+        if name.text.lower() != endpoints.BROKERED_TEXT.lower():
+            self.note(name, f"no sink {name.text!r}; did you mean {endpoints.BROKERED_TEXT}?")
             return None
         try:
-            return sink.brokered(unescape(address.text[1:-1]))
+            return endpoints.brokered(unescape(address.text[1:-1]))
         except ValueError as reason:
             self.note(address, str(reason))
             return None

@@ -1,6 +1,9 @@
-"""Values while a condition runs: str, float, bool, None, and the undefined that logic of three values needs.
+"""Values and static types.
 
-Where the type is known beforehand to be a number, NaN stands for undefined, so that arithmetic needs no tests.
+While a condition runs a value is a str, float, bool, None, or undefined, which three-valued logic needs.  If a value is
+known at compile time to be a number, NaN stands for undefined, so that arithmetic needs no tests.
+
+The static type of a message property is always string; only a body is dynamic.
 """
 
 from __future__ import annotations
@@ -22,3 +25,59 @@ UNDEFINED: Final = Undefined.UNDEFINED
 NAN: Final = float("nan")
 
 Value = str | float | bool | None | Undefined
+
+
+class Type(Enum):
+    """What is known of a value before any message is there."""
+
+    STRING = "text"
+    NUMBER = "a number"
+    BOOL = "true or false"
+    NULL = "null"
+    UNDEFINED = "undefined"
+    DYNAMIC = "a body value"
+
+
+ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
+COMPARISON: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
+LOGIC: Final = frozenset({"AND", "OR"})
+
+_LOGICAL = frozenset({Type.BOOL, Type.NULL, Type.UNDEFINED, Type.DYNAMIC})
+
+
+def accepts(wanted: Type, given: Type) -> bool:
+    """May a value of type `given` stand where `wanted` is needed? A body value is looked at when it is there."""
+    return given in (wanted, Type.DYNAMIC)
+
+
+def binary(operator: str, left: Type, right: Type) -> Type | None:
+    """The type of `left operator right`; None: they do not go together."""
+    if operator in ARITHMETIC:
+        if accepts(Type.NUMBER, left) and accepts(Type.NUMBER, right):
+            return Type.DYNAMIC if Type.DYNAMIC in (left, right) else Type.NUMBER
+        return None
+    if operator == "||":
+        return Type.STRING if accepts(Type.STRING, left) and accepts(Type.STRING, right) else None
+    if operator in LOGIC:
+        if left not in _LOGICAL or right not in _LOGICAL:
+            return None
+        nulls = (left is Type.NULL, right is Type.NULL)
+        return Type.NULL if (any(nulls) if operator == "AND" else all(nulls)) else Type.BOOL
+    if not _comparable(left, right):
+        return None
+    if operator == "??":
+        return Type.DYNAMIC if Type.DYNAMIC in (left, right) else left
+    return Type.BOOL
+
+
+def unary(operator: str, operand: Type) -> Type | None:
+    """The type of `operator operand`; None: it cannot be applied."""
+    if operator == "-":
+        return operand if accepts(Type.NUMBER, operand) else None
+    return Type.BOOL if operand in (Type.BOOL, Type.NULL, Type.DYNAMIC) else None
+
+
+def _comparable(left: Type, right: Type) -> bool:
+    if Type.DYNAMIC in (left, right):
+        return Type.UNDEFINED not in (left, right)
+    return left is right

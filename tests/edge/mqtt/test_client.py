@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge import module_tokens
+from fairlead_edge.mqtt import reasons
 from fairlead_edge.mqtt.client import ClientAdmission, MqttClient
-from fairlead_edge.mqtt.packets import Connect
+from fairlead_edge.mqtt.packets import Connect, PublishPacket
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
+from fairlead_edge.mqtt.session import Subscribed
+from fairlead_edge.mqtt.topics import InputFilter
+from fairlead_edge.mqtt.wills import AuthoredWill, KeptSessions
+from fairlead_edge.outbox.authorship import Author
 
 TOKENS = module_tokens.parse(module_tokens.line("camera", "t0ken"))
 
@@ -69,3 +74,92 @@ def test_an_empty_identifier() -> None:
     with pytest.raises(MqttRefused):
         admit(connect("", clean=False), required=False)
     assert admit(connect("", clean=False, level=5), required=False).id == "new"
+
+
+# ---- sessions that are kept, and wills that wait ---------------------------------------------------------------------
+
+
+CLIENT = MqttClient("m", "m")
+SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
+WILL = AuthoredWill(PublishPacket("t", b"gone"), Author())
+
+
+def kept(
+    *, seconds: int = 60, delay: int = 0, will: AuthoredWill | None = WILL
+) -> tuple[KeptSessions, list[AuthoredWill]]:
+    sessions = KeptSessions()
+    due = sessions.keep(CLIENT, {"f": SUBSCRIBED}, now=0.0, seconds=seconds, will=will, delay_seconds=delay)
+    return sessions, due
+
+
+def test_a_will_without_a_delay_comes_at_once() -> None:
+    sessions, due = kept()
+    assert due == [WILL]
+    assert sessions.due(1000.0) == []
+
+
+def test_a_session_that_is_not_kept_publishes_its_will_whatever_the_delay() -> None:
+    """5: [MQTT-3.1.3-9]"""
+    sessions, due = kept(seconds=0, delay=30)
+    assert (due, len(sessions)) == ([WILL], 0)
+
+
+def test_a_will_comes_after_its_delay_once() -> None:
+    sessions, due = kept(delay=30)
+    assert due == []
+    assert sessions.due(29.0) == []
+    assert sessions.due(30.0) == [WILL]
+    assert sessions.due(31.0) == []
+    assert sessions.take(CLIENT, clean=False, now=32.0) == ((SUBSCRIBED,), [])
+
+
+def test_a_will_comes_with_the_sessions_end_where_that_is_sooner() -> None:
+    sessions, _ = kept(seconds=10, delay=30)
+    assert sessions.due(10.0) == [WILL]
+    assert len(sessions) == 0
+
+
+def test_a_client_that_comes_back_in_time_takes_its_will_with_it() -> None:
+    sessions, _ = kept(delay=30)
+    assert sessions.take(CLIENT, clean=False, now=5.0) == ((SUBSCRIBED,), [])
+    assert sessions.due(1000.0) == []
+
+
+def test_a_clean_start_ends_the_session_and_so_the_will_comes() -> None:
+    sessions, _ = kept(delay=30)
+    assert sessions.take(CLIENT, clean=True, now=5.0) == (None, [WILL])
+
+
+def test_a_session_whose_time_is_over_is_none() -> None:
+    sessions, _ = kept(will=None)
+    assert sessions.take(CLIENT, clean=False, now=60.0) == (None, [])
+
+
+def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
+    sessions = KeptSessions(most=2)
+    due = [
+        sessions.keep(MqttClient("", str(n)), {}, now=0.0, seconds=60, will=WILL, delay_seconds=30) for n in range(3)
+    ]
+    assert due == [[], [], [WILL]]
+    assert len(sessions) == 2
+    assert sessions.take(MqttClient("", "0"), clean=False, now=1.0) == (None, [])
+
+
+# ---- codes of both levels --------------------------------------------------------------------------------------------
+
+
+def test_every_refusal_has_a_return_code_in_3() -> None:
+    codes = {code: reasons.connack_3(code) for code in Code}
+    assert codes[Code.SUCCESS] == 0
+    assert all(1 <= found <= 5 for code, found in codes.items() if code is not Code.SUCCESS)
+    assert codes[Code.SERVER_BUSY] == 3
+
+
+def test_refused_messages_have_codes() -> None:
+    assert reasons.of_message("forbidden_source") is Code.NOT_AUTHORIZED
+    assert reasons.of_message("too_large") is Code.PACKET_TOO_LARGE
+    assert reasons.of_message("anything") is Code.IMPLEMENTATION_SPECIFIC_ERROR
+
+
+def test_labels_are_lower_case() -> None:
+    assert Code.TOPIC_NAME_INVALID.label == "topic_name_invalid"

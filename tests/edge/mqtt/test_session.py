@@ -12,12 +12,13 @@ import msgspec
 import pytest
 from tests.support.edges import mqtt_packets as client
 
-from fairlead_edge.mqtt import session as sessions
+from fairlead_edge.mqtt import limits
 from fairlead_edge.mqtt.client import ClientAdmission, MqttClient
+from fairlead_edge.mqtt.codec import Id
+from fairlead_edge.mqtt.limits import SessionLimits
 from fairlead_edge.mqtt.packets import Connect
-from fairlead_edge.mqtt.properties import Id
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
-from fairlead_edge.mqtt.session import MqttSession, Opening, PublishOutcome, SessionLimits, Subscribed, Todo
+from fairlead_edge.mqtt.session import MqttSession, Opening, PublishOutcome, Subscribed, Todo
 from fairlead_edge.mqtt.topics import InputFilter
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.authorship import Author
@@ -461,10 +462,10 @@ def test_a_delivery_waits_for_its_acknowledgement() -> None:
     first, second = talk.answers()
     assert (first.flags, second.flags) == (0b0010, 0b1010)
     assert first.body == client.field("fairlead/m/inputs/i") + b"\0\1{}"
-    assert talk.session.delivered == 2
+    assert len(talk.session.delivered) == 2
     talk.say(client.puback(2), client.puback(77))
     assert [(each.id, each.done) for each in talk.todo.acknowledged] == [("m2", True)]
-    assert talk.session.take_delivered() == [("edge-1/m/i", "m1")]
+    assert talk.session.delivered.take() == [("edge-1/m/i", "m1")]
 
 
 def test_a_delivery_that_the_client_refuses_is_given_back() -> None:
@@ -477,8 +478,8 @@ def test_a_delivery_that_the_client_refuses_is_given_back() -> None:
 
 def test_the_window_is_the_clients_and_bounded() -> None:
     """5: [MQTT-3.3.4-7]"""
-    assert open_talk().session.room == sessions.DELIVERED_MAX
-    assert open_talk(5, more=b"\x21\xff\xff").session.room == sessions.DELIVERED_MAX
+    assert open_talk().session.room == limits.DELIVERED_MAX
+    assert open_talk(5, more=b"\x21\xff\xff").session.room == limits.DELIVERED_MAX
     talk = open_talk(5, more=b"\x21\0\2")
     talk.session.deliver(SUBSCRIBED, "i", "e", leased("a"))
     assert talk.session.room == 1
@@ -490,7 +491,7 @@ def test_a_message_larger_than_the_client_takes_is_not_sent() -> None:
     why = talk.session.deliver(SUBSCRIBED, "i", "e", leased(body=b'"' + b"x" * 100 + b'"'))
     assert why == "it is a packet of 128 bytes, and the client takes 64"
     assert talk.answers() == []
-    assert talk.session.delivered == 0
+    assert len(talk.session.delivered) == 0
 
 
 def test_a_delivery_of_5_carries_properties() -> None:
@@ -516,7 +517,7 @@ def test_a_property_that_has_no_place_in_a_packet_is_not_cut(more: dict[str, Any
     talk = open_talk(5)
     why = talk.session.deliver(SUBSCRIBED, "i", "e", leased(**more))
     assert "where MQTT carries 65535" in why
-    assert (talk.answers(), talk.session.delivered) == ([], 0)
+    assert (talk.answers(), len(talk.session.delivered)) == ([], 0)
     assert open_talk(4).session.deliver(SUBSCRIBED, "i", "e", leased(**more)) == ""  # which carries no properties
 
 
@@ -539,18 +540,18 @@ def test_nothing_is_given_beside_what_failed_before() -> None:
     talk.session.deliver(SUBSCRIBED, "i", "e", leased("poison", attempt=2))
     assert talk.session.room == 0
     talk.say(client.puback(1))
-    assert talk.session.room == sessions.DELIVERED_MAX
+    assert talk.session.room == limits.DELIVERED_MAX
     talk.session.deliver(SUBSCRIBED, "i", "e", leased("slow", attempt=2))
     for now in (1.0, 30.0):
         talk.session.tick(now)
         assert talk.session.room == 0
     talk.session.tick(1.0 + LEASE_SECONDS)
-    assert talk.session.room == sessions.DELIVERED_MAX - 1
+    assert talk.session.room == limits.DELIVERED_MAX - 1
 
 
 def test_packet_identifiers_in_use_are_passed_over() -> None:
     talk = open_talk()
-    talk.session._next_packet = 65_535
+    talk.session.delivered._next_packet = 65_535
     for id in "abc":
         talk.session.deliver(SUBSCRIBED, "i", "e", leased(id))
     assert [int.from_bytes(each.body[21:23]) for each in talk.answers()] == [65_535, 1, 2]

@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead_edge import metrics
+from fairlead_edge.mqtt import status
 from fairlead_edge.mqtt.settings import MqttSettings
+from fairlead_edge.mqtt.status import Counters, MqttStatus
 from fairlead_edge.settings import EdgeSettings
 
 BASE: dict[str, Any] = {"node": "edge-1", "hub_url": "ws://127.0.0.1:10000", "data_dir": "/d", "security": "insecure"}
@@ -58,3 +61,27 @@ def test_what_is_refused(mqtt: dict[str, Any], names: str) -> None:
     with pytest.raises((ValueError, msgspec.ValidationError)) as caught:
         settings(**mqtt)
     assert names in str(caught.value)
+
+
+# ---- what is said of MQTT in metrics and in the status ---------------------------------------------------------------
+
+
+def test_metrics_and_body() -> None:
+    counters = Counters()
+    counters.published[1] += 3
+    counters.refused["topic_name_invalid"] += 1
+    counters.closed["disconnect"] += 2
+    now = MqttStatus(counters=counters, connections=4, waiting=5, delivered=6, kept=7)
+    text = metrics.render(status.families(now))
+    for line in (
+        "fairlead_edge_mqtt_connections 4",
+        "fairlead_edge_mqtt_sessions_kept 7",
+        'fairlead_edge_mqtt_published_total{qos="0"} 0',
+        'fairlead_edge_mqtt_published_total{qos="1"} 3',
+        'fairlead_edge_mqtt_refused_total{reason="topic_name_invalid"} 1',
+        'fairlead_edge_mqtt_closed_total{reason="disconnect"} 2',
+        'fairlead_edge_mqtt_in_flight{direction="in"} 5',
+        'fairlead_edge_mqtt_in_flight{direction="out"} 6',
+    ):
+        assert line in text.splitlines()
+    assert status.body(now)["inFlight"] == {"in": 5, "out": 6}

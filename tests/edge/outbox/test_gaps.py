@@ -6,7 +6,7 @@ import json
 
 from fairlead_edge.outbox import envelope, gaps
 from fairlead_edge.outbox.gaps import Damage, QueueGap
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 
 def test_neighbours_of_one_topic_are_one_gap() -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_edge.outbox.manifest import Manifest, parse
-from fairlead_edge.outbox.manifest_union import merge
+from fairlead_edge.outbox.manifest import Manifest, merge, parse
 
 UP = "FROM /* INTO $upstream"
 NEW = {"route": UP}

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.edges.upstream import PropertyRouter, To
+from tests.support.edges.upstream import PropertyRouter, target
 
 from fairlead_edge.outbox import envelope, publishing
 from fairlead_edge.outbox.publishing import AcceptancePlan, NotAccepted, RefusalReason, RequestRefused, Submission
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.outbox.router import RouteTarget
 from fairlead_edge.routes.message import RoutedMessage
 
 AT = "2026-11-20T12:00:00.000Z"
@@ -25,9 +26,9 @@ class Remembering:
     def __init__(self) -> None:
         self.asked: list[tuple[RoutedMessage, str]] = []
 
-    def route(self, message: RoutedMessage, source: str) -> list[To]:
+    def route(self, message: RoutedMessage, source: str) -> list[RouteTarget]:
         self.asked.append((message, source))
-        return [To()]
+        return [target()]
 
     def hold(self, message: RoutedMessage, source: str) -> None:
         return None

@@ -9,7 +9,7 @@ from tests.support.edges.routes import message
 
 from fairlead_edge.outbox import router
 from fairlead_edge.outbox.manifest import parse
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.router import Router, RouteTarget
 
 
@@ -112,15 +112,6 @@ def test_topics_of_a_router() -> None:
     assert routes(a=up(), b=up(topic="x/y"), c=module("m", topic="z/z")).topics == {"default/telemetry", "x/y"}
 
 
-@pytest.mark.parametrize(
-    ("source", "telemetry"),
-    [("/messages", True), ("/Messages/modules/m", True), ("/twinChangeNotifications", False), ("/messagesx", False)],
-)
-def test_telemetry(source: str, telemetry: bool) -> None:
-    """What counts as dropped when no route takes it."""
-    assert router.is_telemetry(source) is telemetry
-
-
 def test_the_example_of_the_design() -> None:
     """Alerts first and for a day, data for half an hour, everything else for two hours: the best route decides."""
     text = {"P0_Alerts": "Alerts", "P1_Data": "Data"}
@@ -137,7 +128,7 @@ def test_the_example_of_the_design() -> None:
         }
     made = routes(7200, **named)
 
-    def sent(module_name: str, output: str) -> tuple[str, int | None]:
+    def sent(module_name: str, output: str) -> tuple[str, float | None]:
         [delivery] = made.route(message(), f"/messages/modules/{module_name}/outputs/{output}")
         return str(delivery.queue), delivery.ttl_seconds
 

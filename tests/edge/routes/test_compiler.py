@@ -7,13 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.edges.routes import message, mistakes, value
+from tests.support.edges.routes import JSON_BODY, TWIN, message, mistakes, value
 
 from fairlead_edge.routes import compiler
-from fairlead_edge.routes.compiler import compile_condition, compile_route, evaluate_condition
-from fairlead_edge.routes.errors import Invalid
+from fairlead_edge.routes.compiler import (
+    ERRORS_MAX,
+    compile_condition,
+    compile_node,
+    compile_route,
+    compile_tree,
+    evaluate_condition,
+)
+from fairlead_edge.routes.errors import CompileError, Invalid
 from fairlead_edge.routes.message import RoutedMessage
-from fairlead_edge.routes.parser import parse_route
+from fairlead_edge.routes.parser import parse_condition, parse_route
+from fairlead_edge.routes.values import Type
 
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text())
 
@@ -140,3 +148,184 @@ def test_a_segment_may_be_any_name(segment: str) -> None:
     """Also what would be a number, keyword or system property elsewhere."""
     route = compile_route(f"FROM /messages/modules/{segment}/* INTO $upstream")
     assert route.source.text == f"/messages/modules/{segment}/*"
+
+
+# ---- compiling: names and where they look, functions of the twin, and mistakes innermost first -----------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("Unit = 'x' AND uNIT = 'x'", True),
+        ("$origin = 'sys'", True),
+        ("{$origin} = 'sys'", True),
+        ("{ $ORIGIN } = 'sys'", True),
+        ("$both = 'application'", True),
+        ("{$both} = 'system'", True),
+        ("is_defined(origin)", False),
+        ("is_defined($unit)", False),
+        ("$body = 'raw'", True),
+        ("$body.a.b[1] = 2", True),
+        ("$BODY.a.b[1] = 2", True),
+        ("is_null($body.A.b[1])", True),
+        ("is_null($body.a.b[9])", True),
+        ("is_null($body.a.b.c)", True),
+        ("$body.a.c = 'from the property'", True),
+        ("{$body.a.c} = 3", True),
+    ],
+)
+def test_where_names_look(condition: str, expected: bool) -> None:
+    """Properties in any case, paths in exactly theirs; an application property wins over all but braces."""
+    of = message(
+        {"UNIT": "x", "$both": "application", "$body.a.c": "from the property"},
+        system={**JSON_BODY, "Origin": "sys", "both": "system", "body": "raw"},
+        body={"a": {"b": [1, 2], "c": 3}},
+    )
+    assert value(condition, of) is expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("properties.reported.site", True),
+        ("properties.reported.site.town", True),
+        ("Properties.Reported.site.town", True),
+        ("properties.reported.list", True),
+        ("properties.reported.site.street", False),
+        ("properties.reported.removed", False),
+        ("properties.desired.site", False),
+        ("tags.zone", True),
+        ("properties.reported.$version", True),
+    ],
+)
+def test_twin_change_includes(path: str, expected: bool) -> None:
+    """Also objects and arrays are held; a null says that the property was removed."""
+    changed = {"site": {"town": "x"}, "list": [1], "removed": None, "$version": 4}
+    of = message(body={"properties": {"reported": changed}, "tags": {"zone": 1}})
+    assert value(f"twin_change_includes({path})", of, source=TWIN) is expected
+
+
+def test_twin_change_includes_of_an_unreadable_body() -> None:
+    """Undefined, like any look into such a body."""
+    assert value("twin_change_includes(tags.a)", message(system={}), source=TWIN) == "undefined"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "twin_change_includes()",
+        "twin_change_includes(tags.a, tags.b)",
+        "twin_change_includes('tags.a')",
+        "twin_change_includes(tags)",
+        "twin_change_includes(tags.)",
+        "twin_change_includes(tags.a[0])",
+        "twin_change_includes(properties.reported.1)",
+        "twin_change_includes($body.a)",
+        "twin_change_includes(upper(tags.a))",
+    ],
+)
+def test_twin_paths_that_are_none(condition: str) -> None:
+    """One bare path below reported, desired or tags, without brackets."""
+    assert mistakes(condition, source=TWIN)
+
+
+@pytest.mark.parametrize("source", ["/messages", "/messages/*", "/*"])
+def test_twin_functions_need_a_twin_source(source: str) -> None:
+    """Elsewhere there is no such function, and the answer says where it is."""
+    (error,) = mistakes("twin_change_includes(tags.a)", source=source)
+    assert "/twinChangeNotifications" in error.message
+    assert mistakes("twin_change_includes(tags.a)", source="/twinchangenotifications/*") == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        ("5 + '6' = 9", [3, 9]),
+        ("as_number(true) = true", [1, 17]),
+        ("mess(true) = true", [1, 12]),
+        ("'a' + 'b' + 'c' = 5", [5, 11, 17]),
+        ("a AND 'b' AND true", [3]),
+        ("not a", [1]),
+        ("- a = 3", [1, 5]),
+        ("$body..x = 1", [1, 10]),
+        ("$body. = 1", [1, 8]),
+        ("length(5) > 'x' OR nope()", [1, 11, 20]),
+    ],
+)
+def test_mistakes_come_innermost_first(condition: str, columns: list[int]) -> None:
+    """What failed counts as undefined, so the operator around it may complain too, as in the original."""
+    found = mistakes(condition)
+    assert [error.column for error in found][: len(columns)] == columns
+
+
+def test_a_failed_chain_is_reported_once_for_each_operator() -> None:
+    """Three wrong operators are three mistakes; the third says that it follows from the second."""
+    found = mistakes("1 + 'a' - 'b'")
+    assert len(found) == 2
+    assert "nothing valid (see the other mistake)" in found[1].message
+
+
+def test_compile_node_gives_the_type() -> None:
+    """For tools that look at parts of a condition."""
+    errors: list[CompileError] = []
+    node = parse_condition("$body.a + 1", [])
+    assert node is not None
+    compiled = compile_node("$body.a + 1", node, twin_changes=False, errors=errors)
+    assert (compiled.type, errors) == (Type.DYNAMIC, [])
+    assert compiled.run(message(body={"a": 2})) == 3.0
+
+
+def test_an_empty_condition_runs() -> None:
+    """And is undefined."""
+    run = compile_tree("", None, twin_changes=False, errors=[])
+    assert repr(run(message())) == "UNDEFINED"
+
+
+def test_the_number_of_reported_mistakes_is_bounded() -> None:
+    """Fifty are enough to read."""
+    assert len(mistakes(" AND ".join(["1 + 'a' = 2"] * 100))) == ERRORS_MAX
+
+
+# ---- suggestions: what was probably meant ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("temp > 100", "has the property temp (always text) and 100; did you mean as_number(temp)?"),
+        ("100 < $temp", "did you mean as_number($temp)?"),
+        ("temp + 1 = 2", "+ needs numbers, has the property temp (always text) and 1; did you mean as_number(temp)?"),
+        ("flag = true", "did you mean 'true' in quotes?"),
+        ("flag = null", "did you mean is_null(flag)?"),
+        ("flag = undefined", "did you mean is_defined(flag)?"),
+        ("5 = '5'", "did you mean 5 without quotes?"),
+        ("5 + ' 6 ' = 11", "did you mean 6 without quotes?"),
+        ("5 = 'five'", "has 5 and 'five'"),
+        (
+            "a = 'x' || b = 'y'",
+            "has true or false and 'y'; || joins texts and comparisons do not chain: did you mean AND or OR?",
+        ),
+        ("true || false", "did you mean OR?"),
+        ("not a = 'b'", "NOT binds tighter than a comparison: did you mean NOT (...)?"),
+        ("- temp = 5", "- needs a number, has the property temp (always text); did you mean as_number(temp)?"),
+        ("-temp = 5", "did you mean - temp with a blank?"),
+        ("abs(temp) > 5", "expected abs(number), not abs of the property temp (always text); did you mean as_number("),
+        ("concat('a') = 'a'", "expected concat(text, text, ...), not concat of 'a'"),
+        ("length() = 5", "expected length(text), not length of nothing"),
+        ("substring('a', 'b') = 'x'", "expected substring(text, start) or substring(text, start, length)"),
+        ("lenght('a') = 1", "there is no function lenght; did you mean length?"),
+        ("xyzzy('a') = 1", "there is no function xyzzy"),
+        ("a AND true", "AND needs true or false on both sides, has the property a (always text) and true"),
+        ("$body.[0] = 1", "not a path into the body: a name is missing"),
+        ("$body.a.0 = 1", "an array element is written name[0]"),
+    ],
+)
+def test_suggestions(condition: str, said: str) -> None:
+    """The first mistake says what is there, what is needed, and often what to write instead."""
+    assert said in mistakes(condition)[0].message
+
+
+def test_long_names_cost_no_time() -> None:
+    """A function name of sixty thousand characters gets no suggestion, but at once."""
+    (error,) = mistakes("x" * 60_000 + "()")
+    assert error.message.startswith("there is no function")

@@ -9,8 +9,7 @@ import pytest
 from tests.support.edges.routes import message, mistakes, value
 
 from fairlead_edge.routes import functions
-from fairlead_edge.routes.typerules import Type
-from fairlead_edge.routes.values import UNDEFINED
+from fairlead_edge.routes.values import UNDEFINED, Type
 
 PROPERTIES = {"text": "motor7", "three": "3", "blank": None, "junk": "x1"}
 

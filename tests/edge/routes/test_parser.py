@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from tests.support.edges.routes import mistakes, value
 
 from fairlead_edge.routes import parser
+from fairlead_edge.routes.endpoints import Sink
 from fairlead_edge.routes.errors import Invalid
-from fairlead_edge.routes.nodes import Chain, Unary
-from fairlead_edge.routes.sink import Sink
+from fairlead_edge.routes.parser import Chain, Literal, Property, Unary, parse_condition
 
 
 @pytest.mark.parametrize(
@@ -208,3 +210,28 @@ def test_the_source_of_a_route_is_read_whatever_is_wrong_behind_it(text: str) ->
 )
 def test_where_not_even_the_source_can_be_read_there_is_none(text: str) -> None:
     assert parser.parse_source(text) is None
+
+
+# ---- nodes are facts: frozen, and themselves only --------------------------------------------------------------------
+
+
+def test_a_chain_points_at_its_last_operator() -> None:
+    """Errors about the whole chain belong to the operator applied last."""
+    node = parse_condition("1 + 2 - 3", [])
+    assert isinstance(node, Chain)
+    assert [token.kind for token, _ in node.steps] == ["+", "-"]
+    assert node.token.kind == "-"
+
+
+def test_nodes_do_not_change() -> None:
+    """A compiled route may be shared."""
+    node = parse_condition("Name", [])
+    assert isinstance(node, Property) and node.name == "name"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        node.name = "other"  # type: ignore[misc]
+
+
+def test_two_nodes_are_never_equal() -> None:
+    """The same text at two places is two nodes: each has its own place."""
+    first, second = parse_condition("1", []), parse_condition("1", [])
+    assert isinstance(first, Literal) and first != second

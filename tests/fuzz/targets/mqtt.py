@@ -9,16 +9,9 @@ from tests.support.edges import mqtt_packets as client
 
 from fairlead_edge.mqtt import topics
 from fairlead_edge.mqtt.client import ClientAdmission
+from fairlead_edge.mqtt.limits import RECEIVE_MAXIMUM, SUBSCRIPTIONS_MAX, SessionLimits
 from fairlead_edge.mqtt.packets import Connect
-from fairlead_edge.mqtt.session import (
-    RECEIVE_MAXIMUM,
-    SUBSCRIPTIONS_MAX,
-    MqttSession,
-    Opening,
-    PublishOutcome,
-    SessionLimits,
-    Subscribed,
-)
+from fairlead_edge.mqtt.session import MqttSession, Opening, PublishOutcome, Subscribed
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.authorship import Author, module_of
 from fairlead_edge.outbox.publishing import RefusalReason, Submission

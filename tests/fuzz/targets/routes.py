@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from tests.fuzz.target import Target, promise
 
-from fairlead_edge.outbox import manifest, manifest_json, manifest_union
+from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.manifest import ManifestError
 from fairlead_edge.outbox.router import Router
-from fairlead_edge.routes import jsonpath
-from fairlead_edge.routes.advice import advise
+from fairlead_edge.routes import operators
 from fairlead_edge.routes.compiler import compile_condition, compile_route, evaluate_condition
 from fairlead_edge.routes.errors import Invalid, caret
-from fairlead_edge.routes.explain import reasons
+from fairlead_edge.routes.explain import advise, reasons
 from fairlead_edge.routes.message import ENCODINGS, RoutedMessage
 from fairlead_hub.cluster import sync_rule
 
@@ -61,7 +60,7 @@ def read_manifest(content: bytes) -> None:
     found = manifest.parse(content)
     names = {each.name for each in found.routes} & {each.name for each in found.quarantined}
     promise(not names, "a route runs or is set aside, not both")
-    merged = manifest_union.merge([("b", found), ("a", found)])
+    merged = manifest.merge([("b", found), ("a", found)])
     promise({each.name for each in merged.routes} == {each.name for each in found.routes}, "a twin adds nothing")
     router = Router(merged, "edge-1")
     for source in SOURCES:
@@ -73,7 +72,7 @@ def read_manifest(content: bytes) -> None:
 
 def granted(content: bytes) -> None:
     """What the hub grants of an EdgeRoutes object covers all that its nodes make of it."""
-    body = {"metadata": {"name": "r", "uid": "u", "generation": 1}, "spec": manifest_json.decode(content)}
+    body = {"metadata": {"name": "r", "uid": "u", "generation": 1}, "spec": manifest.decode(content)}
     found = sync_rule.routes(body)
     mine = manifest.parse(content)
     wanted = {each.topic for each in mine.routes if not each.route.sink.module}
@@ -96,10 +95,10 @@ _CONDITION = compile_condition(
 
 
 def path(content: bytes) -> None:
-    found = jsonpath.parse(content.decode(errors="surrogateescape"))
+    found = operators.parse(content.decode(errors="surrogateescape"))
     documents: tuple[object, ...] = ({"a": [1, {"b": None}]}, [], None, {"": {"": 1}})
     for document in documents:
-        jsonpath.value_of(jsonpath.find(document, found))
+        operators.value_of(operators.find(document, found))
 
 
 WORDS = tuple(

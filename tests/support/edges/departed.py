@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import apsw
 
-from fairlead_edge.io.outbox.tables.receipts import whereabouts
-from fairlead_edge.outbox.in_flight import InFlight
+from fairlead_edge.io.outbox.tables import receipt_tables
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import InFlight, QueueId
 from fairlead_edge.outbox.receipts import departure as pages
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.receipts import marks
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import Way
 
@@ -21,7 +20,7 @@ def id_of(number: int) -> bytes:
     return (number + 1).to_bytes(16, "big")
 
 
-def entry(number: int, *references: Reference, author: bytes = mark.NO_AUTHOR) -> Entry:
+def entry(number: int, *references: Reference, author: bytes = marks.NO_AUTHOR) -> Entry:
     """What acceptance gives the store."""
     id = id_of(number)
     content = b'{"id":"%s","source":"/messages","body":1}' % id.hex().encode()
@@ -30,7 +29,7 @@ def entry(number: int, *references: Reference, author: bytes = mark.NO_AUTHOR) -
 
 def ways(connection: apsw.Connection, number: int, in_flight: InFlight | None = None) -> list[Way]:
     """Where the message of this number went."""
-    return whereabouts.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
+    return receipt_tables.whereabouts(connection, id=id_of(number), in_flight=in_flight or InFlight())
 
 
 def page(*offsets: int, outcome: pages.Outcome = "in_topic") -> Departure:

@@ -12,7 +12,7 @@ from fairlead_edge.io.outbox.tables.schema import prepare
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.receipts.departure import Departure
 
 
@@ -27,7 +27,7 @@ def append(
     connection: apsw.Connection, *entries: Entry, idempotency: IdempotencyKey | None = None, now: float = 0
 ) -> bytes | None:
     """Accept these."""
-    return append_job.append(connection, entries, epoch=1, now=now, max_bytes=10**9, idempotency=idempotency)
+    return append_job.append_once(connection, entries, epoch=1, now=now, max_bytes=10**9, idempotency=idempotency)
 
 
 def settle(

@@ -13,7 +13,9 @@ import msgspec
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.outbox.router import RouteTarget
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import message
 from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -23,14 +25,16 @@ from fairlead_wire.link import codec
 Answer = Callable[[str, list[message.UpstreamMessage]], message.Ack | message.Nack]
 
 
-class To(msgspec.Struct, frozen=True):
-    """A delivery as the router says it."""
-
-    endpoint: str = "iothub"
-    priority: int = 2_000_000_000
-    ttl_seconds: float | None = 3600
-    topic: str = "default/telemetry"
-    inherits: str = ""
+def target(
+    endpoint: str = "iothub",
+    priority: int = 2_000_000_000,
+    ttl_seconds: float | None = 3600,
+    topic: str = "default/telemetry",
+) -> RouteTarget:
+    return RouteTarget(
+        endpoint=endpoint, queue=QueueId(endpoint, priority), priority=priority, ttl_seconds=ttl_seconds, topic=topic,
+        routes=(),
+    )  # fmt: skip
 
 
 class PropertyRouter:
@@ -39,12 +43,12 @@ class PropertyRouter:
     def hold(self, message: RoutedMessage, source: str) -> None:
         return None
 
-    def route(self, message: RoutedMessage, source: str) -> list[To]:
+    def route(self, message: RoutedMessage, source: str) -> list[RouteTarget]:
         said = message.properties
         if said.get("endpoint") == "nowhere":
             return []
         return [
-            To(
+            target(
                 endpoint,
                 int(said.get("priority") or 2_000_000_000),
                 float(said["ttl"] or 0) if "ttl" in said else None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.backoff.delivery_text import summary
 

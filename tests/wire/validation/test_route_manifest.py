@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from fairlead_edge.outbox import manifest
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY
+from fairlead_edge.outbox.queues import DEFAULT_PRIORITY
 from fairlead_edge.routes import compiler
 from fairlead_wire.validation import route_manifest
 

@@ -26,7 +26,7 @@ from fairlead_edge.io.file_access import (
     FileAccess,
     key_name,
 )
-from fairlead_edge.io.outbox import handed_out_file
+from fairlead_edge.io.outbox import side_files
 from fairlead_edge.outbox import totals
 from fairlead_wire.io import logs
 
@@ -47,7 +47,7 @@ _SMALL: Final = {
     OBJECTS: (_Small("routes.copy", 1 << 62, 1),),
     MESSAGES: (
         _Small(f"{MESSAGES}.totals", totals.SLOT_BYTES, 2),
-        _Small(f"{MESSAGES}.handed-out", handed_out_file.BYTES_MAX, 1),
+        _Small(f"{MESSAGES}.handed-out", side_files.BYTES_MAX, 1),
     ),
 }
 

@@ -14,8 +14,8 @@ from websockets.exceptions import InvalidMessage, InvalidStatus, WebSocketExcept
 from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
+from fairlead_edge.io.line_meter import LineMeter
 from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
-from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_wire.http import retry_after
 from fairlead_wire.io import handshake
 from fairlead_wire.io.handshake import HandshakeFailure

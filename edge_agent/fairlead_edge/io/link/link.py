@@ -20,10 +20,10 @@ import msgspec
 from websockets.asyncio.client import ClientConnection
 
 from fairlead_edge.errors import LinkDown, StoreFailed
+from fairlead_edge.io.line_meter import LineMeter
 from fairlead_edge.io.link.conversation import Conversation
 from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
 from fairlead_edge.io.link.module_inputs import InputStore
-from fairlead_edge.io.plan.line_meter import LineMeter
 from fairlead_edge.link_state import LinkState, StaleHub
 from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.metastore import Metastore

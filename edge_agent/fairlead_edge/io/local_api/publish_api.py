@@ -19,8 +19,8 @@ from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox import authorship, envelope, outbox, publishing
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS_MAX, LEASE_SECONDS_MIN, Leased
-from fairlead_edge.outbox.queue_id import base
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.queues import base
+from fairlead_edge.outbox.receipts import marks
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire.errors import Malformed, Temporary
 from fairlead_wire.http.content_encoding import Unpacker
@@ -127,8 +127,8 @@ class _Handlers:
 
     async def receipt(self, request: web.Request) -> web.Response:
         text = request.match_info["id"]
-        id = mark.id_of(text)
-        if id is None and not mark.is_reserved(text):
+        id = marks.id_of(text)
+        if id is None and not marks.is_reserved(text):
             return responses.error(400, "bad_request", "id: 32 hex digits, as publishing answered it")
         try:
             asked = _query(request, bodies.AskReceipt)
@@ -151,7 +151,7 @@ class _Handlers:
     def _whose_receipts(self, request: web.Request) -> bytes | None:
         """The author whose receipts may be read; None: all."""
         caller = self._caller(request)
-        return None if self._access is None or caller.is_agent else mark.author(caller.module)
+        return None if self._access is None or caller.is_agent else marks.author(caller.module)
 
     async def take(self, request: web.Request) -> web.Response:
         if (refused := self._not_its_input(request)) is not None:

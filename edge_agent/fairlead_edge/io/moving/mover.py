@@ -15,7 +15,7 @@ from fairlead_edge.errors import Moving
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MoveFilesError, MovePlan, MoveProgress
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.io import logs
 
 POLL_SECONDS: Final = 1.0

@@ -4,7 +4,7 @@
                       │  ▲                                                                   │
                       │  └──────────────── PUBACKs, when it is on disk ──────────────────────┘
                       ├──▶ Clients      who is connected, what is kept for those who went, wills
-                      ├──▶ Turns        who is read next, after too much waited for the disk
+                      ├──▶ ResumeQueue        who is read next, after too much waited for the disk
                       └──▶ Deliveries   takes from the broker for subscribers, and acknowledges
 
 Loaded only where ``[mqtt] listen`` is set: an agent without MQTT is no larger for it.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fairlead_edge.io.module_tokens_file import ModuleTokensFile
-    from fairlead_edge.io.mqtt.entrance import MqttListener
+    from fairlead_edge.io.mqtt.listener import MqttListener
     from fairlead_edge.io.outbox.upstream import UpstreamService
     from fairlead_edge.settings import EdgeSettings
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def open_if_set(
     settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None
 ) -> MqttListener | None:
-    """The entrance, where ``[mqtt] listen`` is set.  Raises ``TlsFilesError``, ``BadTokens``."""
+    """The listener, if ``[mqtt] listen`` is set.  Raises ``TlsFilesError``, ``BadTokens``."""
     if settings.mqtt.listen is None:
         return None
-    from fairlead_edge.io.mqtt import entrance
+    from fairlead_edge.io.mqtt import listener
 
-    return entrance.open_entrance(settings, upstream, modules)
+    return listener.open_listener(settings, upstream, modules)

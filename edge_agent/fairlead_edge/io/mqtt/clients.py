@@ -1,9 +1,9 @@
-"""Who is connected: takeover of a client identifier, room for the next one, and what remains of those who went.
+"""Who is connected: takeover of a client identifier, room for the next one, and what is kept of those who left.
 
     accepted ─▶ opening (``OPENING_MAX``; the oldest makes way) ─CONNECT▶ open (``connections_max``) ─▶ kept
 
-Where all places are taken, one who proves who it is gets in all the same: of the module that has most connections the
-the one silent for longest is closed, never one whose messages wait for their acknowledgement.
+When ``connections_max`` is reached, an authenticated client still gets in: of the module with the most connections, the
+one silent for longest is closed, but never one whose messages wait for an acknowledgement.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ class Clients:
         for each in wills:
             self._publish(each)
 
-    def look(self) -> None:
-        """To be called every second or so."""
+    def tick(self) -> None:
+        """Call every second or so."""
         now = self._clock()
         for connection in self:
-            connection.look(now)
+            connection.tick(now)
         for each in self.kept.due(now):
             self._publish(each)
 

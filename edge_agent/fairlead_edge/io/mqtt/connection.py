@@ -1,6 +1,6 @@
-"""One connection: its socket, its session, and what the session wants done.
+"""One connection: its socket, its session, and what the session asks for.
 
-It is not read while too much waits for the disk, or while it does not read its own answers: so that nothing grows.
+It is not read while too much waits for the disk, or while the client does not read its answers, so memory is bounded.
 """
 
 from __future__ import annotations
@@ -10,26 +10,19 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Protocol, cast
 
+from fairlead_edge.mqtt.limits import SessionLimits
 from fairlead_edge.mqtt.packets import Connect, Will
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
-from fairlead_edge.mqtt.session import (
-    Acknowledged,
-    MqttSession,
-    Opening,
-    PublishOutcome,
-    ReceivedPublish,
-    SessionLimits,
-    Subscribed,
-)
+from fairlead_edge.mqtt.session import Acknowledged, MqttSession, Opening, PublishOutcome, ReceivedPublish, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_wire.io import logs, tls
 
 STALLED_SECONDS_MAX: Final = 30.0
-"""A client that reads nothing of what waits for it for so long is closed."""
+"""A client that has not read pending bytes for so long is closed."""
 GOODBYE_SECONDS_MAX: Final = 5.0
 WRITE_BYTES_MAX: Final = 256 * 1024
-"""More than this waiting to be read: the client is not read either, and gets no more messages."""
+"""Above this many unread bytes the client is not read either, and gets no more messages."""
 CLIENT_ROLES: Final = frozenset({"module", "device"})
 """In a certificate's ``spiffe://<installation>/<role>/<name>``; those of nodes and servers open nothing here."""
 
@@ -53,11 +46,11 @@ class Services(Protocol):
         """Once, when nothing more comes from it."""
         ...
 
-    def is_pressed(self) -> bool: ...
+    def is_overloaded(self) -> bool: ...
 
 
 class Connection(asyncio.Protocol):
-    """``clock`` goes on steadily.  Also what ``Intake`` and ``MqttDeliveries`` know of it."""
+    """``clock`` is monotonic.  Implements what ``Intake`` and ``MqttDeliveries`` need of a connection."""
 
     def __init__(self, services: Services, clock: Callable[[], float]) -> None:
         self._services = services
@@ -84,7 +77,7 @@ class Connection(asyncio.Protocol):
             roles = tls.peer_roles(shown)
             is_client = all(role in CLIENT_ROLES for role, _ in roles)
             self._certificate = (tls.peer_name(shown) or "") if is_client else ""
-        self._read_or_not()
+        self.update_reading()
 
     def data_received(self, data: bytes) -> None:
         self.session.receive(data, self._clock())
@@ -98,12 +91,12 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._stalled_since = self._clock()
-        self._read_or_not()
+        self.update_reading()
 
     def resume_writing(self) -> None:
         self._stalled_since = None
-        self._read_or_not()
-        self._see_room()
+        self.update_reading()
+        self._signal_room()
 
     # ---- session.Host ----
 
@@ -130,14 +123,14 @@ class Connection(asyncio.Protocol):
         self._act()
 
     def refuse(self, refused: MqttRefused) -> None:
-        """End it, and say why."""
+        """Close it, with the reason."""
         if not self._is_over:
             self.session.refuse(refused)
             self._act()
 
     def hold(self, is_held: bool) -> None:
         self._is_held = is_held
-        self._read_or_not()
+        self.update_reading()
 
     async def ready(self) -> int:
         while not self.room:
@@ -156,7 +149,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def has_unacknowledged(self) -> bool:
-        return self.session.delivered > 0
+        return len(self.session.delivered) > 0
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:
@@ -169,7 +162,7 @@ class Connection(asyncio.Protocol):
                             await self._idle.wait()
                 yield self._room_now > 0
         finally:
-            self._see_room()
+            self._signal_room()
 
     def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
         before = self.session.replaced
@@ -180,9 +173,9 @@ class Connection(asyncio.Protocol):
 
     # ---- the listener's ----
 
-    def look(self, now: float) -> None:
-        """To be called every second or so."""
-        if self._services.is_pressed() or self._is_held:
+    def tick(self, now: float) -> None:
+        """Call every second or so."""
+        if self._services.is_overloaded() or self._is_held:
             self.session.heard(now)
         if self._stalled_since is not None and now - self._stalled_since > STALLED_SECONDS_MAX:
             _log.info("client_does_not_read", client=self.name, limit_seconds=STALLED_SECONDS_MAX)
@@ -190,14 +183,10 @@ class Connection(asyncio.Protocol):
             return
         self.session.tick(now)
         self._act()
-        self._see_room()
-
-    def pressed(self) -> None:
-        """Whether it should be read has changed."""
-        self._read_or_not()
+        self._signal_room()
 
     def abort(self, reason: str) -> None:
-        """End it without a word."""
+        """Close it without a DISCONNECT."""
         self._end(reason)
         if self._transport is not None:
             self._transport.abort()
@@ -228,12 +217,12 @@ class Connection(asyncio.Protocol):
             services.begin(self, each)
         if todo.acknowledged:
             services.acknowledge(todo.acknowledged)
-            self._see_room()
+            self._signal_room()
         if todo.close:
             ended = session.ended
             self._end(ended.code.label if ended is not None else "disconnect")
             transport.close()
-            # What it does not read of our goodbye is not waited for.
+            # Do not wait for a client that does not read our DISCONNECT.
             asyncio.get_running_loop().call_later(GOODBYE_SECONDS_MAX, transport.abort)
 
     def _end(self, reason: str) -> None:
@@ -247,17 +236,17 @@ class Connection(asyncio.Protocol):
             _log.info("mqtt_closed", client=self.name, code=ended.code.label, reason=str(ended))
         self._services.over(self)
 
-    def _see_room(self) -> None:
+    def _signal_room(self) -> None:
         if self.room:
             self._room.set()
         if not self.session.delivered:
             self._idle.set()
 
-    def _read_or_not(self) -> None:
+    def update_reading(self) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wanted = self._stalled_since is None and not self._is_held and not self._services.is_pressed()
+        wanted = self._stalled_since is None and not self._is_held and not self._services.is_overloaded()
         if wanted and not self._is_reading:
             transport.resume_reading()
         elif not wanted and self._is_reading:

@@ -1,7 +1,7 @@
-"""Takes messages from the broker for subscribers: a delivery is a lease, its PUBACK an acknowledgement.
+"""Delivers messages of the broker to subscribers: a delivery is a lease, its PUBACK an acknowledgement.
 
-Programs that take the same input over HTTP share its queue.  What a connection had and did not acknowledge when it
-ended is abandoned: given out again, as the delivery policy says, and each message by itself.
+Programs that pull the same input over HTTP share its queue.  What a connection had not acknowledged when it ended is
+abandoned: each message is delivered again by itself, as the delivery policy says.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _log = logs.get("edge.mqtt")
 
 
 class Subscriber(Protocol):
-    """A connection, as this sees it."""
+    """What is needed of a connection."""
 
     async def ready(self) -> int:
-        """Waits until messages can be given to it; how many."""
+        """Waits until messages can be delivered to it; returns how many."""
         ...
 
     @property
     def room(self) -> int:
-        """How many it can be given now."""
+        """How many can be delivered now."""
         ...
 
     @property
@@ -49,12 +49,14 @@ class Subscriber(Protocol):
         ...
 
     def alone(self) -> contextlib.AbstractAsyncContextManager[bool]:
-        """Entered when it has acknowledged everything, or its leases have ended; inside nobody else gives it anything.
-        Yields whether it can be given a message."""
+        """Entered when it has acknowledged everything, or its leases have ended; nothing else is delivered inside.
+
+        Yields whether a message can be delivered.
+        """
         ...
 
     def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
-        """Gives it these; returns by id why some cannot be written for it."""
+        """Delivers these; returns by id why some cannot be written."""
         ...
 
 
@@ -73,7 +75,7 @@ class MqttDeliveries:
         self._withdrawn: defaultdict[str, list[Leased]] = defaultdict(list)
 
     def begin(self, subscriber: Subscriber, subscribed: Subscribed) -> None:
-        """From now on the subscriber gets what comes for these inputs."""
+        """From now on the subscriber gets the messages of these inputs."""
         self.end(subscriber, subscribed.inputs.filter)
         serve = (
             self._serve_all(subscriber, subscribed)
@@ -84,7 +86,7 @@ class MqttDeliveries:
         tasks[subscribed.inputs.filter] = asyncio.create_task(serve, name=f"mqtt {subscribed.inputs.filter}")
 
     def end(self, subscriber: Subscriber, filter: str) -> None:
-        """It unsubscribed; what it has it may still acknowledge."""
+        """It unsubscribed; it may still acknowledge what it has."""
         task = self._tasks.get(id(subscriber), {}).pop(filter, None)
         if task is not None:
             task.cancel()
@@ -139,25 +141,25 @@ class MqttDeliveries:
                 _log.warning("mqtt_delivery_delayed", endpoint=endpoint, reason=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            # Nothing may be awaited between here and there: what was taken is either given or given back.
+            # No await between here and there: what was taken is either delivered or given back.
             if subscribed.qos and subscriber.has_unacknowledged and any(each.attempt > 1 for each in taken):
                 self._withdrawn[endpoint].extend(taken)
                 self._settle_soon()
-                await self._give_alone(subscriber, subscribed, input, endpoint)
+                await self._deliver_alone(subscriber, subscribed, input, endpoint)
                 continue
             # Another subscription of the same client may have taken the room.
-            self._give(subscriber, subscribed, input, endpoint, taken, subscriber.room)
+            self._deliver(subscriber, subscribed, input, endpoint, taken, subscriber.room)
 
-    async def _give_alone(self, subscriber: Subscriber, subscribed: Subscribed, input: str, endpoint: str) -> None:
+    async def _deliver_alone(self, subscriber: Subscriber, subscribed: Subscribed, input: str, endpoint: str) -> None:
         """What failed before goes to a client that has nothing else in its hands: if the message is what the client
         fails by, no other is lost with it."""
         async with subscriber.alone() as has_room:
             with contextlib.suppress(Temporary):
                 await self.close()  # what was withdrawn is there again
                 taken = await self._broker.take(endpoint, messages_max=1, wait_seconds=0.0) if has_room else []
-                self._give(subscriber, subscribed, input, endpoint, taken, 1)
+                self._deliver(subscriber, subscribed, input, endpoint, taken, 1)
 
-    def _give(
+    def _deliver(
         self,
         subscriber: Subscriber,
         subscribed: Subscribed,
@@ -195,16 +197,18 @@ class MqttDeliveries:
             again, self._abandoned = self._abandoned, defaultdict(list)
             back, self._withdrawn = self._withdrawn, defaultdict(list)
             await asyncio.gather(
-                *(self._tell(self._broker.ack, endpoint, ids) for endpoint, ids in done.items()),
+                *(self._report(self._broker.ack, endpoint, ids) for endpoint, ids in done.items()),
                 *(
-                    self._tell(functools.partial(self._broker.abandon, why=why), endpoint, ids)
+                    self._report(functools.partial(self._broker.abandon, why=why), endpoint, ids)
                     for (endpoint, why), ids in again.items()
                 ),
-                *(self._tell(self._broker.withdraw, endpoint, leased) for endpoint, leased in back.items()),
+                *(self._report(self._broker.withdraw, endpoint, leased) for endpoint, leased in back.items()),
             )
 
     @staticmethod
-    async def _tell(tell: Callable[[str, list[_What]], Awaitable[object]], endpoint: str, what: list[_What]) -> None:
-        # A lease of which this could not be noted ends by itself: the message is given out again.
+    async def _report(
+        report: Callable[[str, list[_What]], Awaitable[object]], endpoint: str, what: list[_What]
+    ) -> None:
+        # If this cannot be recorded, the lease expires and the message is delivered again.
         with contextlib.suppress(Temporary):
-            await tell(endpoint, what)
+            await report(endpoint, what)

@@ -3,26 +3,26 @@
     connections ─add▶ pending ─┐ (the next batch gathers while this one is on its way to the disk)
                                └▶ append ─▶ committed ─▶ ``stored`` of each connection, in its order
 
-What cannot be stored now is tried again for a while, without an acknowledgement; then its connections end, and the
-clients come back and repeat it.  A message that the store has no room for holds up what its own
-connection sends after it; the others go on.
+What cannot be stored now is retried for a while without an acknowledgement; then its connections are closed, and the
+clients reconnect and send it again.  A message that the store has no room for blocks later messages of its own
+connection only.
 
 What is refused for good is acknowledged with its code (MQTT 5), or kept as a dead letter and acknowledged (3.1.1, which
-has no code: without a PUBACK its client would repeat it for ever).
+has no code: without a PUBACK the client would repeat it forever).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.publisher import Gathered
-from fairlead_edge.mqtt import reasons, submission
+from fairlead_edge.mqtt import messages, reasons
 from fairlead_edge.mqtt.packets import LEVEL_5
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import PublishOutcome, ReceivedPublish
@@ -30,7 +30,7 @@ from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, Reference, RefusedMessage
 from fairlead_edge.outbox.publishing import Accepted, NotAccepted, RefusalReason, Submission
-from fairlead_edge.outbox.queue_id import REFUSED_INPUT, QueueId
+from fairlead_edge.outbox.queues import REFUSED_INPUT, QueueId
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
@@ -54,7 +54,7 @@ _log = logs.get("edge.mqtt")
 
 
 class MessageSource(Protocol):
-    """A connection, as this sees it."""
+    """What is needed of a connection."""
 
     @property
     def level(self) -> int: ...
@@ -62,15 +62,15 @@ class MessageSource(Protocol):
     def module(self) -> str: ...
 
     def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
-        """These are decided, in the order they came."""
+        """These are stored or refused, in order of arrival."""
         ...
 
     def refuse(self, refused: MqttRefused) -> None:
-        """End it: what it sent and got no acknowledgement for is to be repeated."""
+        """Close it; the client repeats what was not acknowledged."""
         ...
 
     def hold(self, is_held: bool) -> None:
-        """Much of it waits for room: it is not to be read until that is over."""
+        """Stop reading while much of it waits for room."""
         ...
 
 
@@ -116,12 +116,12 @@ class _HeldMessages(msgspec.Struct):
         return sum(_cost(item.received) for item in self.items)
 
 
-class _StoreGivenUp(Exception):
-    """The store could not take anything for too long."""
+class _StoreUnavailable(Exception):
+    """The store could not accept anything for too long."""
 
 
 class Intake:
-    """One per agent.  ``pressed`` is called with True when nothing more should be read, with False when it may be."""
+    """One per agent.  ``overloaded(True)`` asks to stop reading, ``overloaded(False)`` allows it again."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Intake:
         *,
         node: str,
         counters: Counters,
-        pressed: Callable[[bool], None],
+        overloaded: Callable[[bool], None],
         new_id: Callable[[], str],
         timestamp: Callable[[], str],
         clock: Callable[[], float],
@@ -138,7 +138,7 @@ class Intake:
         self._store = store
         self._refused_queue = QueueId(f"{node}/{REFUSED_INPUT}")
         self._counters = counters
-        self._pressed = pressed
+        self._overloaded = overloaded
         self._new_id = new_id
         self._timestamp = timestamp
         self._clock = clock
@@ -153,16 +153,16 @@ class Intake:
         self.waiting = 0
         self.waiting_bytes = 0
         self.held_bytes = 0
-        self.is_pressed = False
+        self.is_overloaded = False
 
     def add(self, source: MessageSource, received: Sequence[ReceivedPublish]) -> None:
         """Store these; ``source.stored`` is called when they are."""
         self._pending.extend([_Item(source, each) for each in received])
         self.waiting += len(received)
         self.waiting_bytes += sum(map(_cost, received))
-        if not self.is_pressed and self.waiting_bytes > UNSTORED_BYTES_MAX:
-            self.is_pressed = True
-            self._pressed(True)
+        if not self.is_overloaded and self.waiting_bytes > UNSTORED_BYTES_MAX:
+            self.is_overloaded = True
+            self._overloaded(True)
         self._came.set()
         if self._task is None:
             # The task begins when all connections that can be read now were: their messages go together.
@@ -213,12 +213,12 @@ class Intake:
         self.waiting -= len(items)
         self.held_bytes -= sum(_cost(item.received) for item in items if item.is_held)
         self.waiting_bytes -= sum(_cost(item.received) for item in items if not item.is_held)
-        self._press_or_not()
+        self._release_backpressure()
 
-    def _press_or_not(self) -> None:
-        if self.is_pressed and self.waiting_bytes <= UNSTORED_BYTES_MAX // 2:
-            self.is_pressed = False
-            self._pressed(False)
+    def _release_backpressure(self) -> None:
+        if self.is_overloaded and self.waiting_bytes <= UNSTORED_BYTES_MAX // 2:
+            self.is_overloaded = False
+            self._overloaded(False)
 
     async def _take(self, batch: list[_Item], before: dict[int, _HeldMessages]) -> set[int]:
         """Store and answer them; returns the ids of the items that wait for room.  ``before``: who waited already."""
@@ -230,7 +230,7 @@ class Intake:
                 if isinstance(item.received.content, RefusalReason):
                     item.result = NotAccepted(item.received.content)
             await self._fit([item for item in batch if item.needs_letter], self._keep_letters, full)
-        except _StoreGivenUp:
+        except _StoreUnavailable:
             return set()
         decided: list[_Item] = []
         waiting: dict[int, list[_Item]] = {}
@@ -273,7 +273,7 @@ class Intake:
                 item.is_held = True
                 self.waiting_bytes -= _cost(item.received)
                 self.held_bytes += _cost(item.received)
-        self._press_or_not()
+        self._release_backpressure()
 
     def _bound_held(self) -> None:
         while self.held_bytes > HELD_BYTES_MAX and self._held:
@@ -318,7 +318,7 @@ class Intake:
             item.is_kept = True
 
     async def _patiently(self, step: Callable[[], Awaitable[None]], items: Sequence[_Item]) -> None:
-        """The step, tried again while the store cannot take anything.  Raises ``StoreFull``, and ``_StoreGivenUp``
+        """The step, tried again while the store cannot take anything.  Raises ``StoreFull``, and ``_StoreUnavailable``
         after the connections were ended."""
         until = self._clock() + self._patience_seconds
         while True:
@@ -333,7 +333,7 @@ class Intake:
                     raise
                 if self._clock() >= until:
                     self._give_up(items, MqttRefused(code, str(error)))
-                    raise _StoreGivenUp from None
+                    raise _StoreUnavailable from None
             await asyncio.sleep(min(RETRY_SECONDS, max(0.0, until - self._clock())))
 
     def _give_up(self, items: Sequence[_Item], refused: MqttRefused) -> None:
@@ -365,7 +365,7 @@ class Intake:
     def _letter(self, item: _Item) -> RefusedMessage:
         id, result = self._new_id(), item.result
         assert isinstance(result, NotAccepted)
-        content = envelope.stored(submission.refused_message(item.received.message, id, self._timestamp()))
+        content = envelope.stored(messages.refused_message(item.received.message, id, self._timestamp()))
         entry = Entry(id, content, (Reference(self._refused_queue),))
         return RefusedMessage(entry, result.error.code, result.error.message)
 
@@ -387,3 +387,53 @@ def _gathered(items: Sequence[_Item]) -> list[Gathered]:
 
 def _cost(received: ReceivedPublish) -> int:
     return MESSAGE_COST_BYTES + len(received.message.payload) + len(received.message.topic)
+
+
+class WaitingConnection(Protocol):
+    """What is needed of a connection."""
+
+    def update_reading(self) -> None:
+        """Whether it should be read may have changed."""
+        ...
+
+
+class ResumeQueue:
+    """Connections that are not read resume one after the other, the one held longest first.
+
+    If all resumed at once, one that floods would use up the room before the others are read, every time, and they would
+    starve.  ``soon`` calls its argument after the sockets were polled once.
+    """
+
+    def __init__(self, *, soon: Callable[[Callable[[], None]], object], is_overloaded: Callable[[], bool]) -> None:
+        self._soon = soon
+        self._is_overloaded = is_overloaded
+        self._held: dict[WaitingConnection, None] = {}
+        self._is_going = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, connections: Iterable[WaitingConnection]) -> None:
+        """These are not read; those that had no turn since stay in front."""
+        for each in connections:
+            self._held.setdefault(each)
+            each.update_reading()
+
+    def remove(self, connection: WaitingConnection) -> None:
+        """Nothing more comes from it."""
+        self._held.pop(connection, None)
+
+    def resume(self) -> None:
+        """There is room again."""
+        if not self._is_going:
+            self._is_going = True
+            self._next()
+
+    def _next(self) -> None:
+        if self._is_overloaded() or not self._held:
+            self._is_going = False
+            return
+        connection = next(iter(self._held))
+        del self._held[connection]
+        connection.update_reading()
+        self._soon(self._next)

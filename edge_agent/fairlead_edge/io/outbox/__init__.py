@@ -2,9 +2,9 @@
 
     local_api ──▶ publisher ──▶ sqlite_outbox ──▶ upstream_pump ──▶ link
                                    │    └───────▶ broker ──▶ modules on this node
-                                   └─ expiry_sweeper
+                                   └─ upstream.ExpirySweeper
 
 ``upstream`` puts these together.  ``tables`` is the inside of the file: its schema, its statements, and what each job
-reads and writes; ``repair`` finds damage to it and makes it sound again.  ``totals_file`` and ``handed_out_file`` lie
-beside it, for disks and processes that fail.
+reads and writes; ``repair`` finds damage to it and makes it sound again.  ``side_files`` are files beside it, for disks
+and processes that fail.
 """

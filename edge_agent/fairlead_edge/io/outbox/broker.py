@@ -1,7 +1,6 @@
 """Hands messages of brokered endpoints to their modules, under lease (``brokered.endpoint`` decides).
 
-Who has what, and how often each message was given out, is on disk before a module gets it: a restart of the agent
-forgets no lease and no attempt.
+Leases and the number of deliveries are on disk before a module gets a message: a restart of the agent forgets none.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.effects import BrokeredSettle
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, BrokeredFailed, Endpoint, Leased
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
-from fairlead_edge.outbox.brokered.priority import ABANDONED
+from fairlead_edge.outbox.brokered.priority import ABANDONED, BrokeredSettle
+from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Outbox
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.queues import Attempt, QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
@@ -32,12 +29,12 @@ _log = logs.get("edge.broker")
 
 
 class _ServedEndpoint:
-    """An endpoint, and who waits for it."""
+    """An endpoint, and the lock of its takers."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.taking = asyncio.Lock()
-        """One decides and reads at a time, so that two takers never get the same message."""
+        """One taker decides and reads at a time, so that two never get the same message."""
 
 
 class ModuleBroker:
@@ -67,7 +64,7 @@ class ModuleBroker:
         self._followers: set[Callable[[str], None]] = set()
 
     async def load(self) -> None:
-        """Find what lies on disk, unless that was done."""
+        """Load what is on disk, once."""
         async with self._loading:
             if self._is_loaded:
                 return
@@ -124,14 +121,14 @@ class ModuleBroker:
             self._followers.discard(found)
 
     async def withdraw(self, endpoint: str, taken: Sequence[Leased]) -> None:
-        """The module was gone before it got these: there again at once, and this was no attempt."""
+        """The module left before it got these: available again at once, and not an attempt."""
         served = self._served.get(endpoint)
         if served is not None:
             for failed in served.endpoint.withdrawn([each.id for each in taken], self._clock()):
                 await self._note_failed(endpoint, failed)
 
     async def ack(self, endpoint: str, ids: Sequence[str]) -> list[str]:
-        """These are done, durably; returns the ids of which nothing is known."""
+        """These are done, durably; returns the unknown ids."""
         await self.load()
         served = self._served.get(endpoint)
         if served is None:
@@ -141,9 +138,9 @@ class ModuleBroker:
         return unknown
 
     async def abandon(self, endpoint: str, ids: Sequence[str], why: str = ABANDONED) -> list[str]:
-        """These are given out again as the policy says, durably; returns the ids of which nothing is known.
+        """These are delivered again as the policy says, durably; returns the unknown ids.
 
-        ``why`` stands in the dead letter of one that is not given out again."""
+        ``why`` is the reason in the dead letter of one that is not delivered again."""
         await self.load()
         served = self._served.get(endpoint)
         if served is None:
@@ -153,7 +150,7 @@ class ModuleBroker:
         return unknown
 
     async def run(self) -> None:
-        """Until cancelled: notices leases that end, and moves to the dead letters what is given up."""
+        """Until cancelled: handles leases that end, and moves what is given up to the dead letters."""
         await self.load()
         while True:
             self._changed.clear()
@@ -174,7 +171,7 @@ class ModuleBroker:
 
     @property
     def waiting(self) -> int:
-        """Callers that wait for a message now."""
+        """Callers waiting for a message."""
         return sum(len(waiting) for waiting in self._waiting.values())
 
     def counts(self) -> dict[tuple[str, int], tuple[int, int]]:
@@ -214,12 +211,12 @@ class ModuleBroker:
         served = self._served.get(endpoint)
         due = served.endpoint.next_time(looked_at) if served is not None else None
         until = deadline if due is None else min(deadline, due)
-        with contextlib.suppress(TimeoutError):  # a message is due, or the caller's patience is over
+        with contextlib.suppress(TimeoutError):  # a message is due, or the caller's wait is over
             async with asyncio.timeout(max(0.0, until - self._clock())):
                 await changed.wait()
 
     async def _take_or_nothing(self, endpoint: str, messages_max: int, lease_seconds: float) -> list[Leased]:
-        """A task of its own: cut short it would leave messages with a module that never hears of them."""
+        """In its own task: if it were cancelled halfway, messages would stay leased to a module that never got them."""
         task = asyncio.create_task(self._take_now(endpoint, messages_max, lease_seconds))
         self._in_work.add(task)
         task.add_done_callback(self._in_work.discard)
@@ -265,7 +262,7 @@ class ModuleBroker:
                         only=fetch.only or None,
                     )
                 except Temporary:
-                    served.endpoint.appended(fetch.queue)  # it was not read: the next taker looks again
+                    served.endpoint.appended(fetch.queue)  # it was not read: the next taker reads it
                     if not taken:
                         raise
                     break
@@ -287,7 +284,7 @@ class ModuleBroker:
     async def _run_out(self, only: str | None = None) -> None:
         for name in [only] if only is not None else list(self._served):
             found = self._served[name].endpoint.run_out(self._clock())
-            # Noted when it is given out again: after a restart the end of its lease comes to the same.
+            # Recorded when it is delivered again: after a restart the end of its lease has the same effect.
             await _each(self._note_failed(name, failed, durably=False) for failed in found)
 
     async def _note_failed(self, endpoint: str, failed: BrokeredFailed, *, durably: bool = True) -> None:
@@ -305,7 +302,7 @@ class ModuleBroker:
             await self._settle(self._served[endpoint].endpoint, failed.settle)
 
     async def _note(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
-        """A full disk keeps no module waiting: what it takes gives room back.  At worst a restart forgets a lease."""
+        """A full disk does not block modules: what they take frees room.  At worst a restart forgets a lease."""
         if not attempts:
             return
         try:

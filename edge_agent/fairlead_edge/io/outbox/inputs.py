@@ -13,10 +13,10 @@ import msgspec
 
 from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
-from fairlead_edge.io.outbox.tables.inputs import taken
-from fairlead_edge.outbox import input_message
+from fairlead_edge.io.outbox.tables import inputs
+from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_wire import message
 from fairlead_wire.errors import Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
@@ -43,7 +43,7 @@ class Inputs:
     async def take(self, header: message.Input, content: bytes) -> message.Ack | message.Nack:
         """Ack: the message is in its queue, durably, or was before.  Raises ``StoreFailed``."""
         try:
-            entry = input_message.entry(header, content, node=self._node)
+            entry = envelope.input_entry(header, content, node=self._node)
             self._refuse_if_closed()
             is_new = await self._store(entry)
         except StoreFailed:
@@ -65,14 +65,14 @@ class Inputs:
 
     async def states(self, ids: Sequence[str]) -> bytes:
         """JSON array of ``message.InputReached``, of those that are known."""
-        found = await self._outbox.writer.read(partial(taken.states, ids=list(ids), now=self._outbox.now()))
+        found = await self._outbox.writer.read(partial(inputs.input_states, ids=list(ids), now=self._outbox.now()))
         return msgspec.json.encode(found)
 
     async def _store(self, entry: Entry) -> bool:
         outbox = self._outbox
 
         def job() -> Awaitable[bool]:
-            take = partial(taken.take, entry=entry, epoch=outbox.epoch, max_bytes=outbox.max_bytes)
+            take = partial(inputs.take_input, entry=entry, epoch=outbox.epoch, max_bytes=outbox.max_bytes)
             return outbox.writer.submit(partial(take, now=outbox.now()))
 
         try:

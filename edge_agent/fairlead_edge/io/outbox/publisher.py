@@ -1,4 +1,4 @@
-"""Takes what producers say, routes it, and answers when it is on disk."""
+"""Accepts what producers send, routes it, and answers when it is on disk."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.outbox import outbox, publishing, traces
 from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.outbox.receipts import marks
 from fairlead_wire.errors import FairleadError, Temporary
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.traces import span_names
 from fairlead_wire.traces.trace import TRACEPARENT, TRACESTATE, Trace
 
 PENDING_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Requests that may be in work at once, in bytes; more are asked to come back."""
+"""Bytes of requests in progress; more requests are asked to retry."""
 BUSY_RETRY_SECONDS: Final = 1.0
 NOT_READY_RETRY_SECONDS: Final = 5.0
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class NotReady(Temporary):
-    """No usable routes have ever arrived at this node, so nothing can be said about where a message should go."""
+    """No usable routes have ever arrived at this node, so no message can be routed."""
 
 
 class PublishAnswer(msgspec.Struct, frozen=True):
@@ -82,27 +82,27 @@ class MessagePublisher:
         self._router: publishing.MessageRouter | None = None
         self._closed: Temporary | None = None
         self._unusable = ""
-        """What is wrong with the routes that arrived, when there is no router for it."""
+        """What is wrong with the routes that arrived, if there is no router."""
         self.counters: Counter[str] = Counter()
         """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``held`` for a refused route,
         ``routed_again`` of these, ``refused_<code>``."""
 
     def use_router(self, router: publishing.MessageRouter | None, unusable: str = "") -> None:
-        """From now on messages are routed by this; None: publishing is answered with "not yet", and why."""
+        """Route messages by this from now on; None: publishing is answered with "not yet" and the reason."""
         self._router = router
         self._unusable = unusable
 
     @property
     def in_work(self) -> int:
-        """Requests that came before ``close`` and are not answered yet."""
+        """Requests from before ``close`` that are not answered yet."""
         return len(self._in_work)
 
     def close(self, reason: Temporary) -> None:
-        """Refuse what comes from now on with ``reason``, until ``open``."""
+        """Refuse new requests with ``reason``, until ``open``."""
         self._closed = reason
 
     def open(self) -> None:
-        """Take requests again."""
+        """Accept requests again."""
         self._closed = None
 
     def refuse_if_closed(self) -> None:
@@ -125,7 +125,7 @@ class MessagePublisher:
         self.refuse_if_closed()
         if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
             raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
-        # A producer that hangs up must not keep the pump from hearing of what was stored for it.
+        # A producer that disconnects must not keep the pump from learning what was stored.
         task = asyncio.create_task(self._publish(content, key, author, headers))
         self._in_work.add(task)
         task.add_done_callback(self._worked)
@@ -134,7 +134,7 @@ class MessagePublisher:
     def _worked(self, task: asyncio.Task[PublishAnswer]) -> None:
         self._in_work.discard(task)
         if not task.cancelled():
-            task.exception()  # its caller got it; where there is none any more it is no surprise
+            task.exception()  # the caller got it, or is gone
 
     async def _publish(
         self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]
@@ -232,7 +232,7 @@ class MessagePublisher:
                     router,
                     new_id=self._new_id,
                     enqueued_at=at,
-                    mark=mark.marker(each.module),
+                    mark=marks.marker(each.module),
                     lane=self._lane,
                 ),
                 each.ttl_seconds,

@@ -1,4 +1,4 @@
-"""Answers where a message is, and asks the hub how far tables have read while that matters to someone.
+"""Answers where a message is, and asks the hub how far tables have read while a question is pending.
 
     ask(id) ─▶ whereabouts in the store + what the hub said of its topic ─▶ receipt
                                                  ▲
@@ -20,8 +20,8 @@ import msgspec
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId, base
-from fairlead_edge.outbox.receipts import departure, latency, mark, reached, receipt
+from fairlead_edge.outbox.queues import QueueId, base
+from fairlead_edge.outbox.receipts import departure, latency, marks, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import LeftQueue, TwoClocks, Way
 from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
@@ -30,20 +30,20 @@ from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
 WAITING_MAX: Final = 64
-"""Questions that are being answered or waited for at once; modules with tokens share them (``WaitingPlaces``)."""
+"""Concurrent questions; modules with tokens share them (``WaitingPlaces``)."""
 BUSY_RETRY_SECONDS: Final = 1.0
 WANTED_SECONDS: Final = 30.0
-"""How long a topic is asked for after the latest question about a message of it."""
+"""How long to keep asking about a topic after the latest question about one of its messages."""
 WANTED_TOPICS_MAX: Final = 256
 ASK_SECONDS: Final = 1.0
-"""Between two questions about a topic that someone waits for."""
+"""Between two requests about a topic for which a question waits."""
 ANSWER_SECONDS_MAX: Final = 30.0
 AWAY_SECONDS: Final = 2.0
-"""Between two tries where the hub cannot say."""
+"""Between two tries when the hub cannot answer."""
 LOOK_SECONDS: Final = 5.0
-"""Who waits for a message is not woken when it expires or is set aside: it is looked at again after so long."""
+"""How often to look at a message again: expiry and setting aside wake no waiting question."""
 KEEP_SECONDS: Final = 10.0
-"""Between two writes of what the hub said."""
+"""Between two writes of the hub's reports."""
 
 _log = logs.get("edge.receipts")
 _tables = msgspec.json.Decoder(list[message.TopicTables])
@@ -69,14 +69,14 @@ class EdgeReceipts:
         self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
     ) -> None:
         self._outbox, self._link, self._clock = outbox, link, clock
-        self._topics: dict[str, reached.TopicReach] = {}
+        self._topics: dict[str, receipt.TopicReach] = {}
         self._unkept: set[str] = set()
         self._wanted: dict[str, float] = {}
-        """Topics, and until when they are asked for."""
+        """Until when to ask about each topic."""
         self._asked: dict[str, float] = {}
-        """When each was asked for last."""
+        """When each was last asked about."""
         self._awaited: dict[bytes, set[asyncio.Event]] = {}
-        """Messages that are waited for until they left."""
+        """Messages that questions wait for, until they leave."""
         self._news = asyncio.Event()
         self._wake = asyncio.Event()
         self._looking = asyncio.Semaphore(1)
@@ -88,7 +88,7 @@ class EdgeReceipts:
     # ---- what leaves (``upstream_pump.Departed``) --------------------------------------------------
 
     def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
-        """What is to be remembered of those that the answer says are stored."""
+        """What to record of messages that the answer says are stored."""
         return departure.departures(items, answer, now=self._clock())
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
@@ -98,7 +98,7 @@ class EdgeReceipts:
             if first is not None and self.latency.departed(base(queue.priority), each, first.enqueued):
                 self._wake.set()
         if self._awaited:
-            for id in self._awaited.keys() & {mark.id_in(item.content) for item in items}:
+            for id in self._awaited.keys() & {marks.id_in(item.content) for item in items}:
                 for waiting in self._awaited[id]:
                     waiting.set()
 
@@ -139,7 +139,7 @@ class EdgeReceipts:
                 self._awaited[id].discard(left)
                 if not self._awaited[id]:
                     del self._awaited[id]
-            # It is in its topics: what is left to wait for is said by the hub, and nothing more is read from the disk.
+            # It is in its topics: the rest comes from the hub, and nothing more is read from disk.
             while loop.time() < deadline:
                 self._want(ways)
                 await _first(self._news, min(deadline - loop.time(), LOOK_SECONDS))
@@ -149,7 +149,7 @@ class EdgeReceipts:
             return found
 
     async def _whereabouts(self, id: bytes, author: bytes | None) -> list[Way]:
-        async with self._looking:  # one reader, which the pump needs, too
+        async with self._looking:  # there is one reader, which the pump needs as well
             ways = await self._outbox.whereabouts(id)
         ways = ways if author is None else receipt.may_see(ways, author)
         self._want(ways)
@@ -169,7 +169,7 @@ class EdgeReceipts:
         return receipt.describe(id.hex(), ways, self._topics, now, is_online=self._link.answers_tables)
 
     async def remembers_since(self) -> str | None:
-        """Since when what left is remembered, as text; None: nothing left so far."""
+        """Since when departures are remembered, as text; None: nothing has left so far."""
         oldest = await self._outbox.remembers_since()
         now = TwoClocks(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
         return None if oldest is None else now.text(oldest)
@@ -196,7 +196,7 @@ class EdgeReceipts:
             await _first(self._wake, pause)
 
     def _due(self, now: float) -> tuple[list[str], float | None]:
-        """Topics to ask for now, and else after which time one is due (None: none is)."""
+        """Topics to ask about now; if there are none, the time until one is due (None: never)."""
         self._wanted = {topic: until for topic, until in self._wanted.items() if until > now}
         pauses = {**self.latency.topics(now), **dict.fromkeys(self._wanted, ASK_SECONDS)}
         self._asked = {topic: at for topic, at in self._asked.items() if topic in pauses}
@@ -226,7 +226,7 @@ class EdgeReceipts:
                 "tables_unreadable", reason=str(error), remedy="the hub says something else; look at its version"
             )
             return latency.ASK_SECONDS_MAX
-        # As of the question, not of its answer: the table may have gone on meanwhile, it has not gone less far.
+        # As of the request, not of its answer: the table may have read further meanwhile, not less far.
         for said in answered:
             if said.topic in topics:
                 self._update(said, now)
@@ -239,8 +239,8 @@ class EdgeReceipts:
 
     def _update(self, said: message.TopicTables, now: float) -> None:
         before = self._topics.get(said.topic)
-        after = reached.updated(before, said, now)
-        for table in reached.went_back(before, after):
+        after = receipt.updated(before, said, now)
+        for table in receipt.went_back(before, after):
             self.counters["went_back"] += 1
             _log.warning("table_went_back", topic=said.topic, reader=table.reader, table=table.name)
         self._topics[said.topic] = after
@@ -251,7 +251,7 @@ class EdgeReceipts:
         try:
             await self._outbox.keep_reached([self._topics[topic] for topic in self._unkept])
             self._unkept.clear()
-        except Temporary as error:  # a full disk: it is asked for again after a restart
+        except Temporary as error:  # a full disk: requested again after a restart
             _log.warning("tables_not_kept", reason=str(error))
 
 

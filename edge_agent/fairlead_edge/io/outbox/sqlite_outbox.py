@@ -18,36 +18,18 @@ import msgspec
 
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
-from fairlead_edge.io.outbox.repair import audit, damage, opening
-from fairlead_edge.io.outbox.repair.scrubber import Scrubber
-from fairlead_edge.io.outbox.tables import attempts as attempts_table
-from fairlead_edge.io.outbox.tables import (
-    dead_letters,
-    expiry,
-    inheritance,
-    log,
-    queue_status,
-    schema,
-    settlement,
-    store_identity,
-)
+from fairlead_edge.io.outbox.repair import audit, damage, salvage
+from fairlead_edge.io.outbox.repair.damage import Scrubber
+from fairlead_edge.io.outbox.side_files import HandedOutFile, TotalsFile
+from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, receipt_tables, schema, settlement, store_state
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.append import append, replay
-from fairlead_edge.io.outbox.tables.eviction import Eviction
-from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
-from fairlead_edge.io.outbox.tables.receipts import reached as reached_table
-from fairlead_edge.io.outbox.tables.receipts import whereabouts
-from fairlead_edge.io.outbox.totals_file import TotalsFile
+from fairlead_edge.io.outbox.tables.append import Eviction, append_once, replay
 from fairlead_edge.io.sqlite.disk_space import give_back
 from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox import age, outbox
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import Damage
-from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import reached
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, InFlight, QueueId
+from fairlead_edge.outbox.receipts import receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.receipt import Way
 from fairlead_wire.errors import Temporary
@@ -65,7 +47,7 @@ _Read = Callable[[Callable[[apsw.Connection], log.FetchedMessages]], Awaitable[l
 class SqliteOutbox:
     """See ``outbox.Outbox``.  ``epoch`` is made anew by the caller for each opening of the store.
 
-    Opening creates the file and looks through it; what takes longer than ``opening.SECONDS_MAX`` is looked
+    Opening creates the file and looks through it; what takes longer than ``salvage.SECONDS_MAX`` is looked
     through while it is used already (``scrubber``), unless ``thorough``.  A damaged file is salvaged.
 
     Raises ``apsw.Error``, ``StoreVersionUnknown`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds
@@ -100,7 +82,7 @@ class SqliteOutbox:
         self._totals = TotalsFile(Path(f"{path}.totals"), access)
         kept = self._totals.read()
         self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
-        sound = opening.make_sound(path, kept, epoch=epoch, thorough=thorough, access=access)
+        sound = salvage.make_sound(path, kept, epoch=epoch, thorough=thorough, access=access)
         self.salvaged = sound.salvaged
         """Why the file was salvaged at this opening; "" when it was sound."""
         self.scrubber = Scrubber(self, is_looked_through=sound.is_looked_through)
@@ -109,8 +91,8 @@ class SqliteOutbox:
         def setup(connection: apsw.Connection) -> None:
             schema.prepare(connection)
             if node:
-                store_identity.own(connection, node)
-            found.append(store_identity.load_stamp(connection))
+                store_state.take_ownership(connection, node)
+            found.append(store_state.load_stamp(connection))
             self._remember_handed_out(connection)
 
         try:
@@ -157,7 +139,7 @@ class SqliteOutbox:
         """Write the clock down; on a full or overrun disk it stays as it was, and ages are understated by that."""
         stamp = self._clock.stamp(store_clock.read())
         with contextlib.suppress(Temporary):
-            await self.writer.submit(lambda connection: store_identity.save_stamp(connection, stamp))
+            await self.writer.submit(lambda connection: store_state.save_stamp(connection, stamp))
 
     async def append(
         self,
@@ -174,7 +156,7 @@ class SqliteOutbox:
         self._evicts = self._evicts or evict
         answer = await self.writer.submit(
             partial(
-                append,
+                append_once,
                 entries=entries,
                 epoch=self.epoch,
                 now=now,
@@ -273,12 +255,12 @@ class SqliteOutbox:
                 epoch=self.epoch,
                 now=now,
                 at=store_clock.timestamp(),
-                new_id=opening.new_id,
+                new_id=salvage.new_id,
             )
         )
         self.scrubber.damage_met()
         for gap in found:
-            opening.log_gap(queue, gap)
+            salvage.log_gap(queue, gap)
 
     async def settle(
         self,
@@ -304,29 +286,29 @@ class SqliteOutbox:
 
     async def whereabouts(self, id: bytes) -> list[Way]:
         """Where the message of this id is, or was when it left; empty: nothing is known of it (any more)."""
-        return await self.writer.read(partial(whereabouts.whereabouts, id=id, in_flight=self.in_flight))
+        return await self.writer.read(partial(receipt_tables.whereabouts, id=id, in_flight=self.in_flight))
 
     async def remembers_since(self) -> float | None:
         """Since when (the store's clock) what left is remembered; None: nothing left so far."""
-        return await self.writer.read(departures_table.oldest)
+        return await self.writer.read(receipt_tables.oldest_departure)
 
-    async def tables_reached(self) -> dict[str, reached.TopicReach]:
+    async def tables_reached(self) -> dict[str, receipt.TopicReach]:
         """How far tables have read, as it was kept."""
-        return await self.writer.read(reached_table.read)
+        return await self.writer.read(receipt_tables.read_topics)
 
-    async def keep_reached(self, topics: Sequence[reached.TopicReach]) -> None:
+    async def keep_reached(self, topics: Sequence[receipt.TopicReach]) -> None:
         """Keep this of each topic, instead of what was kept."""
-        await self.writer.submit(partial(reached_table.keep, topics=topics))
+        await self.writer.submit(partial(receipt_tables.keep_topics, topics=topics))
 
     async def checkpoint(self, queue: QueueId) -> int:
         found = await self.writer.read(partial(log.checkpoint, queue=queue))
         return NOTHING_DONE if found is None else found
 
     async def note_attempts(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
-        await self.writer.submit(partial(attempts_table.note, queue=queue, attempts=attempts))
+        await self.writer.submit(partial(settlement.note_attempts, queue=queue, attempts=attempts))
 
     async def attempts(self) -> dict[QueueId, list[Attempt]]:
-        return await self.writer.read(attempts_table.read)
+        return await self.writer.read(settlement.read_attempts)
 
     async def sweep(self, *, now: float, entire: bool) -> int:
         job = partial(expiry.sweep, now=now, entire=entire, in_flight=self.in_flight)
@@ -339,18 +321,18 @@ class SqliteOutbox:
         self._ttl_seconds = {**ttl_seconds}
         await self.writer.submit(lambda connection: None)  # what was to be stored before that is there to be found
         for name, each in ttl_seconds.items():
-            after = inheritance.RunPlace()
+            after = expiry.RunPlace()
             while found := await self.writer.read(
-                partial(inheritance.stale, name=name, ttl_seconds=each, after=after, now=now)
+                partial(expiry.stale, name=name, ttl_seconds=each, after=after, now=now)
             ):
-                await self.writer.submit(partial(inheritance.follow, runs=found, now=now))
-                after = inheritance.RunPlace(found[-1].segment, found[-1].queue)
+                await self.writer.submit(partial(expiry.follow, runs=found, now=now))
+                after = expiry.RunPlace(found[-1].segment, found[-1].queue)
 
     async def give_back(self) -> int:
         return await self.writer.submit(give_back)
 
     async def status(self, *, now: float) -> outbox.OutboxStatus:
-        query = partial(queue_status.status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
+        query = partial(store_state.queue_status, now=now, max_bytes=self.max_bytes, in_flight=self.in_flight)
         return await self.writer.read(partial(query, refused_bytes_max=self.refused_bytes_max))
 
     async def dead_letters(self, *, after: int = 0, limit: int = 100) -> list[outbox.DeadLetter]:
@@ -359,7 +341,7 @@ class SqliteOutbox:
             if not found.damaged:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
-            await self.writer.submit(partial(job, at=store_clock.timestamp(), new_id=opening.new_id))
+            await self.writer.submit(partial(job, at=store_clock.timestamp(), new_id=salvage.new_id))
             self.scrubber.damage_met()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
 

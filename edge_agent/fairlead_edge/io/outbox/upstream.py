@@ -1,6 +1,6 @@
-"""The edge's line up, put together: what ``app`` runs, routes by, and asks for its status.
+"""The way up, put together: what ``app`` runs, gives routes to, and asks for its status.
 
-http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ link
+local_api ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ link
                                  │  └──────▶ Broker ─▶ modules on this node
                                  └─ ExpirySweeper
 """
@@ -8,13 +8,12 @@ http_publish ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ lin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, Protocol
 
-from fairlead_edge.errors import StoreFailed
+from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.broker import ModuleBroker
-from fairlead_edge.io.outbox.expiry_sweeper import ExpirySweeper
 from fairlead_edge.io.outbox.inputs import Inputs
 from fairlead_edge.io.outbox.publisher import MessagePublisher
 from fairlead_edge.io.outbox.receipts import EdgeReceipts, TablesLink
@@ -22,24 +21,23 @@ from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream_pump import LinePlan, UpstreamLink, UpstreamPump
 from fairlead_edge.outbox import publishing
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.outbox import OutboxStatus
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.queue_id import QueueId, is_held_for_routes
+from fairlead_edge.outbox.delivery import BROKERED_POLICY, UPSTREAM_POLICY
+from fairlead_edge.outbox.outbox import Outbox, OutboxStatus
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId, is_held_for_routes
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans
 
-AGAIN_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 1.0
 ROUTED_AGAIN_MESSAGES: Final = 256
 ROUTED_AGAIN_BYTES: Final = 1024 * 1024
 """Of held messages, in one step."""
 ID_BITS: Final = 128
-"""As unique as a UUID, without asking the kernel for each: ids are names, not secrets."""
+"""As unique as a UUID, without a system call for each: ids are names, not secrets."""
 
 _log = logs.get("edge.upstream")
+_expiry_log = logs.get("edge.expiry")
 
 
 class _WholeLink(UpstreamLink, TablesLink, Protocol):
@@ -80,7 +78,7 @@ class UpstreamService:
         self._routes_changed = asyncio.Event()
         self.outbox = outbox
         self.policies: Mapping[str, DeliveryPolicy] = {"upstream": policy, "brokered": brokered_policy}
-        """By which messages go again."""
+        """The retry policies."""
         clock = outbox.now
         self.receipts = EdgeReceipts(outbox, link, clock=clock, modules_have_tokens=modules_have_tokens)
         self.pump = UpstreamPump(
@@ -126,13 +124,13 @@ class UpstreamService:
         )
 
     def use_router(self, router: publishing.MessageRouter | None, unusable: str = "") -> None:
-        """From now on messages are routed by this; without one publishing is answered with "not yet", and why."""
+        """Route messages by this from now on; without a router publishing is answered with "not yet" and the reason."""
         self.publisher.use_router(router, unusable)
         self._router = router
         self._routes_changed.set()
 
     def inherit(self, ttl_seconds: Mapping[str, int | None]) -> None:
-        """How long messages live whose route does not say, by EdgeRoutes object: also those that wait."""
+        """Set the time to live of messages whose route has none, by EdgeRoutes object, including those that wait."""
         self._ttl_seconds = ttl_seconds
         self._ttl_changed.set()
 
@@ -161,13 +159,13 @@ class UpstreamService:
             self._ttl_changed.clear()
             try:
                 await self.outbox.inherit(self._ttl_seconds, now=self.outbox.now())
-            except Temporary as error:  # a full disk: nothing expires too early, and it is tried again
+            except Temporary as error:  # a full disk: nothing expires too early; retry
                 _log.warning("time_to_live_delayed", reason=str(error))
                 self._ttl_changed.set()
-                await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _route_held(self) -> None:
-        """Messages that were held for a refused route go where changed routes say."""
+        """When routes change, routes the messages that were held for a refused route."""
         while True:
             await self._routes_changed.wait()
             self._routes_changed.clear()
@@ -175,10 +173,10 @@ class UpstreamService:
                 for queue in await self.outbox.queues():
                     if is_held_for_routes(queue.endpoint):
                         await self._route_queue(queue)
-            except Temporary as error:  # a full store: they are held until there is room
+            except Temporary as error:  # a full store: held until there is room
                 _log.warning("held_messages_delayed", reason=str(error))
                 self._routes_changed.set()
-                await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _route_queue(self, queue: QueueId) -> None:
         after, routed = NOTHING_DONE, 0
@@ -219,6 +217,51 @@ class UpstreamService:
         found = list(queues)
         self.pump.appended(found)
         self.broker.appended(found)
+
+
+class ExpirySweeper:
+    """Frees the room of expired messages: periodically, and at once when a producer finds the store full.
+
+    ``interval_seconds`` is the time between rounds; the first is at the start.  ``entire``: look for expired messages
+    everywhere, not only at the heads of the queues.  That costs a scan of the expiry index, and frees the room of
+    short-lived messages behind long-lived ones.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float],
+        interval_seconds: float,
+        entire: bool,
+    ) -> None:
+        self._outbox = outbox
+        self._clock = clock
+        self._interval_seconds = interval_seconds
+        self._entire = entire
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.sweep(entire=self._entire)
+            await asyncio.sleep(self._interval_seconds)
+
+    async def sweep(self, *, entire: bool) -> int:
+        """One round, in small steps so that producers get their turn; returns how many were removed.
+
+        Afterwards a file that is mostly unused is shrunk.
+        """
+        swept = 0
+        try:
+            while count := await self._outbox.sweep(now=self._clock(), entire=entire):
+                swept += count
+            while await self._outbox.give_back():
+                pass
+        except StoreFull as error:
+            _expiry_log.warning("sweep_delayed", reason=str(error))
+        if swept:
+            _expiry_log.info("expired_swept", messages=swept)
+        return swept
 
 
 def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:

@@ -13,14 +13,14 @@ from typing import Final, Protocol
 from fairlead_edge.agent_status import STALLED_SECONDS, Stall
 from fairlead_edge.errors import LinkDown, StoreFull
 from fairlead_edge.outbox import envelope, traces
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item, Outbox
 from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
 from fairlead_edge.outbox.pump import pump
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.queue_id import QueueId, rank
+from fairlead_edge.outbox.pump.stream import Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.queues import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire import message
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
@@ -30,9 +30,9 @@ from fairlead_wire.link import codec
 from fairlead_wire.traces import span_names
 
 ANSWER_SECONDS: Final = 60.0
-"""How long a hub that is there may take for a batch; then it is sent again (it is idempotent)."""
+"""How long a connected hub may take for a batch; then the batch is sent again (it is idempotent)."""
 SLOWEST_BYTES_PER_SECOND: Final = 1000.0
-"""What is in flight on a line as slow as this gets its time beside ``ANSWER_SECONDS``: it would be sent twice."""
+"""Bytes in flight on a line this slow get extra time beside ``ANSWER_SECONDS``: otherwise they would be sent twice."""
 SETTLE_RETRY_SECONDS: Final = 1.0
 
 _log = logs.get("edge.upstream")
@@ -72,10 +72,10 @@ class UpstreamLink(Protocol):
 
 
 class Departed(Protocol):
-    """Who gives receipts for what left; ``io.outbox.receipts.EdgeReceipts`` is one."""
+    """Records departures for receipts; ``io.outbox.receipts.EdgeReceipts`` is one."""
 
     def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
-        """What is to be remembered of those that the answer says are stored, in the transaction that settles them."""
+        """What to record, in the transaction that settles them, of messages that the answer says are stored."""
         ...
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
@@ -84,7 +84,7 @@ class Departed(Protocol):
 
 
 class LinePlan(Protocol):
-    """What the line costs, kept to; ``io.plan.data_plan.DataPlan`` is one."""
+    """Keeps to the data plan of the line; ``io.data_plan.DataPlan`` is one."""
 
     @property
     def gate(self) -> PumpGate:
@@ -146,7 +146,7 @@ class UpstreamPump:
         )
         self._wake = asyncio.Event()
         self._stalled: set[tuple[QueueId, str]] = set()
-        """Queues, and deferred topics of them, that were reported to stand still."""
+        """Queues, and deferred topics of them, that were logged as stalled."""
         self.counters: Counter[str] = Counter()
         """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
 
@@ -158,11 +158,11 @@ class UpstreamPump:
                 self._wake.set()
 
     def lane(self, queue: QueueId) -> QueueId:
-        """Where a message that is accepted now waits."""
+        """The queue of a message that is accepted now."""
         return self._pump.lane(queue) if queue.endpoint == UPSTREAM else queue
 
     def stalls(self) -> dict[tuple[str, int], list[Stall]]:
-        """Queues of which nothing is taken, or of deferred topics of them, while the hub is there, and why."""
+        """Queues, or deferred topics of them, of which a connected hub accepts nothing, and why."""
         now = self._clock()
         if not self._link.upstream_window:
             return {}
@@ -182,11 +182,11 @@ class UpstreamPump:
         }
 
     def held(self) -> dict[tuple[str, int], HeldUntil]:
-        """Queues whose messages may not leave now, by hours, budget or rate."""
+        """Queues held back now by hours, budget or rate."""
         return {(UPSTREAM, priority): held for priority, held in self._pump.held(self._clock()).items()}
 
     def _watch_stalls(self, queue: QueueId) -> None:
-        """Say once that a queue, or a deferred topic of it, stands still, and once that it moves again."""
+        """Log once that a queue, or a deferred topic of it, stalls, and once that it moves again."""
         stalls = {stall.topic: stall for stall in self.stalls().get((queue.endpoint, queue.priority), ())}
         for topic in [topic for known, topic in self._stalled if known == queue and topic not in stalls]:
             self._stalled.discard((queue, topic))
@@ -342,7 +342,7 @@ class UpstreamPump:
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
     def _give_back(self, send: SendBatch, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
-        """What is not done goes again, if its time allows; some of it is in doubt: it may be in its topic."""
+        """What is not done is sent again unless it expires; some of it is in doubt: it may be in its topic."""
         if len(done) == len(send.items):
             return
         doubtful = pump.doubtful(send.items, answer)
@@ -370,10 +370,10 @@ class UpstreamPump:
                     departures=departures,
                 )
                 break
-            except Temporary as error:  # the disk is full or slow: the hub has the messages, only our note of it waits
+            except Temporary as error:  # a full or slow disk: the hub has the messages, only our record of that waits
                 _log.warning("settle_delayed", queue=str(settle.queue), reason=str(error))
                 if isinstance(error, StoreFull) and departures:
-                    # What left has to give its room back; a receipt may not keep it from that.
+                    # What left must free its room; a receipt must not prevent that.
                     self.counters["receipts_lost"] += len(settle.sent)
                     departures = ()
                     continue

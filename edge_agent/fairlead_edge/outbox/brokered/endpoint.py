@@ -1,4 +1,4 @@
-"""One brokered endpoint: which message a module gets next, and what becomes of those it has.
+"""One brokered endpoint: which message a module gets next, and the outcome of those it has.
 
     wanted ─Fetch▶ (store) ─fetched▶ Given ▶ (noted on disk) ▶ module ─ack | abandon | silence▶ Settle ▶ (store)
 
@@ -25,17 +25,14 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
-from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY
-from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, Priority
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
+from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, BrokeredFetch, BrokeredSettle, Priority
+from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 
 LEASE_SECONDS: Final = 60.0
-"""How long a module that says nothing else may keep what it took."""
+"""The default lease."""
 LEASE_SECONDS_MIN: Final = 0.1
 LEASE_SECONDS_MAX: Final = 3600.0
 LEASED_MAX: Final = 1000
@@ -52,7 +49,7 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fetch came to: for the module, to be noted on disk, and what stays in its log."""
+    """The result of a fetch: messages for the module, attempts to record on disk, and what stays in the log."""
 
     queue: QueueId
     leased: tuple[Leased, ...]
@@ -61,7 +58,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokeredFailed(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of one queue that are in no module's hands any more: given out again later, or dead letters."""
+    """Messages of one queue that no module has any more: to be delivered again later, or dead letters."""
 
     queue: QueueId
     again: tuple[Attempt, ...]
@@ -93,7 +90,7 @@ class Endpoint:
     # ---- from the log to a module ----
 
     def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
-        """What to read for a module that takes so many; None: there is nothing for it now."""
+        """What to read for a module that wants ``messages_max``; None: nothing is available now."""
         room = min(messages_max, LEASED_MAX - sum(each.leased for each in self._priorities.values()))
         if room <= 0:
             return None
@@ -133,7 +130,7 @@ class Endpoint:
         )
 
     def withdrawn(self, ids: Iterable[str], now: float) -> list[BrokeredFailed]:
-        """The module that took these was gone before it got them: no attempt, and there again at once."""
+        """The module left before it got these: not an attempt, and available again at once."""
         taken, _ = self._sorted(ids)
         found: list[BrokeredFailed] = []
         for number, offsets in taken.items():
@@ -144,12 +141,12 @@ class Endpoint:
     # ---- what a module answers, or does not ----
 
     def acked(self, ids: Iterable[str]) -> tuple[list[BrokeredSettle], list[str]]:
-        """These are done; also the ids of which nothing is known (any more)."""
+        """These are done.  Also returns the ids that are not known (any more)."""
         done, unknown = self._sorted(ids)
         return [self._priorities[priority].acked(offsets) for priority, offsets in done.items()], unknown
 
     def abandoned(self, ids: Iterable[str], now: float, why: str = ABANDONED) -> tuple[list[BrokeredFailed], list[str]]:
-        """These were given back; also the ids of which nothing is known (any more)."""
+        """These were abandoned.  Also returns the ids that are not known (any more)."""
         given, unknown = self._sorted(ids)
         found: list[BrokeredFailed] = []
         for priority, offsets in given.items():
@@ -165,7 +162,7 @@ class Endpoint:
         return found, unknown
 
     def run_out(self, now: float) -> list[BrokeredFailed]:
-        """Leases that ended.  What is given out again need not be noted: after a restart it comes to the same."""
+        """Leases that ended.  Retries need not be recorded: after a restart the outcome is the same."""
         found: list[BrokeredFailed] = []
         for number, priority in self._priorities.items():
             again, never = priority.run_out(now, self._policy, self._uniform)
@@ -180,7 +177,7 @@ class Endpoint:
         self._priorities[settle.queue.priority].settled(settle)
 
     def not_settled(self, settle: BrokeredSettle) -> None:
-        """The store could not: all is as before."""
+        """The store failed: nothing changes."""
         self._priorities[settle.queue.priority].not_settled(settle)
 
     # ---- reads ----
@@ -197,7 +194,7 @@ class Endpoint:
     # ---- parts ----
 
     def _place(self, id: str) -> tuple[int, int] | None:
-        """Priority and offset of a message that was given out and is not done."""
+        """Priority and offset of a message that was delivered and is not done."""
         for number, priority in self._priorities.items():
             offset = priority.offset_of(id)
             if offset is not None:
@@ -205,7 +202,7 @@ class Endpoint:
         return None
 
     def _sorted(self, ids: Iterable[str]) -> tuple[dict[int, list[int]], list[str]]:
-        """Offsets by priority, each once, and the ids of which nothing is known."""
+        """Offsets by priority, without duplicates, and the unknown ids."""
         found: dict[int, list[int]] = defaultdict(list)
         unknown: list[str] = []
         for id in ids:

@@ -1,32 +1,107 @@
-"""One priority of a brokered endpoint: what is in modules' hands, what waits for its next attempt, the checkpoint.
+"""One priority of a brokered endpoint: what modules have, what waits for its next attempt, and the checkpoint.
 
-Memory is bounded: ``UNSETTLED_MAX`` messages given out and not done, beyond which only those are given out again.
+Memory is bounded: at ``UNSETTLED_MAX`` messages delivered and not done, only those are delivered (again).
 """
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.attempt import Attempt
-from fairlead_edge.outbox.brokered.delivery_state import DeliveryEvent, DeliveryState, step
-from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
+from fairlead_edge.outbox.delivery import StateTable
 from fairlead_edge.outbox.outbox import Item, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, Checkpointer, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 
 TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
 """An answer ends with the message that reaches it."""
 UNSETTLED_MAX: Final = 10_000
-"""Messages of one priority that were given out and are not done."""
+"""Messages of one priority that were delivered and are not done."""
 GIVEN_UP: Final = "retries_used_up"
 """The code of a dead letter whose delivery policy allows no more attempts."""
 ABANDONED: Final = "the module gave it back"
 RAN_OUT: Final = "its lease ended without an acknowledgement"
+
+
+class DeliveryState(enum.Enum):
+    """The states of one message on its way to a module; ``TRANSITIONS`` is the whole machine.
+
+        WAITING ──TAKE──▶ LEASED ──ACK──▶ DONE
+                           ▲  │             ▲
+                          TAKE│             │
+                           │  ├──RETRY──▶ BACKOFF ──ACK──┘
+                           └──┼────────────┘
+                              └──GIVE_UP──▶ DEAD
+
+    WAITING  in its log; never delivered
+    LEASED   in a module's hands, until its lease ends
+    BACKOFF  abandoned, or its lease ended; waits as long as its policy says.  A late acknowledgement still counts
+    DONE     acknowledged
+    DEAD     the delivery policy allows no more attempts; a dead letter
+
+    The seed has one machine for each priority of an endpoint, because it sends one batch at a time and waits.  Modules
+    pull, and several may pull from one input: a message that fails must not hold up others, so each has its own state
+    and the priority has the checkpoint.
+    """
+
+    WAITING = "waiting"
+    LEASED = "leased"
+    BACKOFF = "backoff"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class DeliveryEvent(enum.Enum):
+    TAKE = "take"
+    """A module gets it."""
+    ACK = "ack"
+    """A module has done its work."""
+    RETRY = "retry"
+    """It was abandoned, or its lease ended; it will be delivered again."""
+    GIVE_UP = "give up"
+    """The same, and the delivery policy allows no more attempts."""
+
+
+TRANSITIONS: Final = StateTable(
+    "a message",
+    {
+        (DeliveryState.WAITING, DeliveryEvent.TAKE): DeliveryState.LEASED,
+        (DeliveryState.LEASED, DeliveryEvent.ACK): DeliveryState.DONE,
+        (DeliveryState.LEASED, DeliveryEvent.RETRY): DeliveryState.BACKOFF,
+        (DeliveryState.LEASED, DeliveryEvent.GIVE_UP): DeliveryState.DEAD,
+        (DeliveryState.BACKOFF, DeliveryEvent.TAKE): DeliveryState.LEASED,
+        (DeliveryState.BACKOFF, DeliveryEvent.ACK): DeliveryState.DONE,
+    },
+)
+
+
+class BrokeredFetch(msgspec.Struct, frozen=True, kw_only=True):
+    """The next live messages of this queue above ``after``; with ``only``, those of these offsets that are live."""
+
+    queue: QueueId
+    after: int
+    only: tuple[int, ...] = ()
+    alone: bool = False
+    """It failed before: the module gets nothing else with it."""
+    messages_max: int
+    bytes_max: int
+
+
+class BrokeredSettle(msgspec.Struct, frozen=True, kw_only=True):
+    """These offsets done, durably; then call ``settled`` with it, or ``not_settled`` when that failed."""
+
+    queue: QueueId
+    sent: tuple[int, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    checkpoint: int
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        return (*self.sent, *(refusal.offset for refusal in self.refused))
 
 
 class Priority:
@@ -36,7 +111,7 @@ class Priority:
         self.queue = queue
         self._checkpointer = Checkpointer(checkpoint)
         self._cursor = checkpoint
-        """Up to here every message was given out; above it, those of ``_attempts`` were."""
+        """Up to here every message was delivered; above it, those of ``_attempts`` were."""
         self._has_more = True
         self._attempts: dict[int, Attempt] = {}
         self._offsets: dict[str, int] = {}
@@ -50,22 +125,22 @@ class Priority:
     # ---- reads ----
 
     def attempts(self) -> list[Attempt]:
-        """What was given out and is neither done nor being settled."""
+        """What was delivered and is neither done nor being settled."""
         return list(self._attempts.values())
 
     def offset_of(self, id: str) -> int | None:
-        """None when the message was never given out, or is done, or is being settled."""
+        """None if the message was never delivered, is done, or is being settled."""
         offset = self._offsets.get(id)
         return offset if offset in self._attempts else None
 
     def is_out(self, offset: int) -> bool:
-        """In a module's hands, or just done."""
+        """A module has it, or it was just done."""
         attempt = self._attempts.get(offset)
         return offset in self._settling or (attempt is not None and attempt.leased)
 
     @property
     def leased(self) -> int:
-        """Messages in modules' hands, or of which it was not noticed yet that the lease ended."""
+        """Leased messages, including those whose lease ended unnoticed."""
         return sum(attempt.leased for attempt in self._attempts.values())
 
     @property
@@ -84,7 +159,7 @@ class Priority:
         self._has_more = True
 
     def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
-        """What to read for a module that takes so many: first what is due again, the oldest first, then what is new.
+        """What to read for a module that wants so many: first retries that are due, oldest first, then new messages.
 
         What was withdrawn goes together; each that failed goes alone."""
         due = [each for each in self._attempts.values() if not each.leased and each.until <= now]
@@ -133,7 +208,7 @@ class Priority:
         return given
 
     def withdrawn(self, offset: int, now: float) -> Attempt | None:
-        """The module was gone before it got the answer: this was no attempt, and the next one may have it at once."""
+        """The module left before it got the answer: not an attempt, and available again at once."""
         attempt = self._attempts.get(offset)
         if attempt is None or not attempt.leased:
             return None
@@ -144,16 +219,16 @@ class Priority:
     def acked(self, offsets: Collection[int]) -> BrokeredSettle:
         """These are done."""
         for offset in offsets:
-            step(_state(self._attempts[offset]), DeliveryEvent.ACK)
+            TRANSITIONS.step(_state(self._attempts[offset]), DeliveryEvent.ACK)
         return self._settle(offsets, ())
 
     def abandoned(self, offset: int, now: float, policy: DeliveryPolicy, uniform: Uniform) -> Attempt | None:
-        """The module gave it back: its next attempt.  None: there is none, and ``given_up`` is to be called."""
+        """The module abandoned it: its next attempt.  None: there is none; call ``given_up``."""
         attempt = self._attempts[offset]
         return self._failed(attempt, now, policy, uniform) if attempt.leased else attempt
 
     def run_out(self, now: float, policy: DeliveryPolicy, uniform: Uniform) -> tuple[list[Attempt], list[int]]:
-        """Leases that ended: what is given out again at its time, and the offsets of what is given up."""
+        """Leases that ended: what will be delivered again, and the offsets of what is given up."""
         again: list[Attempt] = []
         never: list[int] = []
         for attempt in [each for each in self._attempts.values() if each.leased and each.until <= now]:
@@ -178,7 +253,7 @@ class Priority:
         self._durable += settle.offsets
 
     def not_settled(self, settle: BrokeredSettle) -> None:
-        """The store could not: all is as before it was asked."""
+        """The store failed: nothing changes."""
         for offset in settle.offsets:
             self._put(self._settling.pop(offset))
 
@@ -190,7 +265,7 @@ class Priority:
         )
 
     def _lease(self, offset: int, id: str, before: Attempt | None, until: float) -> Attempt:
-        step(DeliveryState.WAITING if before is None else _state(before), DeliveryEvent.TAKE)
+        TRANSITIONS.step(DeliveryState.WAITING if before is None else _state(before), DeliveryEvent.TAKE)
         if before is None:
             return self._put(Attempt(offset=offset, id=id, number=1, leased=True, until=until))
         return self._put(msgspec.structs.replace(before, number=before.number + 1, leased=True, until=until))
@@ -204,9 +279,9 @@ class Priority:
             previous_seconds=attempt.delay_seconds,
         )
         if delay is None:
-            step(_state(attempt), DeliveryEvent.GIVE_UP)
+            TRANSITIONS.step(_state(attempt), DeliveryEvent.GIVE_UP)
             return None
-        step(_state(attempt), DeliveryEvent.RETRY)
+        TRANSITIONS.step(_state(attempt), DeliveryEvent.RETRY)
         return self._put(
             msgspec.structs.replace(
                 attempt,
@@ -218,7 +293,7 @@ class Priority:
         )
 
     def _advance(self) -> None:
-        """After a start the cursor stands at the checkpoint: what was given out next to it need not be read again."""
+        """After a start the cursor is at the checkpoint: what was delivered right after it need not be read again."""
         durable = set(self._durable)
         while (above := self._cursor + 1) in self._attempts or above in self._settling or above in durable:
             self._cursor = above
@@ -229,7 +304,7 @@ class Priority:
         return attempt
 
     def _forget(self, offsets: Iterable[int]) -> None:
-        """They are not there any more: expired, evicted or damaged."""
+        """They are gone: expired, evicted or damaged."""
         for offset in offsets:
             attempt = self._attempts.get(offset)
             if attempt is not None and not attempt.leased:

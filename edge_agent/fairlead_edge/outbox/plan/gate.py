@@ -7,29 +7,112 @@
 
 What is held back by one reason waits; its time to live goes on.  Nothing but messages is held back.
 
-Pure: ``look`` brings the clocks and the bytes that the line carried.
+Pure: ``look`` is given the clocks and the bytes that the line carried.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Final, Protocol
 
 import msgspec
 
-from fairlead_edge.outbox.plan import day
-from fairlead_edge.outbox.plan.day import DayCount
-from fairlead_edge.outbox.plan.rate import Rate
 from fairlead_edge.outbox.plan.windows import Hours, HourWindow
+
+BURST_SECONDS: Final = 1.0
+"""The most that may leave at once after a pause."""
+BATCH_SECONDS: Final = 0.25
+"""After a wait, as much leaves as the line carries in this time instead of a byte: messages share a batch, its headers
+and its compression, and an alarm waits no longer than this."""
+ROUNDING: Final = 1e-3
+"""Fractions of a byte below this are rounding errors."""
+
+
+class Rate:
+    """Bytes a second: a token bucket, full at the start, which one batch may overdraw.
+
+    ``bytes_per_second`` is positive; times are seconds and never fall.
+    """
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._rate = bytes_per_second
+        self._room = bytes_per_second * BURST_SECONDS
+        self._at = 0.0
+
+    def due(self, now: float) -> float:
+        """When something may leave; ``now`` or earlier: at once."""
+        self._fill(now)
+        missing = max(1.0, self._rate * BATCH_SECONDS) - self._room
+        return now if missing < ROUNDING else now + missing / self._rate
+
+    def room(self, now: float) -> int:
+        """What may leave now."""
+        self._fill(now)
+        return max(0, int(self._room))
+
+    def left(self, size: int, now: float) -> None:
+        """``size`` bytes left, which may be more than there was room for."""
+        self._fill(now)
+        self._room -= size
+
+    def _fill(self, now: float) -> None:
+        if now > self._at:
+            self._room = min(self._rate * BURST_SECONDS, self._room + (now - self._at) * self._rate)
+        self._at = now
+
+
+DAY_SECONDS_MAX: Final = 26 * 3600.0
+"""Longer than any day, also than one of 25 hours."""
+
+
+class DayCount(msgspec.Struct, frozen=True):
+    """The bytes of the line since the day began.
+
+    A day is a calendar day in its zone, by the wall clock.  That clock may jump: a later date begins a new day, an
+    earlier one does not, and the count continues.  So that a clock that was years ahead for a moment does not close
+    the budget for years, a day also ends after ``DAY_SECONDS_MAX`` on the store's clock, which never jumps.
+
+    ``date`` is like ``2026-11-23``; ``began`` is by the store's clock; ``used`` is in bytes.
+    """
+
+    date: str
+    began: float
+    used: int = 0
+
+    def plus(self, size: int) -> DayCount:
+        return DayCount(self.date, self.began, self.used + size)
+
+
+def on(count: DayCount | None, *, now: float, wall: float, zone: tzinfo) -> DayCount:
+    """The current count: this one, or that of a new day.  ``now`` is by the store's clock, ``wall`` is Unix time."""
+    today = datetime.fromtimestamp(wall, zone).date().isoformat()
+    if count is None:
+        return DayCount(today, now)
+    if now < count.began:  # another store, with a clock of its own
+        count = DayCount(count.date, now, count.used)
+    if today > count.date or now - count.began >= DAY_SECONDS_MAX:
+        return DayCount(today, now)
+    return count
+
+
+def ends(count: DayCount, *, now: float, wall: float, zone: tzinfo) -> float:
+    """When the next day begins, on the store's clock, if the wall clock does not jump."""
+    shown = datetime.fromtimestamp(wall, zone)
+    midnight = datetime.combine(shown.date() + timedelta(days=1), time(), zone)
+    at_the_latest = count.began + DAY_SECONDS_MAX
+    if shown.date().isoformat() < count.date:
+        return at_the_latest
+    return min(now + max(0.0, midnight.timestamp() - wall), at_the_latest)
+
 
 KEPT_SHARE: Final = 0.1
 """This part of the day's budget is kept for the session itself and for messages of ``URGENT``."""
 URGENT: Final = 0
 """The most urgent priority that a route may have."""
 LOOK_SECONDS: Final = 60.0
-"""The wall clock may be set at any time: it is looked at so often."""
+"""How often to read the wall clock, which may be set at any time."""
 
 
 class Why(enum.StrEnum):
@@ -96,9 +179,9 @@ class PlanGate:
         self._now, self._wall = 0.0, 0.0
 
     def look(self, *, now: float, wall: float, carried: int) -> None:
-        """What the clocks show, and how many bytes the line carried both ways since the start."""
+        """The time, and how many bytes the line carried in both directions since the start."""
         self._now, self._wall = now, wall
-        counted = day.on(self._count, now=now, wall=wall, zone=self._zone)
+        counted = on(self._count, now=now, wall=wall, zone=self._zone)
         self._count = counted.plus(carried - self._carried)
         self._carried = carried
 
@@ -112,7 +195,7 @@ class PlanGate:
         """When a new budget begins, on the store's clock."""
         if self._count is None:
             return None
-        return day.ends(self._count, now=self._now, wall=self._wall, zone=self._zone)
+        return ends(self._count, now=self._now, wall=self._wall, zone=self._zone)
 
     @property
     def is_used_up(self) -> bool:

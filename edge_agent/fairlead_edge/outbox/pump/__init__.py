@@ -1,7 +1,5 @@
 """Which batch goes up next, and what an answer means.
 
-pump ──▶ stream (one priority) ──▶ endpoint_state (its states, as a table)
-  ├────▶ pace (bytes that may be unanswered)
-  ├────▶ effects (what the driver is to do)
-  └────▶ policy (when what was not taken goes again)
+pump ──▶ stream (one priority: its states, its place in the log, the effects it asks for)
+  └────▶ pace (bytes that may be unanswered; shares of the line)
 """

@@ -3,7 +3,7 @@
     next ─Fetch▶ (store) ─fetched▶ Send ▶ (link) ─answered▶ Settle ▶ (store) ─settled▶ next
       └─Wait until a message, an answer, the link or a retry time
 
-``endpoint_state`` has the states of one priority; ``next`` decides by them, and ``stream`` alone changes them.
+``stream.EndpointState`` has the states of one priority; ``next`` decides by them, and only ``Stream`` changes them.
 
 The rules, in the order they decide:
 
@@ -37,29 +37,25 @@ from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
-from fairlead_edge.outbox.pump.endpoint_state import EndpointState
-from fairlead_edge.outbox.pump.pace import Pace
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
-from fairlead_edge.outbox.pump.shares import Shares
-from fairlead_edge.outbox.pump.stream import Stream, Trouble
-from fairlead_edge.outbox.queue_id import QueueId, base, live_lane, rank
+from fairlead_edge.outbox.pump.pace import Pace, Shares
+from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle, Stream, Trouble
+from fairlead_edge.outbox.queues import NOTHING_DONE, Checkpointer, QueueId, base, live_lane, rank
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4
-"""From this window on its last place is left to what is more urgent than all in flight."""
+"""From this window size on, its last place is reserved for what is more urgent than everything in flight."""
 NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
-"""Answers of a hub that put nothing of the batch into a topic; after others what is not named may be there."""
+"""Answers of a hub that stored nothing of the batch; after others, unnamed messages may be in their topic."""
 DEFERRED_TOPICS_MAX: Final = 64
-"""Deferred topics of one queue; where more are, the queue waits as a whole."""
+"""Deferred topics of one queue; with more of them, the queue waits as a whole."""
 
 
 class _Outage(msgspec.Struct, frozen=True):
-    """Nothing would be taken: ``rank`` and what is less urgent wait until then (inf: until answers are in)."""
+    """The hub accepts nothing: ``rank`` and less urgent queues wait until then (inf: until all answers are in)."""
 
     rank: int
     until: float
@@ -94,19 +90,19 @@ class Pump:
         self._policy = policy
         self._uniform = uniform
         self._streams: dict[tuple[int, str], Stream] = {}
-        """By ``queue_id.rank`` and deferred topic ("": that of the queue)."""
+        """By ``queues.rank`` and deferred topic ("": that of the queue)."""
         self._window = 0
         self._pace = Pace()
         self._outage: _Outage | None = None
         self._probing = True
-        """It is not known whether anything is taken: one batch at a time."""
+        """Whether the hub accepts anything is not known: one batch at a time."""
         self._batches: dict[int, _SentBatch] = {}
         self._next_batch = 1
 
     # ---- what happened ----
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
-        """A queue lies on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
+        """A queue on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
         self._streams[rank(queue.priority), ""] = Stream(queue, Checkpointer(checkpoint), cursor=checkpoint)
 
     def appended(self, priority: int) -> None:
@@ -118,7 +114,7 @@ class Pump:
             stream.appended()
 
     def link_up(self, window: int) -> None:
-        """A session opened; it takes ``window`` batches unanswered.  Every wait ends, every failure is forgiven."""
+        """A session opened, with a window of so many unanswered batches.  Waits end and failures are forgotten."""
         self._window = window
         self._pace.begin()
         self._outage, self._probing = None, True

@@ -1,4 +1,4 @@
-"""One stream of the pump: its state, where it is in its log, what is unanswered, and what it waits for.
+"""One stream of the pump: its state, its position in its log, what is unanswered, and what it waits for.
 
 A queue has one stream, and one more for each topic that the hub deferred: that one sends the messages of its topic,
 behind its own cursor, until it has caught up with the queue's.  All of it changes in the methods here and nowhere
@@ -7,16 +7,15 @@ else; the pump calls them and reads properties.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from fairlead_edge.outbox.checkpoint import Checkpointer
-from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.pump.effects import Fetch
-from fairlead_edge.outbox.pump.endpoint_state import EndpointEvent, EndpointState, step
-from fairlead_edge.outbox.queue_id import QueueId, rank
+from fairlead_edge.outbox.delivery import StateTable
+from fairlead_edge.outbox.outbox import Item, Refusal
+from fairlead_edge.outbox.queues import Checkpointer, QueueId, rank
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
 
@@ -27,14 +26,116 @@ PROBE_MESSAGES: Final = 16
 """Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
 RETRY_AFTER_SECONDS_MIN: Final = 0.1
 RETRY_AFTER_SECONDS_MAX: Final = 3600.0
-"""What a hub may ask for; beyond, it is taken for a mistake."""
+"""The range a hub may ask for; anything else is taken for a mistake."""
 REVIVE_SECONDS: Final = 30.0
-"""How long a priority whose retries were used up sends nothing and moves what it has to the dead letters."""
+"""How long a priority whose retries are used up sends nothing and moves its messages to the dead letters."""
 BEHIND_SECONDS: Final = 10.0
-"""A priority whose next message has waited for so long is behind: what is accepted now would be as late."""
+"""A priority whose next message has waited this long is behind: what is accepted now would be as late."""
 RATIO_DECAY: Final = 0.9
-"""How slowly a stream that packs well is believed to: one batch that does not is taken for the rule at once."""
+"""How slowly a good compression ratio is trusted; a bad one counts at once."""
 RATIO_MIN: Final = 0.02
+
+
+class EndpointState(enum.Enum):
+    """The states of one stream (a priority, or a deferred topic of one); ``TRANSITIONS`` is the whole machine.
+
+        IDLE ──SEND──▶ SENDING ──NACK──▶ DRAINING ──RETRY──▶ BACKOFF ──DUE──▶ IDLE ──NACK──▶ DRAINING
+         ▲               │ │                │  │
+         ├──ANSWERED─────┘ │                │  └──GIVE_UP──▶ DEAD ──REVIVE──▶ IDLE
+         └──LOST───────────┴────────────────┘
+
+    IDLE      nothing is unanswered; what waits may leave
+    SENDING   batches are unanswered; more may leave, up to the depth of the stream
+    DRAINING  an answer accepted nothing; nothing leaves until all answers are in
+    BACKOFF   waits for its retry time; less urgent priorities go on meanwhile
+    DEAD      the delivery policy allows no more retries; what waits is moved to the dead letters, until it is revived
+
+    The seed drops batches while an endpoint is dead; here they become dead letters, so nothing is lost.
+    """
+
+    IDLE = "idle"
+    SENDING = "sending"
+    DRAINING = "draining"
+    BACKOFF = "backoff"
+    DEAD = "dead"
+
+
+class EndpointEvent(enum.Enum):
+    SEND = "send"
+    """A batch leaves."""
+    ANSWERED = "answered"
+    """The last answer is in, and all were good."""
+    NACK = "nack"
+    """An answer accepted nothing; for a newly deferred topic, the answer to a batch that had other topics too."""
+    LOST = "lost"
+    """The link ended before the last answer."""
+    RETRY = "retry"
+    """The last answer is in; the failed batch goes again at a time."""
+    GIVE_UP = "give up"
+    """The last answer is in; the delivery policy allows no retry."""
+    DUE = "due"
+    """The retry time has come, or the wait was ended by a success elsewhere or by a new session."""
+    REVIVE = "revive"
+    """It was dead long enough, or a new session opened."""
+
+
+TRANSITIONS: Final = StateTable(
+    "a stream",
+    {
+        (EndpointState.IDLE, EndpointEvent.SEND): EndpointState.SENDING,
+        (EndpointState.IDLE, EndpointEvent.NACK): EndpointState.DRAINING,
+        (EndpointState.SENDING, EndpointEvent.SEND): EndpointState.SENDING,
+        (EndpointState.SENDING, EndpointEvent.ANSWERED): EndpointState.IDLE,
+        (EndpointState.SENDING, EndpointEvent.NACK): EndpointState.DRAINING,
+        (EndpointState.SENDING, EndpointEvent.LOST): EndpointState.IDLE,
+        (EndpointState.DRAINING, EndpointEvent.NACK): EndpointState.DRAINING,
+        (EndpointState.DRAINING, EndpointEvent.LOST): EndpointState.IDLE,
+        (EndpointState.DRAINING, EndpointEvent.RETRY): EndpointState.BACKOFF,
+        (EndpointState.DRAINING, EndpointEvent.GIVE_UP): EndpointState.DEAD,
+        (EndpointState.BACKOFF, EndpointEvent.DUE): EndpointState.IDLE,
+        (EndpointState.DEAD, EndpointEvent.REVIVE): EndpointState.IDLE,
+    },
+)
+
+
+class Fetch(msgspec.Struct, frozen=True, kw_only=True):
+    """The next live messages of this queue.  By ``rewinds`` a fetch that a failure overtook is known."""
+
+    queue: QueueId
+    topic: str = ""
+    """For the stream of this topic that was deferred; "": for the queue's own."""
+    after: int
+    messages_max: int
+    bytes_max: int
+    rewinds: int
+
+
+class SendBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """This batch on the link, in the order of these effects."""
+
+    batch: int
+    queue: QueueId
+    topic: str = ""
+    """The hub deferred this topic: its messages go apart, in an order of their own."""
+    items: tuple[Item, ...]
+    follows: bool = False
+    """An earlier batch of this stream is unanswered as this one leaves; the hub puts them off together."""
+
+
+class Settle(msgspec.Struct, frozen=True, kw_only=True):
+    """These offsets done, durably; then call ``settled``."""
+
+    batch: int
+    queue: QueueId
+    sent: tuple[int, ...]
+    refused: tuple[Refusal, ...]
+    checkpoint: int
+
+
+class PumpWait(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing to do before something happens, or before ``until`` (None: whatever the clock says)."""
+
+    until: float | None = None
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -358,7 +459,7 @@ class Stream:
     # ---- parts ----
 
     def _step(self, event: EndpointEvent) -> None:
-        self._state = step(self._state, event)
+        self._state = TRANSITIONS.step(self._state, event)
 
     def _back_off(self, until: float) -> None:
         self._step(EndpointEvent.RETRY)

@@ -13,8 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.receipts.mark import ID_BYTES
-from fairlead_edge.outbox.receipts.named import SPAN_MAX
+from fairlead_edge.outbox.receipts.marks import ID_BYTES, SPAN_MAX
 from fairlead_wire import message
 
 Outcome = Literal["in_topic", "expired", "evicted"]
@@ -23,7 +22,8 @@ PAGE_BYTES: Final = 220
 NAMES_BYTES: Final = 36
 """What a row of names takes beside its ids, about."""
 RING_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Older pages go, and the names of their messages: 30,000 messages that left one by one, 490,000 in full batches."""
+"""Older pages are dropped, with the names of their messages: it holds 30,000 messages that left one by one, or 490,000
+in full batches."""
 POSITION_CHARS: Final = 20
 """Hex digits of a message id that say where it stands; the rest says where its payload lies."""
 
@@ -144,7 +144,7 @@ def bits(low: int, high: int, among: bytes) -> int:
 
 
 def index_of(departure: Departure, offset: int) -> int | None:
-    """The how manyth of the page the message at this offset is; None: it is not in it."""
+    """The index in the page of the message at this offset; None: it is not in the page."""
     if not departure.low <= offset <= departure.high:
         return None
     if not departure.among:
@@ -156,19 +156,19 @@ def index_of(departure: Departure, offset: int) -> int | None:
 
 
 def entry(departure: Departure, index: int, *, author: bytes, enqueued: float) -> DepartedMessage:
-    """The message that is the ``index``-th of the page."""
+    """The message at this index of the page."""
     position = nth(departure.first, index) if departure.first else departure.newest
     return DepartedMessage(author, enqueued, position, bool(departure.first))
 
 
 def nth(first: str, index: int) -> str:
-    """The position so many after ``first``: positions are counted on, a millisecond holds 65,536."""
+    """The position ``count`` after ``first``: a millisecond holds 65,536 positions."""
     number = int(first[:POSITION_CHARS], 16) + index
     return f"{number:0{POSITION_CHARS}x}"[-POSITION_CHARS:] + "0" * POSITION_CHARS
 
 
 def is_upto(position: str, reached: str) -> bool:
-    """Does one who has read up to ``reached`` have the message at ``position``?"""
+    """Whether a reader that has read up to ``reached`` has the message at ``position``."""
     return bool(position) and position[:POSITION_CHARS] <= reached[:POSITION_CHARS]
 
 

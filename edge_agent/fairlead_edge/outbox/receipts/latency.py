@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox.receipts import departure as departures
-from fairlead_edge.outbox.receipts import mark, reached
+from fairlead_edge.outbox.receipts import marks, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_wire import message
 
@@ -59,7 +59,7 @@ class Latency:
         followed = self._followed.setdefault(priority, [])
         if len(followed) >= FOLLOWED_MAX or departure.outcome != "in_topic" or not departure.newest:
             return False
-        entry = departures.entry(departure, 0, author=mark.NO_AUTHOR, enqueued=enqueued)
+        entry = departures.entry(departure, 0, author=marks.NO_AUTHOR, enqueued=enqueued)
         followed.append(_Followed(departure, entry))
         return True
 
@@ -74,16 +74,16 @@ class Latency:
                 pauses[each.departure.topic] = min(pause, pauses.get(each.departure.topic, math.inf))
         return pauses
 
-    def reached(self, topic: reached.TopicReach, now: float) -> None:
+    def reached(self, topic: receipt.TopicReach, now: float) -> None:
         """Of those that are followed, which does a table have, as was heard ``now``?"""
         for priority, followed in self._followed.items():
             left = []
             for each in followed:
                 if each.departure.topic != topic.topic or not topic.tables:
                     left.append(each)
-                elif not reached.is_of(each.departure, topic):
+                elif not receipt.is_of(each.departure, topic):
                     continue  # its topic is another one now
-                elif any(reached.has_taken(each.entry, table) for table in topic.tables):
+                elif any(receipt.has_taken(each.entry, table) for table in topic.tables):
                     self._measured.setdefault(priority, deque(maxlen=MEASURED_MAX)).append(
                         max(0.0, now - each.entry.enqueued)
                     )

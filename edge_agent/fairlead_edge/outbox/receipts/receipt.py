@@ -12,18 +12,121 @@ where there is one to a topic.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from fairlead_edge.outbox.queue_id import QueueId, base
-from fairlead_edge.outbox.receipts import reached
-from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.queues import QueueId, base
+from fairlead_edge.outbox.receipts.departure import DepartedMessage, Departure, is_upto
+from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire import message
+
+# ---- how far tables have read ----------------------------------------------------------------------------------------
+#
+# The latest report of the hub counts, also when it goes back: a table that was reset or refilled has read less than
+# before, and its rows are gone.  One thing is carried over from earlier reports as long as they continue: the position
+# from which on every message got a row (``rows_after``).
+
+
+class ReadingTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One table that is filled from the topic by one reader."""
+
+    reader: str
+    name: str
+    start: str
+    """All after it, up to ``position``, is taken: a table may begin anywhere in its topic."""
+    position: str
+    batch: int | None = None
+    version: int | None = None
+    rowless: int | None = None
+    rows_after: str | None = None
+    """After it, up to ``position``, no message was counted that got no row; None: it is not known."""
+
+
+class TopicReach(msgspec.Struct, frozen=True, kw_only=True):
+    """``as_of``: when the hub reported it, by the store's clock."""
+
+    topic: str
+    service: str
+    generation: int
+    as_of: float
+    tables: list[ReadingTable] = []
+
+
+def updated(before: TopicReach | None, said: message.TopicTables, now: float) -> TopicReach:
+    """What is known after this report of the hub."""
+    known: dict[str, ReadingTable] = {}
+    if before is not None and (before.service, before.generation) == (said.service, said.generation):
+        known = {each.reader: each for each in before.tables}
+    tables = [_reading_table(known.get(each.reader), each) for each in said.readers]
+    return TopicReach(
+        topic=said.topic,
+        service=said.service,
+        generation=said.generation,
+        as_of=now,
+        tables=sorted(tables, key=lambda each: each.reader),
+    )
+
+
+def went_back(before: TopicReach | None, after: TopicReach) -> Iterable[ReadingTable]:
+    """Tables whose position went back."""
+    if before is None or (before.service, before.generation) != (after.service, after.generation):
+        return
+    known = {each.reader: each for each in before.tables}
+    for each in after.tables:
+        earlier = known.get(each.reader)
+        if earlier is not None and earlier.position and not is_upto(earlier.position, each.position):
+            yield each
+
+
+def is_of(departure: Departure, topic: TopicReach) -> bool:
+    """Whether their positions belong to the same topic, not to a recreated one or one of another service."""
+    return (departure.topic, departure.service, departure.generation) == (topic.topic, topic.service, topic.generation)
+
+
+def has_taken(entry: DepartedMessage, table: ReadingTable) -> bool:
+    """It was read for this table: it has a row, or was set aside by the job."""
+    if not is_upto(entry.position, table.position):
+        return False
+    return not table.start or (entry.is_exact and not is_upto(entry.position, table.start))
+
+
+def has_row(entry: DepartedMessage, table: ReadingTable) -> bool:
+    """It was read, and no message read with it lacks a row."""
+    return (
+        has_taken(entry, table)
+        and entry.is_exact
+        and table.rows_after is not None
+        and not is_upto(entry.position, table.rows_after)
+    )
+
+
+def _reading_table(before: ReadingTable | None, said: message.TableReached) -> ReadingTable:
+    rows_after: str | None = None
+    if said.rowless is not None:
+        rows_after = said.position
+        if (
+            before is not None
+            and before.rows_after is not None
+            and (before.name, before.rowless) == (said.table, said.rowless)
+            and is_upto(before.position, said.position)
+        ):
+            rows_after = before.rows_after
+    return ReadingTable(
+        reader=said.reader,
+        name=said.table,
+        start=said.start,
+        position=said.position,
+        batch=said.batch,
+        version=said.version,
+        rowless=said.rowless,
+        rows_after=rows_after,
+    )
+
 
 AHEAD_MAX: Final = 100_000
-"""What waits before a message is counted up to so many."""
+"""Messages ahead of one are counted up to this many."""
 FINAL: Final = frozenset({"in_table", "expired", "evicted", "dead_lettered"})
 _ORDER: Final = {"dead_lettered": 0, "evicted": 0, "expired": 0, "accepted": 1, "in_topic": 2, "in_table": 3}
 NO_POSITION: Final = "the hub did not say at which position the message stands"
@@ -33,7 +136,7 @@ MADE_ANEW: Final = "the topic was made anew since, or is another service's: whet
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """It lies in a queue.  Times are of the store's clock."""
+    """It is in a queue.  Times are by the store's clock."""
 
     queue: QueueId
     topic: str
@@ -58,7 +161,7 @@ class LeftQueue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLettered(msgspec.Struct, frozen=True, kw_only=True):
-    """It lies in the dead letters."""
+    """It is a dead letter."""
 
     queue: QueueId
     topic: str
@@ -73,7 +176,7 @@ Way = Waiting | LeftQueue | DeadLettered
 
 
 class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
-    """Now, by the store's clock and by the wall's."""
+    """The current time by the store's clock and by the wall clock."""
 
     store: float
     wall: datetime.datetime
@@ -85,9 +188,9 @@ class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe(
-    id: str, ways: Sequence[Way], topics: Mapping[str, reached.TopicReach], now: TwoClocks, *, is_online: bool
+    id: str, ways: Sequence[Way], topics: Mapping[str, TopicReach], now: TwoClocks, *, is_online: bool
 ) -> dict[str, Any] | None:
-    """The answer; None where nothing is known of it."""
+    """The receipt; None if nothing is known of the message."""
     if not ways:
         return None
     deliveries = [_delivery(way, topics.get(_topic(way)), now) for way in ways]
@@ -126,7 +229,7 @@ def _topic(way: Way) -> str:
     return way.departure.topic if isinstance(way, LeftQueue) else way.topic
 
 
-def _delivery(way: Way, topic: reached.TopicReach | None, now: TwoClocks) -> dict[str, Any]:
+def _delivery(way: Way, topic: TopicReach | None, now: TwoClocks) -> dict[str, Any]:
     named: dict[str, Any] = {
         "endpoint": way.queue.endpoint,
         "priority": base(way.queue.priority),
@@ -147,7 +250,7 @@ def _delivery(way: Way, topic: reached.TopicReach | None, now: TwoClocks) -> dic
             return {**named, **_in_topic(way, topic, now.text)}
 
 
-def _in_topic(way: LeftQueue, topic: reached.TopicReach | None, text: Callable[[float], str]) -> dict[str, Any]:
+def _in_topic(way: LeftQueue, topic: TopicReach | None, text: Callable[[float], str]) -> dict[str, Any]:
     departure, entry = way.departure, way.entry
     place = {
         "topic": departure.topic,
@@ -164,21 +267,21 @@ def _in_topic(way: LeftQueue, topic: reached.TopicReach | None, text: Callable[[
         return {**found, "note": NOT_TOLD}
     if not topic.tables:
         return {**found, "note": NO_TABLE}
-    if not reached.is_of(departure, topic):
+    if not is_of(departure, topic):
         return {**found, "note": MADE_ANEW}
     tables = [_table(each, entry, text(topic.as_of)) for each in topic.tables]
     first = next((each for each in tables if each["in_table"]), None)
     return {**found, "state": "in_table" if first else "in_topic", "in_table": first, "tables": tables}
 
 
-def _table(table: reached.ReadingTable, entry: DepartedMessage, as_of: str) -> dict[str, Any]:
+def _table(table: ReadingTable, entry: DepartedMessage, as_of: str) -> dict[str, Any]:
     return {
-        "in_table": reached.has_taken(entry, table),
+        "in_table": has_taken(entry, table),
         "reader": table.reader,
         "table": table.name,
         "position": table.position,
         "batch": table.batch,
         "version": table.version,
-        "row": True if reached.has_row(entry, table) else None,
+        "row": True if has_row(entry, table) else None,
         "as_of": as_of,
     }

@@ -14,9 +14,8 @@ from tests.support.kills.interruptions import Killed, Steps
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.encryption import keyring, sealing
 from fairlead_edge.io.encryption.opening import Extent, OpenedStores
-from fairlead_edge.io.outbox.handed_out_file import HandedOutFile
-from fairlead_edge.io.outbox.totals_file import TotalsFile
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.io.outbox.side_files import HandedOutFile, TotalsFile
+from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.totals import OutboxTotals
 
 FIRST, SECOND = bytes(range(32)), bytes(range(32, 64))

@@ -13,8 +13,8 @@ from tests.support.hubs.hub_server import HubServer
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
 
+from fairlead_edge.io.line_meter import LineMeter
 from fairlead_edge.io.link.dialler import Dialler, LinkUnreachable, TurnedAway
-from fairlead_edge.io.plan.line_meter import LineMeter
 
 
 def test_the_port_follows_from_the_scheme() -> None:

@@ -44,7 +44,7 @@ class FakeConnection:
         self.ended = reason
         self._bench.clients.over(cast(Connection, self))
 
-    def look(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         pass
 
 
@@ -118,8 +118,8 @@ def test_a_will_comes_with_the_end_or_after_its_delay() -> None:
     connection, _ = bench.come("m", "a")
     connection.session.will = Will(PublishPacket("t", b"later"), 10)
     bench.clients.over(cast(Connection, connection))
-    bench.clients.look()
+    bench.clients.tick()
     assert len(bench.wills) == 1
     bench.time = 10.0
-    bench.clients.look()
+    bench.clients.tick()
     assert [each.message.payload for each in bench.wills] == [b"gone", b"later"]

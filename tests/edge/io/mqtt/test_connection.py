@@ -11,9 +11,10 @@ from tests.support.edges import mqtt_packets as client
 from fairlead_edge.io.mqtt import connection as connections
 from fairlead_edge.io.mqtt.connection import Connection
 from fairlead_edge.mqtt.client import ClientAdmission
+from fairlead_edge.mqtt.limits import SessionLimits
 from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
-from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, SessionLimits, Subscribed
+from fairlead_edge.mqtt.session import Acknowledged, Opening, PublishOutcome, ReceivedPublish, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.outbox.authorship import Author
 
@@ -54,7 +55,7 @@ class Services:
         self.counters = Counters()
         self.received: list[ReceivedPublish] = []
         self.overs = 0
-        self.pressed = False
+        self.overloaded = False
         self.certificates: list[str | None] = []
 
     def opened(self, connection: Connection) -> None:
@@ -83,8 +84,8 @@ class Services:
     def over(self, connection: Connection) -> None:
         self.overs += 1
 
-    def is_pressed(self) -> bool:
-        return self.pressed
+    def is_overloaded(self) -> bool:
+        return self.overloaded
 
 
 class Bench:
@@ -119,11 +120,11 @@ async def test_it_is_not_read_while_it_does_not_read_or_too_much_waits() -> None
     bench.connection.pause_writing()
     assert not bench.transport.is_reading
     assert bench.connection.room == 0
-    bench.services.pressed = True
+    bench.services.overloaded = True
     bench.connection.resume_writing()
     assert not bench.transport.is_reading
-    bench.services.pressed = False
-    bench.connection.pressed()
+    bench.services.overloaded = False
+    bench.connection.update_reading()
     assert bench.transport.is_reading
     assert bench.connection.room > 0
 
@@ -132,9 +133,9 @@ async def test_one_that_reads_nothing_for_long_is_closed() -> None:
     bench = Bench()
     bench.say(client.connect())
     bench.connection.pause_writing()
-    bench.connection.look(connections.STALLED_SECONDS_MAX)
+    bench.connection.tick(connections.STALLED_SECONDS_MAX)
     assert not bench.transport.is_aborted
-    bench.connection.look(connections.STALLED_SECONDS_MAX + 1)
+    bench.connection.tick(connections.STALLED_SECONDS_MAX + 1)
     assert bench.transport.is_aborted
     assert bench.services.counters.closed == {"does_not_read": 1}
 
@@ -142,12 +143,12 @@ async def test_one_that_reads_nothing_for_long_is_closed() -> None:
 async def test_silence_while_nothing_is_read_is_not_its_fault() -> None:
     bench = Bench()
     bench.say(client.connect(keep_alive=10))
-    bench.services.pressed = True
-    bench.connection.look(100.0)
-    bench.services.pressed = False
-    bench.connection.look(110.0)
+    bench.services.overloaded = True
+    bench.connection.tick(100.0)
+    bench.services.overloaded = False
+    bench.connection.tick(110.0)
     assert not bench.transport.is_closed
-    bench.connection.look(116.0)
+    bench.connection.tick(116.0)
     assert bench.transport.is_closed
 
 
@@ -165,7 +166,7 @@ async def test_who_waits_for_room_gets_it_with_an_acknowledgement() -> None:
     bench = Bench()
     bench.say(client.connect(level=5, more=b"\x21\0\1"))
     assert await bench.connection.ready() == 1
-    bench.connection.session._delivered[1] = ("e", "i")
+    bench.connection.session.delivered._unacknowledged[1] = ("e", "i")
     waiting = asyncio.create_task(bench.connection.ready())
     await asyncio.sleep(0)
     assert not waiting.done()

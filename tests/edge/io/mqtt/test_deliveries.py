@@ -17,7 +17,7 @@ from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import Leased
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 ENDPOINT = "edge-1/m/i"
 ONE = Subscribed(InputFilter("fairlead/m/inputs/i", "m", "i", False), 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.mqtt import intake as intakes
-from fairlead_edge.io.mqtt.intake import Intake
+from fairlead_edge.io.mqtt.intake import Intake, ResumeQueue
 from fairlead_edge.io.outbox.publisher import Gathered
 from fairlead_edge.mqtt.packets import PublishPacket
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
@@ -98,11 +98,11 @@ def received(source: str | RefusalReason, packet: int = 1, qos: int = 1, payload
 
 class Bench:
     def __init__(self, **more: Any) -> None:
-        self.store, self.counters, self.pressed = Store(), Counters(), list[bool]()
+        self.store, self.counters, self.overloaded = Store(), Counters(), list[bool]()
         self.time = 0.0
         self.intake = Intake(
-            self.store, node="edge-1", counters=self.counters, pressed=self.pressed.append, new_id=lambda: "ab" * 16,
-            timestamp=lambda: "2026-11-22T10:00:00Z", clock=lambda: self.time, **more,
+            self.store, node="edge-1", counters=self.counters, overloaded=self.overloaded.append,
+            new_id=lambda: "ab" * 16, timestamp=lambda: "2026-11-22T10:00:00Z", clock=lambda: self.time, **more,
         )  # fmt: skip
 
     async def done(self) -> None:
@@ -215,14 +215,14 @@ async def test_too_much_that_waits_stops_the_reading_until_half_is_stored() -> N
     bench.store.gate.clear()
     for _ in range(5):
         bench.intake.add(one, [received("1", payload=b"x" * (1 << 20))])
-    assert bench.pressed == [True]
+    assert bench.overloaded == [True]
     bench.store.gate.set()
     await bench.done()
-    assert bench.pressed == [True, False]
+    assert bench.overloaded == [True, False]
     bench.store.gate.clear()
     small = intakes.UNSTORED_BYTES_MAX // intakes.MESSAGE_COST_BYTES + 1
     bench.intake.add(one, [received("1")] * small)
-    assert bench.intake.is_pressed
+    assert bench.intake.is_overloaded
     bench.store.gate.set()
     await bench.done()
 
@@ -243,7 +243,7 @@ async def test_a_message_without_room_holds_up_its_own_connection_alone() -> Non
     for count in (3, 4):
         bench.intake.add(clients[0], [received("1", count)])
         await bench.until(partial(_has, clients[0], count))
-    assert not bench.intake.is_pressed and bench.intake.waiting == 4
+    assert not bench.intake.is_overloaded and bench.intake.waiting == 4
     bench.store.has_no_room = set()
     await bench.until(lambda: all(len(each.outcomes) == 3 for each in big))
     assert [each.message.packet for each in big[0].outcomes] == [1, 2, 3]
@@ -277,7 +277,7 @@ async def test_what_waits_for_room_is_bounded_and_stops_nobodys_reading() -> Non
         await bench.until(lambda: bench.intake.waiting_bytes == 0)
     await bench.until(lambda: bench.intake.held_bytes <= intakes.HELD_BYTES_MAX)
     assert [each.refused is not None for each in clients] == [False] * 5 + [True]
-    assert bench.pressed == []
+    assert bench.overloaded == []
     assert [each.holds for each in clients[:5]] == [[True]] * 5
     bench.store.has_no_room = set()
     await bench.done()
@@ -294,3 +294,72 @@ async def test_a_full_store_is_not_asked_for_each_of_many() -> None:
     await bench.done()
     assert bench.store.tries < 2 * intakes.TRIES_MAX
     assert all(client.refused for client in clients)
+
+
+# ---- connections that wait to be read again: each has its turn, however much the others send -------------------------
+
+
+class World:
+    """Connections by name; one that floods leaves no room for others when it is read."""
+
+    def __init__(self, floods: str) -> None:
+        self.is_overloaded = False
+        self.floods = floods
+        self.read: list[str] = []
+        self.soon: list[Callable[[], None]] = []
+        self.turns = ResumeQueue(soon=self.soon.append, is_overloaded=lambda: self.is_overloaded)
+        self.connections: list[Waiter] = []
+
+    def press(self) -> None:
+        self.is_overloaded = True
+        self.turns.hold(self.connections)
+
+    def release(self) -> None:
+        self.is_overloaded = False
+        self.turns.resume()
+        while self.soon:
+            self.soon.pop(0)()
+
+
+class Waiter:
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        world.connections.append(self)
+
+    def update_reading(self) -> None:
+        if not self.world.is_overloaded:
+            self.world.read.append(self.name)
+            if self.name in self.world.floods:
+                self.world.press()
+
+
+def test_one_that_floods_does_not_keep_the_others_waiting() -> None:
+    world = World("FG")
+    for name in "FGabc":
+        Waiter(world, name)
+    world.press()
+    for _ in range(20):
+        world.release()
+    assert min(world.read.count(name) for name in "abc") >= 5
+    assert len(world.turns) == 5
+
+
+def test_all_are_read_when_there_is_room() -> None:
+    world = World("")
+    for name in "abc":
+        Waiter(world, name)
+    world.press()
+    world.release()
+    world.release()
+    assert (world.read, len(world.turns)) == (["a", "b", "c"], 0)
+
+
+def test_one_that_is_gone_has_no_turn() -> None:
+    world = World("")
+    first = Waiter(world, "a")
+    Waiter(world, "b")
+    world.press()
+    world.turns.remove(first)
+    world.turns.remove(first)
+    world.release()
+    assert world.read == ["b"]

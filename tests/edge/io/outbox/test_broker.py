@@ -16,8 +16,8 @@ from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.queues import QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 

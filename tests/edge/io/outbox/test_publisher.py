@@ -17,7 +17,7 @@ from fairlead_edge.io.outbox import publisher as publisher_module
 from fairlead_edge.io.outbox.publisher import Gathered, MessagePublisher, NotReady
 from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.queue_id import QueueId, is_live_lane, live_lane
+from fairlead_edge.outbox.queues import QueueId, is_live_lane, live_lane
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io.spans import Spans
 

@@ -12,12 +12,11 @@ from tests.support.edges.upstream import until
 
 from fairlead_edge.errors import NotOurs, StoreDamaged
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.io.outbox.repair import opening, salvage
+from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import age
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 
 ALARMS = QueueId("iothub", 0)
 
@@ -90,7 +89,7 @@ async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
 
 async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A start does not wait for it; damage found then ends its use, and the next opening is thorough."""
-    monkeypatch.setattr(opening, "SECONDS_MAX", -1.0)
+    monkeypatch.setattr(salvage, "SECONDS_MAX", -1.0)
     monkeypatch.setattr(salvage, "PROGRESS_STEPS", 1)
     box = opened(tmp_path)
     await box.append([Entry(str(n), b"{}", (Reference(ALARMS),)) for n in range(500)], now=0)

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.attempt import Attempt
 from fairlead_edge.outbox.brokered import endpoint as module
-from fairlead_edge.outbox.brokered.effects import BrokeredSettle
 from fairlead_edge.outbox.brokered.endpoint import BrokeredFailed, Endpoint, Leased
+from fairlead_edge.outbox.brokered.priority import BrokeredSettle
 from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import Attempt, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 POLICY = DeliveryPolicy(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.attempt import Attempt
+import pytest
+
 from fairlead_edge.outbox.brokered import priority as module
-from fairlead_edge.outbox.brokered.priority import Priority
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.outbox import Item
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.brokered.priority import TRANSITIONS, BrokeredSettle, DeliveryEvent, DeliveryState, Priority
+from fairlead_edge.outbox.outbox import Item, Refusal
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.errors import LocalError
 
 QUEUE = QueueId("edge-1/m/in", 2)
 POLICY = DeliveryPolicy(
@@ -144,3 +145,31 @@ def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> No
     priority.settled(priority.acked([0]))
     given = priority.fetched(fetch, read(0, 1), 1.0, messages_max=10, lease_seconds=60)
     assert [each.offset for each in given] == [1]
+
+
+# ---- the states of one message on its way to a module ----------------------------------------------------------------
+
+
+def test_what_is_over_takes_nothing_more() -> None:
+    """Done and dead are ends; nothing begins but by being taken."""
+    assert not [state for state, _ in TRANSITIONS if state in (DeliveryState.DONE, DeliveryState.DEAD)]
+    assert [event for state, event in TRANSITIONS if state is DeliveryState.WAITING] == [DeliveryEvent.TAKE]
+    with pytest.raises(LocalError, match="cannot handle"):
+        TRANSITIONS.step(DeliveryState.DONE, DeliveryEvent.TAKE)
+
+
+def test_late_acknowledgement_counts() -> None:
+    """Also while it waits for its next attempt."""
+    state = DeliveryState.WAITING
+    for event in (DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.ACK):
+        state = TRANSITIONS.step(state, event)
+    assert state is DeliveryState.DONE
+
+
+# ---- what an endpoint wants done -------------------------------------------------------------------------------------
+
+
+def test_settlement_names_all_it_is_about() -> None:
+    """Acknowledged and refused alike."""
+    settle = BrokeredSettle(queue=QueueId("e"), sent=(1, 3), refused=(Refusal(2, "code", "why"),), checkpoint=3)
+    assert settle.offsets == (1, 3, 2)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from fairlead_edge.metrics import render
 from fairlead_edge.outbox.plan import status
 from fairlead_edge.outbox.plan.gate import HeldUntil, PlanGate, Why
-from fairlead_edge.outbox.plan.status import PlanLimits
+from fairlead_edge.outbox.plan.status import LineStatus, PlanLimits
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
 
@@ -29,3 +30,14 @@ def test_why_a_queue_is_held() -> None:
     assert status.held(None, 0.0) is None
     found = status.held(HeldUntil(Why.WINDOW, 30.0), 10.0)
     assert found is not None and found["by"] == "window" and found["askedAgainInSeconds"] == 20.0
+
+
+# ---- the data plan as metrics ----------------------------------------------------------------------------------------
+
+
+def test_metrics_of_a_line_without_limits_say_so() -> None:
+    text = render(status.families(LineStatus(carried={"up": 7}), {("iothub", "9"): HeldUntil(Why.DAY, 1.0)}))
+    assert (
+        'fairlead_edge_link_carried_bytes_total{part="up"} 7' in text and "fairlead_edge_link_day_bytes_max 0" in text
+    )
+    assert 'fairlead_edge_queue_held{endpoint="iothub",priority="9",by="day"} 1' in text

@@ -8,15 +8,14 @@ from typing import Literal
 
 import pytest
 
+from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PlanGate, PumpGate, Why
 from fairlead_edge.outbox.pump import pace, stream
-from fairlead_edge.outbox.pump.effects import Fetch, PumpWait, SendBatch, Settle
-from fairlead_edge.outbox.pump.endpoint_state import EndpointState
-from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.pump import DEFERRED_TOPICS_MAX, Pump
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId, live_lane
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.queues import DEFAULT_PRIORITY, QueueId, live_lane
+from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.message import Ack, Deferred, Nack, RefusedItem
 

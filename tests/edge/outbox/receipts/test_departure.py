@@ -18,7 +18,7 @@ from fairlead_edge.outbox.receipts.departure import (
     nth,
     pages,
 )
-from fairlead_edge.outbox.receipts.named import SPAN_MAX
+from fairlead_edge.outbox.receipts.marks import SPAN_MAX
 from fairlead_wire import message
 
 FIRST = "000001a206956dfa" + "fffe" + "0" * 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_edge.outbox.receipts import latency, reached
+from fairlead_edge.outbox.receipts import latency, receipt
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.outbox.receipts.latency import Latency
 
@@ -24,9 +24,9 @@ def departure(*, left_at: float = 12.0, generation: int = 1, newest: str = AT) -
     )
 
 
-def topic(position: str = AT, generation: int = 1) -> reached.TopicReach:
-    table = reached.ReadingTable(reader="r", name="x", start="", position=position)
-    return reached.TopicReach(topic="n/t", service="s", generation=generation, as_of=20.0, tables=[table])
+def topic(position: str = AT, generation: int = 1) -> receipt.TopicReach:
+    table = receipt.ReadingTable(reader="r", name="x", start="", position=position)
+    return receipt.TopicReach(topic="n/t", service="s", generation=generation, as_of=20.0, tables=[table])
 
 
 def test_a_message_is_measured_when_a_table_has_it() -> None:
@@ -34,7 +34,7 @@ def test_a_message_is_measured_when_a_table_has_it() -> None:
     assert found.departed(3, departure(), 10.0)
     found.reached(topic("0" * 19 + "4" + "0" * 20), 15.0)
     assert found.quantiles() == [] and found.topics(15.0) == {"n/t": latency.ASK_SECONDS_MIN}
-    found.reached(reached.TopicReach(topic="n/t", service="", generation=0, as_of=20.0), 16.0)
+    found.reached(receipt.TopicReach(topic="n/t", service="", generation=0, as_of=20.0), 16.0)
     assert found.topics(16.0), "no table reads it so far"
     found.reached(topic(), 30.0)
     [said] = found.quantiles()

@@ -11,9 +11,8 @@ from typing import Final
 import apsw
 
 from fairlead_edge.io.file_access import PLAIN, FileAccess
-from fairlead_edge.io.outbox.repair import statements as repair_sql
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.store_identity import load_stamp
+from fairlead_edge.io.outbox.tables.store_state import load_stamp
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.age import Stamp
@@ -21,19 +20,19 @@ from fairlead_edge.outbox.totals import OutboxTotals, QueueTotals
 
 _CLOCK: Final = "the clock is not readable"
 _SMALL: Final = {
-    "a queue is not readable": repair_sql.QUEUE_UNREADABLE,
-    "a queue's totals cannot be": repair_sql.QUEUE_IMPOSSIBLE,
-    "the room taken is not known": repair_sql.USAGE_UNKNOWN,
-    _CLOCK: repair_sql.CLOCK_UNREADABLE,
-    "its owner is not readable": repair_sql.OWNER_UNREADABLE,
+    "a queue is not readable": sql.QUEUE_UNREADABLE,
+    "a queue's totals cannot be": sql.QUEUE_IMPOSSIBLE,
+    "the room taken is not known": sql.USAGE_UNKNOWN,
+    _CLOCK: sql.CLOCK_UNREADABLE,
+    "its owner is not readable": sql.OWNER_UNREADABLE,
 }
 """Of the tables of a few rows; only when these find nothing, their rows can be read as ``OutboxTotals``."""
 _LARGE: Final = {
-    "a queue's messages are not as many as were counted": repair_sql.QUEUE_MISCOUNTED,
-    "a queue has messages above its last": repair_sql.OFFSET_ABOVE_LAST,
-    "messages belong to no queue": repair_sql.REFERENCE_WITHOUT_QUEUE,
-    "an envelope counts what is not there": repair_sql.RUN_MISCOUNTED,
-    "more room is said to be taken than there is in it": repair_sql.USAGE_TOO_LARGE,
+    "a queue's messages are not as many as were counted": sql.QUEUE_MISCOUNTED,
+    "a queue has messages above its last": sql.OFFSET_ABOVE_LAST,
+    "messages belong to no queue": sql.REFERENCE_WITHOUT_QUEUE,
+    "an envelope counts what is not there": sql.RUN_MISCOUNTED,
+    "more room is said to be taken than there is in it": sql.USAGE_TOO_LARGE,
 }
 
 
@@ -75,7 +74,7 @@ def _check(connection: apsw.Connection, checks: dict[str, str]) -> str:
 
 def read_totals(connection: apsw.Connection) -> OutboxTotals:
     """As the file has them, when a ``glance`` finds nothing; all but ``topic``, which is only kept beside it."""
-    [(commits,)] = rows(connection, repair_sql.COMMITS)
+    [(commits,)] = rows(connection, sql.COMMITS)
     return OutboxTotals(
         commits,
         tuple(

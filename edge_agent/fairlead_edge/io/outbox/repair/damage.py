@@ -1,27 +1,36 @@
-"""What the outbox does with what its disk damaged: takes it out, counts it, and stores a record in its place.
+"""What the outbox does about damage by its disk: finds it, removes it, counts it, and stores a record in its place.
 
-One bad message harms itself alone: it is replaced by a gap record in its queue, with the topic it was for, or by a dead
-letter where no topic is known.
+One damaged message harms only itself: it is replaced by a gap record in its queue, with the topic it was for, or by a
+dead letter if the topic is not known.  ``Scrubber`` reads everything the outbox holds: soon after damage was found, and
+otherwise from time to time.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
 
 import apsw
 
-from fairlead_edge.io.outbox.repair import statements as repair_sql
-from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.io.file_access import FileAccess
+from fairlead_edge.io.outbox.repair import audit
+from fairlead_edge.io.outbox.tables import dead_letters, log, receipt_tables
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.append import append
+from fairlead_edge.io.outbox.tables.append import append_once
 from fairlead_edge.io.outbox.tables.bodies import Bodies
-from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_edge.io.sqlite.writer import Writer
 from fairlead_edge.outbox import gaps, outbox
 from fairlead_edge.outbox.gaps import Damage, QueueGap
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.outbox.outbox import DeadLetter
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
+from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire.errors import Temporary
 
 _NO_LIMIT = 1 << 62
 """A record of what was lost is smaller than what it stands for, and the store's limit is no reason to be silent."""
@@ -47,7 +56,7 @@ def set_aside(
     there = {offset for (offset,) in rows(connection, sql.PRESENT_OFFSETS, (number, offsets))}
     found = gaps.group((each for each in damaged if each.offset in there), topic=topic)
     removed = log.remove(connection, number, sorted(there))
-    names.drop_of(connection, number, there)
+    receipt_tables.drop_names(connection, number, there)
     connection.execute(sql.COUNT_DAMAGED, (removed.messages, number))
     for gap in found:
         record(connection, queue, gap, epoch=epoch, now=now, at=at, new_id=new_id)
@@ -90,7 +99,7 @@ def record(
     content = gaps.content(queue, gap, id=id, at=at)
     if queue.endpoint == UPSTREAM and gap.topic:
         entry = outbox.Entry(id, content, (outbox.Reference(queue, None, gap.topic),))
-        append(connection, [entry], epoch=epoch, now=now, max_bytes=_NO_LIMIT, idempotency=None)
+        append_once(connection, [entry], epoch=epoch, now=now, max_bytes=_NO_LIMIT, idempotency=None)
         return
     number = log.number_of(connection, queue) or 0
     connection.execute(sql.COUNT_ACCEPTED, (number,))
@@ -102,7 +111,7 @@ def recount(connection: apsw.Connection) -> None:
 
     Walks the backlog; what no reference belongs to any more goes.
     """
-    for statement in repair_sql.RECOUNT:
+    for statement in sql.RECOUNT:
         rows(connection, statement)
 
 
@@ -112,3 +121,87 @@ def find(connection: apsw.Connection, queue: QueueId, *, after: int, limit: int)
     seen = rows(connection, sql.ALL_MESSAGES, (log.number_of(connection, queue) or 0, after, limit))
     checked = [read.checked(queue, row) for row in seen]
     return (seen[-1][0] if len(seen) == limit else None), [each for each in checked if isinstance(each, Damage)]
+
+
+# ---- scrubbing -------------------------------------------------------------------------------------------------------
+
+SCRUB_ROWS: Final = 256
+"""Messages one step of a scrub looks at."""
+SCRUB_SECONDS: Final = 6 * 3600.0
+"""How often to check everything that is held, as long as no damage is found."""
+SCRUB_PAUSE_SECONDS: Final = 10.0
+"""The shortest time between two checks: a disk that goes on changing must not keep the agent busy with nothing else."""
+
+
+class ScrubbedStore(Protocol):
+    """What is looked at."""
+
+    path: Path
+    writer: Writer
+    access: FileAccess
+
+    def now(self) -> float:
+        """The store's clock."""
+
+    async def queues(self) -> list[QueueId]:
+        """All of them."""
+
+    async def dead_letters(self, *, after: int, limit: int) -> list[DeadLetter]:
+        """The next ones that can be read; those that cannot are replaced by a record."""
+
+    async def set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
+        """Take out messages that the disk changed."""
+
+
+class Scrubber:
+    """``is_looked_through``: all of the file was audited when it was opened."""
+
+    def __init__(self, store: ScrubbedStore, *, is_looked_through: bool) -> None:
+        self._store = store
+        self._is_looked_through = is_looked_through
+        self._damaged = asyncio.Event()
+        """Something was found damaged since the last scrub."""
+
+    def damage_met(self) -> None:
+        """Something was damaged: there may be more."""
+        self._damaged.set()
+
+    async def look_through(self) -> None:
+        """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
+        problem = await asyncio.to_thread(audit.audit_beside, self._store.path, self._store.access)
+        if problem:
+            self._store.writer.damaged(problem)
+
+    async def scrub(self) -> int:
+        """Look at everything held, live or not, in small steps; returns how many were found damaged."""
+        damaged = 0
+        for queue in await self._store.queues():
+            after: int | None = NOTHING_DONE
+            while after is not None:
+                look = partial(find, queue=queue, after=after, limit=SCRUB_ROWS)
+                after, found = await self._store.writer.read(look)
+                if found:
+                    await self._store.set_aside(queue, found, self._store.now())
+                    damaged += len(found)
+                await asyncio.sleep(0)
+        number = 0
+        while letters := await self._store.dead_letters(after=number, limit=SCRUB_ROWS):
+            number = letters[-1].number
+        if self._damaged.is_set():
+            self._damaged.clear()
+            await self._store.writer.submit(recount)
+        return damaged
+
+    async def run(self) -> None:
+        """For as long as the store is open."""
+        if not self._is_looked_through:
+            await self.look_through()
+        while True:
+            try:
+                async with asyncio.timeout(SCRUB_SECONDS):
+                    await self._damaged.wait()
+            except TimeoutError:
+                await self.look_through()
+            with contextlib.suppress(Temporary):  # a full disk: next time
+                await self.scrub()
+            await asyncio.sleep(SCRUB_PAUSE_SECONDS)

@@ -1,35 +1,40 @@
-"""A damaged outbox becomes a sound one: what can be read goes on, what cannot is counted and recorded.
+"""Before the outbox's file is used it is checked; a damaged one is replaced by a new one with what can be read of it.
 
-damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─checksums─▶ gaps ─count─▶ what is missing altogether
+    problem? ──no──▶ used
+       └──yes──▶ salvage ──▶ from the beginning
+
+    damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─checksums─▶ gaps ─count─▶ what is missing altogether
+
+What cannot be read is counted and recorded.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.repair import audit, damage
-from fairlead_edge.io.outbox.repair import statements as repair_sql
-from fairlead_edge.io.outbox.tables import schema, store_identity
+from fairlead_edge.io.outbox.tables import schema, store_state
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.bodies import run_checksum, text
+from fairlead_edge.io.outbox.tables.bodies import row_checksum, text
 from fairlead_edge.io.sqlite import salvage
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.age import Stamp
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import QueueGap
-from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId
+from fairlead_edge.outbox.queues import DEFAULT_PRIORITY, NOTHING_DONE, QueueId
 from fairlead_edge.outbox.totals import COUNT_MAX, OutboxTotals, QueueTotals
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire.io import logs
 from fairlead_wire.validation.route_manifest import PRIORITY_MAX
 
 REASON: Final = "the store on disk was damaged"
@@ -48,7 +53,7 @@ class SalvageReport:
         self.lost: list[tuple[QueueId, QueueGap]] = []
 
 
-def run(
+def salvage_outbox(
     path: Path, *, kept: OutboxTotals | None, epoch: int, at: str, new_id: Callable[[], str], access: FileAccess = PLAIN
 ) -> SalvageReport:
     """Raises ``OSError`` or ``apsw.Error`` when there is no room for the new file."""
@@ -80,13 +85,13 @@ def _fill(
         salvage.copy(source, target, "runs", "segment", fixed=("queue", number))
         salvage.copy(source, target, "references_", "offset", fixed=("queue", number))
     target.execute(sqlite.BEGIN)
-    ends = dict(rows(target, repair_sql.ENDS_OF_QUEUES))
+    ends = dict(rows(target, sql.ENDS_OF_QUEUES))
     _restore_queues(target, kept)
     if kept is not None and kept.node:
         target.execute(sql.SET_OWNER, (kept.node,))
-    for statement in repair_sql.DELETE_WITHOUT_QUEUE:
+    for statement in sql.DELETE_WITHOUT_QUEUE:
         target.execute(statement)
-    target.execute(repair_sql.SET_COMMITS, (1 + (kept.commits if kept else _commits(source)),))
+    target.execute(sql.SET_COMMITS, (1 + (kept.commits if kept else _commits(source)),))
     record = {"epoch": epoch, "now": _clock(target, kept), "at": at, "new_id": new_id}
     for number, endpoint, priority in rows(target, sql.NUMBERED_QUEUES):
         queue = QueueId(endpoint, priority)
@@ -95,7 +100,7 @@ def _fill(
             report.lost.append((queue, gap))
     damage.recount(target)
     _balance(target)
-    [(report.waiting,)] = rows(target, repair_sql.WAITING)
+    [(report.waiting,)] = rows(target, sql.WAITING)
     target.execute(sqlite.COMMIT)
 
 
@@ -107,7 +112,7 @@ def _clock(target: apsw.Connection, kept: OutboxTotals | None) -> float:
         with contextlib.suppress(*salvage.READ_ERRORS):
             stamp = audit.read_clock(target)
     if stamp is None:
-        found = rows(target, repair_sql.LATEST_ENQUEUED)
+        found = rows(target, sql.LATEST_ENQUEUED)
         stamp = Stamp(
             boot_id=reading.boot_id,
             boot_seconds=reading.boot_seconds,
@@ -115,13 +120,13 @@ def _clock(target: apsw.Connection, kept: OutboxTotals | None) -> float:
             age_seconds=found[0][0] or 0.0,
         )
     target.execute(sql.DELETE_CLOCK)
-    store_identity.save_stamp(target, stamp)
+    store_state.save_stamp(target, stamp)
     return store_clock.open_clock(stamp).now(reading.boot_seconds)
 
 
 def _commits(source: apsw.Connection) -> int:
     try:
-        commits = int(rows(source, repair_sql.COMMITS)[0][0])
+        commits = int(rows(source, sql.COMMITS)[0][0])
         return commits if 0 <= commits < COUNT_MAX else 0
     except (*salvage.READ_ERRORS, IndexError, TypeError, ValueError):
         return 0
@@ -130,39 +135,39 @@ def _commits(source: apsw.Connection) -> int:
 def _restore_queues(target: apsw.Connection, kept: OutboxTotals | None) -> None:
     """Queues as the totals have them, which are as new as the file at least; without any, those rows that can be."""
     if kept is not None:
-        target.execute(repair_sql.DELETE_QUEUES)
+        target.execute(sql.DELETE_QUEUES)
         for queue in kept.queues:
             counts = (queue.accepted, queue.sent, queue.expired, queue.evicted, queue.damaged)
             place = (queue.id, queue.endpoint, queue.priority, queue.next_offset, queue.checkpoint)
-            target.execute(repair_sql.INSERT_QUEUE_TOTALS, (*place, *counts))
+            target.execute(sql.INSERT_QUEUE_TOTALS, (*place, *counts))
         return
-    target.execute(repair_sql.DELETE_UNREADABLE_QUEUES)
+    target.execute(sql.DELETE_UNREADABLE_QUEUES)
     _name_queues(target)
-    for statement in repair_sql.RESET_IMPOSSIBLE_COUNTS:
+    for statement in sql.RESET_IMPOSSIBLE_COUNTS:
         target.execute(statement)
-    target.execute(repair_sql.RESET_IMPOSSIBLE_CHECKPOINTS)
+    target.execute(sql.RESET_IMPOSSIBLE_CHECKPOINTS)
 
 
 def _numbers(source: apsw.Connection) -> set[int]:
     """Of the queues that envelopes name, also where the queues' own rows are gone."""
     found: set[int] = set()
     with contextlib.suppress(*salvage.READ_ERRORS):
-        found.update(number for (number,) in rows(source, repair_sql.QUEUES_OF_RUNS) if isinstance(number, int))
+        found.update(number for (number,) in rows(source, sql.QUEUES_OF_RUNS) if isinstance(number, int))
     return found
 
 
 def _name_queues(target: apsw.Connection) -> None:
     """Queues whose name is lost: the checksums of their envelopes show which of those upwards each was."""
     candidates = [QueueId(UPSTREAM, priority) for priority in (*range(PRIORITY_MAX + 1), DEFAULT_PRIORITY)]
-    for (number,) in rows(target, repair_sql.NAMELESS_QUEUES):
+    for (number,) in rows(target, sql.NAMELESS_QUEUES):
         for first, last, epoch, enqueued, expires, topic, inherits, sealed in rows(
-            target, repair_sql.ENVELOPES_OF_QUEUE, (number, _ASKED_FOR_NAME)
+            target, sql.ENVELOPES_OF_QUEUE, (number, _ASKED_FOR_NAME)
         ):
             named_object = None if inherits is None else text(inherits)
             envelope = first, last, epoch, enqueued, expires, text(topic), named_object
-            named = [each for each in candidates if run_checksum(each, *envelope) == sealed is not None]
+            named = [each for each in candidates if row_checksum(each, *envelope) == sealed is not None]
             if named:
-                target.execute(repair_sql.NAME_QUEUE, (number, named[0].endpoint, named[0].priority))
+                target.execute(sql.NAME_QUEUE, (number, named[0].endpoint, named[0].priority))
                 break
 
 
@@ -176,14 +181,14 @@ def _settle_queue(
 ) -> list[QueueGap]:
     """Set aside what is damaged, and count what is missing altogether; ``end``: the next offset as the file has it."""
     if kept is not None:
-        target.execute(repair_sql.DELETE_SETTLED, (number, kept.checkpoint, record["now"]))
-    target.execute(repair_sql.DELETE_IMPOSSIBLE_OFFSETS, (number,))
-    [(lowest,)] = rows(target, repair_sql.LOWEST_OFFSET, (number,))
-    [(highest,)] = rows(target, repair_sql.END_OF_LOG, (number,))
-    target.execute(repair_sql.RAISE_NEXT_OFFSET, (highest, number))
+        target.execute(sql.DELETE_SETTLED, (number, kept.checkpoint, record["now"]))
+    target.execute(sql.DELETE_IMPOSSIBLE_OFFSETS, (number,))
+    [(lowest,)] = rows(target, sql.LOWEST_OFFSET, (number,))
+    [(highest,)] = rows(target, sql.END_OF_LOG, (number,))
+    target.execute(sql.RAISE_NEXT_OFFSET, (highest, number))
     # A checkpoint that only the damaged file says must hide nothing; what it had passed rightly has expired.
     passed = lowest if kept is None and lowest is not None else COUNT_MAX
-    target.execute(repair_sql.LOWER_CHECKPOINT, (passed, number))
+    target.execute(sql.LOWER_CHECKPOINT, (passed, number))
     first, last, topic = _extent(target, number, kept)
     damaged = []
     after: int | None = NOTHING_DONE
@@ -214,13 +219,13 @@ def _extent(target: apsw.Connection, number: int, kept: QueueTotals | None) -> t
 
 def _missing(target: apsw.Connection, number: int) -> int:
     """Accepted, ended nowhere, and not there; gap records stored meanwhile are there and were accepted."""
-    [(missing,)] = rows(target, repair_sql.MISSING, (number,))
+    [(missing,)] = rows(target, sql.MISSING, (number,))
     return int(missing)
 
 
 def _balance(target: apsw.Connection) -> None:
     """More there than was counted: commits were lost that only took away; what is there goes once more."""
-    target.execute(repair_sql.BALANCE)
+    target.execute(sql.BALANCE)
 
 
 def problem(
@@ -253,3 +258,69 @@ def _look(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None,
         until = time.monotonic() + seconds
         connection.set_progress_handler(lambda: time.monotonic() > until, PROGRESS_STEPS)
     return wrong or audit.audit(connection)
+
+
+# ---- opening ---------------------------------------------------------------------------------------------------------
+
+SECONDS_MAX: Final = 0.5
+"""How long a start looks through the file: a hundred thousand messages, or so."""
+SALVAGES_MAX: Final = 2
+
+_log = logs.get("edge.outbox")
+
+
+class Sound(NamedTuple):
+    """The file can be used."""
+
+    salvaged: str
+    """Why it was salvaged; "" when it was sound."""
+    is_looked_through: bool
+    """False: the time was too short for all of it."""
+
+
+def make_sound(
+    path: Path, kept: OutboxTotals | None, *, epoch: int, thorough: bool, access: FileAccess = PLAIN
+) -> Sound:
+    """``kept``: the totals beside the file.  ``thorough``: look at all of it, however long that takes.
+
+    Raises ``apsw.Error`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
+    """
+    seconds = None if thorough else SECONDS_MAX
+    salvaged = ""
+    for _ in range(SALVAGES_MAX):
+        found = problem(path, kept, seconds=seconds, access=access)
+        if not found:
+            return Sound(salvaged, found is not None)
+        _log.error("store_damaged", path=str(path), reason=found)
+        at = store_clock.timestamp()
+        report = salvage_outbox(path, kept=kept, epoch=epoch, at=at, new_id=new_id, access=access)
+        for queue, gap in report.lost:
+            log_gap(queue, gap)
+        _log.warning(
+            "store_salvaged",
+            path=str(path),
+            waiting=report.waiting,
+            damaged=sum(gap.count for _, gap in report.lost),
+            remedy=f"look at the disk's health; the damaged file is kept as {path.name}.damaged, it may be removed",
+        )
+        salvaged = found
+    return Sound(salvaged, is_looked_through=True)
+
+
+def log_gap(queue: QueueId, gap: QueueGap) -> None:
+    """Say in the log which messages the disk lost."""
+    _log.error(
+        "messages_damaged",
+        queue=str(queue),
+        topic=gap.topic,
+        from_sequence=gap.first,
+        to_sequence=gap.last,
+        count=gap.count,
+        reason=gap.reason,
+        remedy="the disk changed what was stored; look at its health. What is sound goes on",
+    )
+
+
+def new_id() -> str:
+    """An id for a record of a gap, as long as those of messages."""
+    return secrets.token_hex(16)

@@ -18,11 +18,11 @@ from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import text
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.queue_id import QueueId, is_refused_input
+from fairlead_edge.outbox.queues import QueueId, is_refused_input
 
 
 class ReadLetters(NamedTuple):
-    """Dead letters as they were put aside, and the numbers of those that are damaged."""
+    """Dead letters as they were stored, and the numbers of damaged ones."""
 
     letters: list[outbox.DeadLetter]
     damaged: list[int]
@@ -35,7 +35,7 @@ def put(connection: apsw.Connection, fields: tuple[Any, ...], content: bytes) ->
 
 
 def remove(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Delete these and give their room back; returns queue and offset of each that was there."""
+    """Delete these and free their room; returns queue and offset of each that existed."""
     found = rows(connection, sql.DELETE_LETTERS, (json.dumps(list(numbers)),))
     connection.execute(sql.FREE_BYTES, (sum(outbox.letter_cost(size) for _, _, size in found),))
     return [(queue, offset) for queue, offset, _ in found]
@@ -47,13 +47,13 @@ def discard(connection: apsw.Connection, numbers: Sequence[int]) -> int:
 
 
 def date_refused(connection: apsw.Connection, now: float) -> None:
-    """Refused input is there since now (the store's clock), where that was not said before."""
+    """Date refused input that has no date yet: ``now``, by the store's clock."""
     for queue in _refused_queues(connection):
         connection.execute(sql.DATE_LETTERS, (now, queue))
 
 
 def expire_refused(connection: apsw.Connection, *, before: float) -> int:
-    """Delete what is there since then or longer, and count it as expired; returns how many."""
+    """Delete what is that old or older, and count it as expired; returns how many."""
     old = [number for (number,) in rows(connection, sql.OLD_LETTERS, (before,))]
     connection.execute(sql.FORGET_DATES)
     return _count_removed(connection, old, sql.COUNT_EXPIRED)
@@ -72,7 +72,7 @@ def evict_refused(connection: apsw.Connection, *, bytes_max: int = sys.maxsize, 
 
 
 def refused_input(connection: apsw.Connection) -> tuple[int, int]:
-    """How many dead letters are refused input, and what they take."""
+    """How many dead letters are refused input, and their bytes."""
     found = [rows(connection, sql.COUNT_LETTERS, (queue,))[0] for queue in _refused_queues(connection)]
     count = sum(count for count, _ in found)
     return count, sum(size for _, size in found) + count * outbox.letter_cost(0)
@@ -97,12 +97,12 @@ def after(connection: apsw.Connection, *, after: int, limit: int) -> ReadLetters
 
 
 def containing(connection: apsw.Connection, part: bytes, *, limit: int) -> list[outbox.DeadLetter]:
-    """Those in whose messages these bytes are."""
+    """Those whose messages contain these bytes."""
     return _read(rows(connection, sql.LETTERS_WITH, (part, limit))).letters
 
 
 def listed(connection: apsw.Connection, numbers: Sequence[int], *, limit: int) -> list[outbox.DeadLetter]:
-    """Those of these that are there."""
+    """Those of these that exist."""
     return _read(rows(connection, sql.LETTERS_LISTED, (json.dumps(list(numbers)), limit))).letters
 
 

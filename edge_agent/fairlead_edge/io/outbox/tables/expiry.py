@@ -1,4 +1,9 @@
-"""Messages whose time to live ended: found by an index or from the head of each queue, and taken out."""
+"""Time to live in the tables: messages that expired are removed, and runs follow a changed time to live.
+
+Expired messages are found by an index or at the head of each queue.  A run that inherits its time to live from an
+EdgeRoutes object follows that object, in steps, unless it has already expired: a longer time to live brings nothing
+back.  A message keeps the last value of an object that was deleted.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,21 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.io.outbox.tables import dead_letters, log, receipt_tables
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import forget_keys
 from fairlead_edge.io.outbox.tables.bodies import is_sound
-from fairlead_edge.io.outbox.tables.receipts import departures
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.in_flight import InFlight
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.envelope import expiry_checksum
+from fairlead_edge.outbox.queues import InFlight, QueueId
 
 _Expired = dict[tuple[int, QueueId], list[int]]
 """Offsets by number and name of their queue."""
 
 
 class Swept(NamedTuple):
-    """What went: offsets by queue, and how many dead letters."""
+    """What was removed: offsets by queue, and the number of dead letters."""
 
     messages: list[tuple[QueueId, list[int]]]
     letters: int
@@ -32,7 +36,7 @@ class Swept(NamedTuple):
 def sweep(
     connection: apsw.Connection, *, now: float, entire: bool, in_flight: InFlight, refused_seconds: float = 0.0
 ) -> Swept:
-    """See ``outbox.Outbox.sweep``.  Keys that may be forgotten go in the same step."""
+    """See ``outbox.Outbox.sweep``.  Old idempotency keys are deleted in the same step."""
     forget_keys(connection, now=now)
     letters = 0
     if refused_seconds:
@@ -41,9 +45,9 @@ def sweep(
     found = _expired_anywhere if entire else _expired_at_heads
     swept: list[tuple[QueueId, list[int]]] = []
     for (number, queue), offsets in found(connection, now, in_flight).items():
-        lost = departures.lost(connection, number, offsets, "expired", now)
+        lost = receipt_tables.note_lost(connection, number, offsets, "expired", now)
         removed = log.remove(connection, number, offsets)
-        departures.note(connection, number, lost, runs=len(removed.runs))
+        receipt_tables.note_departures(connection, number, lost, runs=len(removed.runs))
         connection.execute(sql.COUNT_EXPIRED, (removed.messages, number))
         if removed.messages:
             swept.append((queue, offsets))
@@ -51,7 +55,7 @@ def sweep(
 
 
 def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
-    """Did its time to live end?  What a damaged envelope says of it is not believed; a scrub sets such aside."""
+    """Whether its time to live ended.  A damaged envelope is not believed; a scrub sets it aside."""
     expires = envelope[4]
     return is_sound(queue, envelope) and expires is not None and expires <= now
 
@@ -75,7 +79,7 @@ def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlig
 
 
 def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
-    """From the oldest on until the first live one; what the checkpoint has passed was expired when it passed."""
+    """From the oldest on until the first live one; what is below the checkpoint had expired when it moved."""
     found: _Expired = {}
     left = outbox.SWEEP_ROWS
     for number, endpoint, priority, checkpoint in rows(connection, sql.QUEUES_WITH_MESSAGES):
@@ -93,3 +97,46 @@ def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlig
         found[number, queue] = offsets
         left -= len(offsets)
     return found
+
+
+# ---- inherited time to live ------------------------------------------------------------------------------------------
+
+STEP_ROWS = 1000
+"""Runs that one transaction changes, so that producers do not wait for it."""
+
+
+class RunPlace(NamedTuple):
+    """The run after which a step begins."""
+
+    segment: int = -1
+    queue: int = -1
+
+
+class StaleRun(NamedTuple):
+    """A run whose expiry differs from what its object says now."""
+
+    segment: int
+    queue: int
+    expires: float | None
+    checksum: int
+
+
+def stale(
+    connection: apsw.Connection, name: str, ttl_seconds: float | None, *, after: RunPlace, now: float
+) -> list[StaleRun]:
+    """The next runs of that object; fewer than ``STEP_ROWS`` are the last."""
+    return [
+        StaleRun(segment, queue, None if ttl_seconds is None else enqueued + ttl_seconds, checksum)
+        for segment, queue, enqueued, checksum in rows(
+            connection, sql.STALE_RUNS, (name, now, ttl_seconds, *after, STEP_ROWS)
+        )
+        if isinstance(enqueued, float) and isinstance(checksum, int)
+    ]
+
+
+def follow(connection: apsw.Connection, runs: list[StaleRun], *, now: float) -> None:
+    """Set their expiry to what their object says."""
+    connection.executemany(
+        sql.SET_EXPIRY,
+        [(run.expires, expiry_checksum(run.checksum, run.expires), run.segment, run.queue, now) for run in runs],
+    )

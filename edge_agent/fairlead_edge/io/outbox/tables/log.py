@@ -12,26 +12,25 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import segment as segment_io
+from fairlead_edge.io.outbox.tables import bodies as segment_io
+from fairlead_edge.io.outbox.tables import receipt_tables
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.bodies import Bodies
-from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
-from fairlead_edge.outbox.checksum import of_expiry, of_reference, of_run
+from fairlead_edge.outbox.envelope import expiry_checksum, reference_checksum, run_checksum
 from fairlead_edge.outbox.gaps import Damage
-from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_edge.outbox.receipts import mark
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
+from fairlead_edge.outbox.receipts import marks
 
 HANDED_OUT_MAX: Final = 10_000
-"""Messages of one queue that are remembered as handed out before a start; the hub's window is far smaller."""
+"""Messages of one queue that are remembered as handed out before a restart; the hub's window is far smaller."""
 
 # ---- read ----------------------------------------------------------------------------------------------------------
 
 
 class FetchedMessages(NamedTuple):
-    """What a fetch came upon: messages as they were accepted, and those that are not."""
+    """The result of a fetch: messages as they were accepted, and damaged ones."""
 
     items: list[outbox.Item]
     damaged: list[Damage]
@@ -43,13 +42,13 @@ def queues(connection: apsw.Connection) -> list[QueueId]:
 
 
 def number_of(connection: apsw.Connection, queue: QueueId) -> int | None:
-    """By which number the tables name the queue; None when nothing was ever stored in it."""
+    """The number of the queue in the tables; None if nothing was ever stored in it."""
     found = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     return found[0][0] if found else None
 
 
 def checkpoint(connection: apsw.Connection, queue: QueueId) -> int | None:
-    """Up to which offset the queue is done; None when nothing was ever stored in it."""
+    """The checkpoint of the queue; None if nothing was ever stored in it."""
     found = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     return found[0][1] if found else None
 
@@ -64,7 +63,7 @@ def fetch(
     bytes_max: int,
     only: Collection[int] | None = None,
 ) -> FetchedMessages:
-    """See ``outbox.Outbox.fetch``; a run of expired references is passed over without reading their bodies."""
+    """See ``outbox.Outbox.fetch``; runs of expired references are skipped without reading their bodies."""
     found = FetchedMessages([], [])
     known = rows(connection, sql.QUEUE_BY_NAME, (queue.endpoint, queue.priority))
     if not known:
@@ -92,7 +91,7 @@ def fetch(
 
 
 def handed_out(connection: apsw.Connection, queue: QueueId, highest: int) -> tuple[int, list[int]]:
-    """The last offset the queue ever gave, and which offsets up to ``highest`` are not done."""
+    """The last offset ever used in the queue, and the offsets up to ``highest`` that are not done."""
     number = number_of(connection, queue)
     if number is None:
         return NOTHING_DONE, []
@@ -119,7 +118,7 @@ def append(connection: apsw.Connection, entries: Sequence[outbox.Entry], *, epoc
     """Store each body once, and its references in their queues."""
     logs: dict[QueueId, list[_Placed]] = defaultdict(list)
     for entry, (segment, start) in zip(entries, _store_bodies(connection, entries), strict=True):
-        named = entry.mark or mark.of(entry.content)
+        named = entry.mark or marks.of(entry.content)
         for reference in entry.references:
             logs[reference.queue].append(_Placed(segment, start, len(entry.content), reference, entry.content, named))
     for queue, log in logs.items():
@@ -155,13 +154,15 @@ def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epo
         row = _run(number, segment, run, epoch, now)
         inherits = run[0][1].reference.inherits or None
         sealed = _checksum_of(queue, row, inherits)
-        expiry = None if inherits is None else of_expiry(sealed, row[8])
+        expiry = None if inherits is None else expiry_checksum(sealed, row[8])
         connection.execute(sql.INSERT_RUN, (*row, sealed, inherits, expiry))
-        names.keep(connection, number, epoch, now, [offset for offset, _ in run], [each.mark for _, each in run])
+        receipt_tables.keep_names(
+            connection, number, epoch, now, [offset for offset, _ in run], [each.mark for _, each in run]
+        )
         connection.executemany(
             sql.INSERT_REFERENCE,
             [
-                (number, offset, segment, each.start, each.size, of_reference(sealed, offset, each.body))
+                (number, offset, segment, each.start, each.size, reference_checksum(sealed, offset, each.body))
                 for offset, each in run
             ],
         )
@@ -181,7 +182,7 @@ def _run(queue: int, segment: int, run: list[tuple[int, _Placed]], epoch: int, n
 
 def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
     _, _, first, last, _, _, epoch, enqueued, expires, topic = run
-    return of_run(
+    return run_checksum(
         queue,
         first=first,
         last=last,
@@ -197,19 +198,19 @@ def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
 
 
 class RemovedRuns(NamedTuple):
-    """How many messages were there, and from where to where the runs went that ended with them."""
+    """How many messages were removed, and the range of each run that ended with them."""
 
     messages: int = 0
     runs: Sequence[tuple[int, int]] = ()
 
 
 def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> RemovedRuns:
-    """Take references out of one queue, with the runs and segments that end by it; their names stay (``names``)."""
+    """Remove references from one queue, with the runs and segments that end; their names stay (``receipt_tables``)."""
     if not offsets:
         return RemovedRuns()
     first, last = min(offsets), max(offsets)
     if last - first == len(offsets) - 1 == len(set(offsets)) - 1:
-        # Nearly every batch: two walks over a part of the log are several times as fast as a row for each message.
+        # Nearly every batch: two range scans are several times faster than a lookup for each message.
         place = (queue, first, last)
         runs = {segment: (count, size) for segment, count, size in rows(connection, sql.RUNS_BETWEEN, place)}
         connection.execute(sql.DELETE_REFERENCES_BETWEEN, place)

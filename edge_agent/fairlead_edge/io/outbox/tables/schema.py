@@ -26,7 +26,7 @@ from typing import Final
 import apsw
 
 from fairlead_edge.errors import StoreVersionUnknown
-from fairlead_edge.io.outbox.tables.receipts import names
+from fairlead_edge.io.outbox.tables import receipt_tables
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 
@@ -198,4 +198,4 @@ def prepare(connection: apsw.Connection) -> None:
             rows(connection, sqlite.drop_table(table))
     made.close()
     rows(connection, ADDITIONS)
-    names.drop_below(connection)
+    receipt_tables.drop_names_below(connection)

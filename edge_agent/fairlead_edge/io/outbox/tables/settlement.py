@@ -1,26 +1,24 @@
-"""Settles messages that left: sent, or refused for good; the checkpoint moves."""
+"""Delivery in the tables: attempts while a message is not done, and settlement once it is sent or refused for good."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 
 import apsw
 
-from fairlead_edge.io.outbox.tables import dead_letters, log
+from fairlead_edge.checksum import of_row
+from fairlead_edge.io.outbox.tables import dead_letters, inputs, log, receipt_tables
 from fairlead_edge.io.outbox.tables import statements as sql
-from fairlead_edge.io.outbox.tables.append import append
+from fairlead_edge.io.outbox.tables.append import append_once
 from fairlead_edge.io.outbox.tables.bodies import Bodies
-from fairlead_edge.io.outbox.tables.inputs import taken
-from fairlead_edge.io.outbox.tables.receipts import departures as departures_table
-from fairlead_edge.io.outbox.tables.receipts import names
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.outbox import Entry, Refusal, RefusedMessage, last_refused
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_edge.outbox.receipts.departure import Departure
-from fairlead_edge.routes.sink import UPSTREAM
+from fairlead_edge.routes.endpoints import UPSTREAM
 
 
 def settle(
@@ -33,20 +31,20 @@ def settle(
     at: str,
     departures: Sequence[Departure] = (),
 ) -> list[Damage]:
-    """See ``outbox.Outbox.settle``; returns what was refused and is found damaged, which stays where it is."""
+    """See ``outbox.Outbox.settle``; returns refused messages that are damaged, which are not removed."""
     number = log.number_of(connection, queue)
     if number is None:
         return []
     if queue.endpoint != UPSTREAM:
-        taken.became(connection, number, sent, taken.CONSUMED)
-        taken.became(connection, number, [refusal.offset for refusal in refused], taken.DEAD_LETTERED)
+        inputs.note_input_states(connection, number, sent, inputs.CONSUMED)
+        inputs.note_input_states(connection, number, [refusal.offset for refusal in refused], inputs.DEAD_LETTERED)
     damaged = _bury(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
-    departures_table.note(connection, number, departures, runs=len(removed.runs))
+    receipt_tables.note_departures(connection, number, departures, runs=len(removed.runs))
     if removed.runs and not departures:
-        names.drop_between(connection, number, removed.runs)  # a run may have several rows of names
+        receipt_tables.drop_names_between(connection, number, removed.runs)  # a run may have several rows of names
     if refused:
-        names.drop_of(connection, number, [refusal.offset for refusal in refused])
+        receipt_tables.drop_names(connection, number, [refusal.offset for refusal in refused])
     connection.execute(sql.COUNT_SENT, (removed.messages, checkpoint, number))
     return damaged
 
@@ -64,7 +62,7 @@ def refuse(
     """See ``outbox.Outbox.refuse``: in one step, so that a message is never found in its queue; returns how many
     dead letters of refused input were evicted for their share."""
     entries = [each.entry for each in refused]
-    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
+    append_once(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
     for queue, refusals in last_refused(refused, lambda queue: _next_offset(connection, queue)).items():
         settle(connection, queue, sent=(), refused=refusals, checkpoint=NOTHING_DONE, at=at)
     dead_letters.date_refused(connection, now)
@@ -87,10 +85,10 @@ def route_again(
     listed = json.dumps([offset for offset, _ in routed])
     there = {offset for (offset,) in rows(connection, sql.PRESENT_OFFSETS, (number, listed))}
     removed = log.remove(connection, number, sorted(there))
-    names.drop_of(connection, number, there)
+    receipt_tables.drop_names(connection, number, there)
     connection.execute(sql.COUNT_SENT, (removed.messages, NOTHING_DONE, number))
     entries = [entry for offset, entry in routed if entry is not None and offset in there]
-    append(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
+    append_once(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
     return removed.messages
 
 
@@ -105,7 +103,7 @@ def _bury(
     read = Bodies(connection)
     damaged: list[Damage] = []
     for refusal in refused:
-        # Otherwise it is not there any more, and ended elsewhere.
+        # Otherwise it is gone, and was counted elsewhere.
         for row in rows(connection, sql.ONE_MESSAGE, (number, refusal.offset)):
             item = read.checked(queue, row)
             if isinstance(item, Damage):
@@ -117,3 +115,47 @@ def _bury(
     left = {each.offset for each in damaged}
     log.remove(connection, number, [refusal.offset for refusal in refused if refusal.offset not in left])
     return damaged
+
+
+# ---- attempts --------------------------------------------------------------------------------------------------------
+
+
+def note_attempts(connection: apsw.Connection, queue: QueueId, attempts: Sequence[Attempt]) -> None:
+    """See ``outbox.Outbox.note_attempts``; attempts of missing messages are ignored."""
+    number = log.number_of(connection, queue)
+    if number is None:
+        return
+    for each in attempts:
+        row = _attempt_row(number, each)
+        connection.execute(sql.NOTE_ATTEMPT, (*row, of_row(*row), number, each.offset))
+
+
+def read_attempts(connection: apsw.Connection) -> dict[QueueId, list[Attempt]]:
+    """Of all queues; damaged rows are omitted, so that their messages count as never delivered."""
+    found: dict[QueueId, list[Attempt]] = defaultdict(list)
+    for endpoint, priority, number, offset, id, times, leased, until, delay, waited, expected in rows(
+        connection, sql.ATTEMPTS
+    ):
+        if not isinstance(id, bytes) or of_row(number, offset, id, times, leased, until, delay, waited) != expected:
+            continue
+        found[QueueId(endpoint, priority)].append(
+            Attempt(
+                offset=offset,
+                id=id.decode(errors="replace"),
+                number=times,
+                leased=bool(leased),
+                until=until,
+                delay_seconds=delay,
+                waited_seconds=waited,
+            )
+        )
+    return dict(found)
+
+
+_AttemptRow = tuple[int, int, bytes, int, int, float, float, float]
+"""Queue, offset, id, number, leased, until, delay, waited."""
+
+
+def _attempt_row(number: int, attempt: Attempt) -> _AttemptRow:
+    times = float(attempt.until), float(attempt.delay_seconds), float(attempt.waited_seconds)
+    return (number, attempt.offset, attempt.id.encode(), attempt.number, int(attempt.leased), *times)

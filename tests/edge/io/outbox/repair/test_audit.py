@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from fairlead_edge.io.outbox.repair import audit
-from fairlead_edge.io.outbox.tables import settlement, store_identity
-from fairlead_edge.io.outbox.tables.append import append
+from fairlead_edge.io.outbox.tables import settlement, store_state
+from fairlead_edge.io.outbox.tables.append import append_once
 from fairlead_edge.io.outbox.tables.schema import prepare
 from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 REST = QueueId("iothub")
 
@@ -22,9 +22,9 @@ def connection() -> apsw.Connection:
     opened = apsw.Connection(":memory:")
     prepare(opened)
     entries = [Entry("", b"{}", (Reference(REST, 60.0),))] * 5
-    append(opened, entries, epoch=1, now=0, max_bytes=10**9, idempotency=None)
+    append_once(opened, entries, epoch=1, now=0, max_bytes=10**9, idempotency=None)
     settlement.settle(opened, REST, sent=[0], refused=[], checkpoint=0, at="t")
-    store_identity.save_stamp(opened, Stamp(boot_id="b", boot_seconds=1.0, wall_seconds=2.0, age_seconds=3.0))
+    store_state.save_stamp(opened, Stamp(boot_id="b", boot_seconds=1.0, wall_seconds=2.0, age_seconds=3.0))
     return opened
 
 

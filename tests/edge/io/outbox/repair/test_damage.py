@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from fairlead_edge.errors import StoreFull
@@ -14,7 +16,7 @@ from fairlead_edge.io.outbox.repair import damage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.outbox import Entry, IdempotencyKey, QueueCounts, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 REST, MODULE = QueueId("iothub"), QueueId("edge-1/m/in", 3)
 AT = "2026-11-20T12:00:00.000Z"
@@ -65,8 +67,8 @@ async def test_one_damaged_message_harms_itself_alone(
     box: SqliteOutbox, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
     """The others are delivered; in its place, at the end of the queue, a record reports it."""
-    monkeypatch.setattr("fairlead_edge.io.outbox.tables.segment.LEVEL", 1)
-    monkeypatch.setattr("fairlead_edge.io.outbox.tables.segment.pack", lambda content: ("", content))
+    monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.LEVEL", 1)
+    monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.pack", lambda content: ("", content))
     await box.append([entry(number, REST) for number in range(5)], now=0)
     await run(box, spoil)
     found = await fetched(box)
@@ -185,3 +187,28 @@ async def test_a_damaged_key_does_not_double_its_request(box: SqliteOutbox) -> N
     await run(box, "UPDATE receipts SET answer = x'00', digest = x'00'")
     assert await box.append([entry(1, REST)], now=0, idempotency=IdempotencyKey("k", b"d", b"second")) == b"second"
     assert (await status_of(box)).accepted == 1
+
+
+# ---- everything that is held is looked at, soon after damage was met -------------------------------------------------
+
+
+ALARMS, READINGS = QueueId("iothub", 0), QueueId("iothub", 5)
+
+
+async def test_damage_that_is_met_brings_a_look_at_the_other_queues(tmp_path: Path) -> None:
+    """A reader meets the one message; the scrub finds the other, which is not asked for."""
+    box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 20)
+    await box.append([Entry("a", b'{"n": 1}', (Reference(ALARMS),)), Entry("b", b"{}", (Reference(READINGS),))], now=0)
+    await box.close()
+    connection = apsw.Connection(str(tmp_path / "outbox.db"))
+    connection.execute("UPDATE references_ SET checksum = checksum + 1")
+    connection.close()
+    box = SqliteOutbox(tmp_path / "outbox.db", epoch=2, max_bytes=1 << 20)
+    running = asyncio.create_task(box.scrubber.run())
+    await box.fetch(ALARMS, after=-1, now=0, messages_max=10, bytes_max=1 << 20)
+
+    async with asyncio.timeout(100):
+        while {each.priority: each.damaged for each in (await box.status(now=0)).queues} != {0: 1, 5: 1}:  # noqa: ASYNC110 - counted by the writer
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await box.close()

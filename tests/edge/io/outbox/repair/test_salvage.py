@@ -21,13 +21,14 @@ from fairlead_edge.io.encryption.keyring import DataKey
 from fairlead_edge.io.encryption.sealed_files import SealedFiles
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.outbox import store_clock
-from fairlead_edge.io.outbox.repair import opening
+from fairlead_edge.io.outbox.repair import salvage
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
+from fairlead_edge.io.outbox.tables import schema
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.outbox.outbox import Entry, Reference, Refusal
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 AT = "2026-11-20T12:00:00.000Z"
 QUEUES = (QueueId("iothub", 0), QueueId("iothub", 3), QueueId("iothub"), QueueId("edge-1/m/in", 2))
@@ -122,7 +123,7 @@ def opened(folder: Path, epoch: int, access: FileAccess = PLAIN) -> SqliteOutbox
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
     """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
     names, clock = Random(seed), count()
-    patch.setattr(opening, "new_id", lambda: names.randbytes(16).hex())
+    patch.setattr(salvage, "new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
     patch.setattr(
         store_clock,
@@ -130,7 +131,7 @@ def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
         lambda: ClockReading(boot_id="b", boot_seconds=store_clock.boot_seconds(), wall_seconds=1e9),
     )
     patch.setattr(store_clock, "timestamp", lambda: AT)
-    patch.setattr(opening, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
+    patch.setattr(salvage, "SECONDS_MAX", 0.0 if seed % 2 else 1e9)
 
 
 async def live(folder: Path, seed: int, access: FileAccess = PLAIN) -> None:
@@ -337,3 +338,43 @@ async def test_tables_that_receipts_need_are_made_anew_and_nothing_else_changes(
     box = opened(tmp_path, 3)
     assert box.salvaged == "" and len(await box.whereabouts(id)) == 1
     await box.close()
+
+
+# ---- before the outbox's file is used --------------------------------------------------------------------------------
+
+
+def made(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    schema.prepare(connection)
+    connection.close()
+
+
+def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
+    """And one that is not there yet is no damage."""
+    path = tmp_path / "outbox.db"
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+    assert not path.exists()
+    made(path)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+
+
+def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) -> None:
+    """The reason is kept for the status; the next opening finds a sound file."""
+    path = tmp_path / "outbox.db"
+    made(path)
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA writable_schema=ON")
+    connection.execute(
+        "UPDATE sqlite_schema SET sql = replace(sql, 'runs(expires)', 'runs(expires COLLATE BINASY)')"
+        " WHERE name = 'runs_by_expiry'"
+    )
+    connection.close()
+    found = salvage.make_sound(path, None, epoch=1, thorough=True)
+    assert "BINASY" in found.salvaged and found.is_looked_through
+    assert (tmp_path / "outbox.db.damaged").exists()
+    assert salvage.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
+
+
+def test_ids_of_gap_records_are_as_long_as_those_of_messages() -> None:
+    """And no two are the same."""
+    assert len(salvage.new_id()) == 32 and salvage.new_id() != salvage.new_id()

@@ -8,7 +8,7 @@ from tests.support.edges.outbox_tables import append, count, settle, tables
 from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queue_id import QueueId
+from fairlead_edge.outbox.queues import QueueId
 
 ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 

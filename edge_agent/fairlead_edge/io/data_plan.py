@@ -1,0 +1,222 @@
+"""The data plan of the line: the gate that the pump asks, fed with clocks and with what the kernel counted.
+
+meter ─bytes─▶ gate ─held?─▶ pump         look: before each decision
+                └─ count ──▶ DayFile      leaving: before a batch leaves, with the batch in it
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import os
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from fairlead_edge.io.line_meter import LineMeter
+from fairlead_edge.outbox.plan import status
+from fairlead_edge.outbox.plan import windows as plan_settings
+from fairlead_edge.outbox.plan.gate import OPEN, DayCount, PlanGate, PumpGate
+from fairlead_edge.outbox.plan.status import LineStatus
+from fairlead_edge.outbox.plan.windows import HourWindow
+from fairlead_edge.settings import EdgeSettings
+from fairlead_wire.io import logs
+
+NAME: Final = "link.day"
+SLOT_BYTES: Final = 256
+
+COUNT_MAX: Final = 1 << 53
+"""More is damage."""
+
+_decoder: Final = msgspec.json.Decoder(tuple[str, float, int])
+
+
+class DayFile:
+    """``link.day``: the day's count of the line's bytes, in two slots written in turn.
+
+    Written before a batch leaves, with the batch in it, so that the process may end in any way without forgetting a
+    message; flushed from time to time, so that a power cut forgets a minute at most.  A torn or damaged slot leaves the
+    other.  A failing disk leaves the old count; no caller waits for it.  If the file cannot be opened, the agent logs
+    that once and counts from its start.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._turn = 0
+        self._file: int | None = None
+        try:
+            self._file = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            _log.error(
+                "day_file_unusable",
+                path=str(folder / NAME),
+                reason=error.strerror,
+                remedy="remove it or give it to the agent's user, and start again; until then a start begins at 0",
+            )
+
+    def read(self) -> DayCount | None:
+        """None: nothing was counted yet, or it cannot be read."""
+        found = [each for slot in range(2) if (each := self._slot(slot)) is not None]
+        return max(found, key=lambda each: (each.date, each.began, each.used), default=None)
+
+    def write(self, count: DayCount) -> None:
+        """Survives the end of the process; not yet a power cut."""
+        self._turn ^= 1
+        content = msgspec.json.encode((count.date, count.began, count.used))
+        line = b"%08x %b\n" % (zlib.crc32(content), content)
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            os.pwrite(self._file, line.ljust(SLOT_BYTES), self._turn * SLOT_BYTES)
+
+    def flush(self) -> None:
+        """Survives a power cut; may take its time."""
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            os.fdatasync(self._file)
+
+    def close(self) -> None:
+        file, self._file = self._file, None  # its number may be another file's soon
+        if file is not None:
+            os.close(file)
+
+    def _slot(self, number: int) -> DayCount | None:
+        if self._file is None:
+            return None
+        try:
+            crc, content = os.pread(self._file, SLOT_BYTES, number * SLOT_BYTES).split(b" ", 1)
+            content = content.rstrip()
+            if int(crc, 16) != zlib.crc32(content):
+                return None
+            date, began, used = _decoder.decode(content)
+            datetime.date.fromisoformat(date)
+        except (OSError, ValueError):
+            return None
+        return DayCount(date, began, used) if 0 <= used <= COUNT_MAX else None
+
+
+TICK_SECONDS: Final = 1.0
+"""How often to write the count if there is a budget: a crash forgets no more of the session's own bytes."""
+IDLE_TICK_SECONDS: Final = 60.0
+"""Without a budget, only people read it, to see what a day costs."""
+FLUSH_SECONDS: Final = 60.0
+
+_log = logs.get("edge.plan")
+
+
+class DataPlan:
+    """One per agent.  ``clock`` is the store's, ``wall`` a Unix time; limits of 0 do not limit."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Callable[[], float],
+        windows: Mapping[int, Sequence[HourWindow]],
+        bytes_per_day: int,
+        bytes_per_second: int,
+        zone: tzinfo,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.meter = LineMeter()
+        self._file = DayFile(folder)
+        self._clock, self._wall = clock, wall
+        self._limits = status.PlanLimits(bytes_per_day, bytes_per_second, tuple(sorted(windows)))
+        self._gate = PlanGate(
+            windows=windows,
+            bytes_per_day=bytes_per_day,
+            bytes_per_second=bytes_per_second,
+            zone=zone,
+            count=self._file.read(),
+        )
+        self._written: DayCount | None = None
+        self._was_used_up = False
+        self._in_flight = 0
+
+    @property
+    def gate(self) -> PumpGate:
+        """What the pump asks."""
+        return self._gate if self._limits.any else OPEN
+
+    def look(self, in_flight: int) -> None:
+        """Before the pump decides; ``in_flight``: bytes of batches that are unanswered."""
+        self._in_flight = in_flight
+        if self._limits.any:
+            self._read()
+
+    def leaving(self, in_flight: int) -> None:
+        """A batch leaves now; ``in_flight`` with it."""
+        self._in_flight = in_flight
+        if self._limits.bytes_per_day:
+            self._write()
+
+    def status(self) -> LineStatus:
+        """As it is now."""
+        self._read()
+        carried = msgspec.structs.asdict(self.meter.carried())
+        return status.of(self._gate, carried, self._limits, self._clock())
+
+    async def run(self) -> None:
+        """Until cancelled: counts what the session alone carries, and says once that the budget is used up."""
+        seconds = TICK_SECONDS if self._limits.bytes_per_day else IDLE_TICK_SECONDS
+        flushed = self._clock()
+        while True:
+            self._read()
+            if self._gate.count != self._written:
+                self._write()
+            self._say()
+            if self._limits.bytes_per_day and self._clock() - flushed >= FLUSH_SECONDS:
+                flushed = self._clock()
+                await asyncio.to_thread(self._file.flush)
+            await asyncio.sleep(seconds)
+
+    def close(self) -> None:
+        """Writes the final count."""
+        self.meter.end()
+        self._in_flight = 0
+        self._read()
+        self._write()
+        self._file.close()
+
+    def _read(self) -> None:
+        self._gate.look(now=self._clock(), wall=self._wall(), carried=self.meter.carried().total)
+
+    def _write(self) -> None:
+        """Bytes in flight count as carried: the kernel sends them even after this process has ended."""
+        count = self._gate.count
+        if count is not None:
+            self._written = count
+            self._file.write(count.plus(self._in_flight))
+
+    def _say(self) -> None:
+        is_used_up, count, ends = self._gate.is_used_up, self._gate.count, self._gate.day_ends
+        if is_used_up and not self._was_used_up and count is not None and ends is not None:
+            _log.warning(
+                "day_budget_used_up",
+                date=count.date,
+                bytes=count.used,
+                bytes_per_day=self._limits.bytes_per_day,
+                next_day_in_seconds=round(ends - self._clock()),
+                remedy="messages wait and go on by themselves the next day; raise [link] bytes_per_day to send now",
+            )
+        elif self._was_used_up and not is_used_up:
+            _log.info("day_budget_renewed", date=count.date if count is not None else "")
+        self._was_used_up = is_used_up
+
+
+def open_plan(settings: EdgeSettings, folder: Path, *, clock: Callable[[], float]) -> DataPlan:
+    """Its day's count is kept in ``folder``; ``clock`` is the store's."""
+    return DataPlan(
+        folder,
+        clock=clock,
+        windows=plan_settings.windows_by_priority(settings.windows),
+        bytes_per_day=settings.link.bytes_per_day,
+        bytes_per_second=settings.link.bytes_per_second,
+        zone=plan_settings.zone(settings.link.timezone) or UTC,
+    )

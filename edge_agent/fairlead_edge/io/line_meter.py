@@ -1,0 +1,122 @@
+"""Counts what the link's connections carry, one after the other, including failed attempts.
+
+The kernel counts (``TCP_INFO``, Linux 4.19 and later): bytes of TCP's content, so TLS, its handshake and the WebSocket
+frames are included; retransmissions are counted separately, and headers are packets times ``HEADER_BYTES``.  A copy of
+each connection's descriptor is held while it lasts, so that its last bytes are counted even when the library has closed
+it already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import sys
+from typing import Final, Protocol
+
+import msgspec
+
+_SIZE: Final = 256
+_RECEIVED: Final = struct.Struct("=Q")
+_SENT: Final = struct.Struct("=QQ")
+_SEGMENTS: Final = struct.Struct("=II")
+_RECEIVED_AT: Final = 128
+_SEGMENTS_AT: Final = 136
+_SENT_AT: Final = 200
+"""Places of tcpi_bytes_received, tcpi_segs_out and tcpi_segs_in, tcpi_bytes_sent and tcpi_bytes_retrans in ``struct
+tcp_info``."""
+HEADER_BYTES: Final = {socket.AF_INET: 20 + 32, socket.AF_INET6: 40 + 32}
+"""IP, and TCP with its time stamps."""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """Bytes each way, those that TCP sent again, and those of the headers of all packets."""
+
+    up: int = 0
+    down: int = 0
+    again: int = 0
+    headers: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.up + self.down + self.again + self.headers
+
+    def plus(self, other: Carried) -> Carried:
+        return Carried(
+            self.up + other.up, self.down + other.down, self.again + other.again, self.headers + other.headers
+        )
+
+
+def read(connection: socket.socket) -> Carried | None:
+    """None: this system does not count it.  Raises ``OSError`` for a socket that is closed."""
+    if sys.platform != "linux":
+        return None
+    found = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _SIZE)
+    if len(found) < _SENT_AT + _SENT.size:
+        return None
+    sent, again = _SENT.unpack_from(found, _SENT_AT)
+    (received,) = _RECEIVED.unpack_from(found, _RECEIVED_AT)
+    packets = sum(_SEGMENTS.unpack_from(found, _SEGMENTS_AT))
+    return Carried(
+        sent - again, received, again, packets * HEADER_BYTES.get(connection.family, HEADER_BYTES[socket.AF_INET6])
+    )
+
+
+FRAME_BYTES: Final = 100
+"""Added to each frame where the kernel does not count: headers of WebSocket, TLS, TCP and IP."""
+
+
+class FrameCounts(Protocol):
+    """The link's own counts; ``Counter[str]`` is one."""
+
+    def __getitem__(self, event: str) -> int: ...
+
+
+class LineMeter:
+    """One per link."""
+
+    def __init__(self) -> None:
+        self._past = Carried()
+        self._last = Carried()
+        """Of the connection there is."""
+        self._copy: socket.socket | None = None
+        self._frames: FrameCounts | None = None
+
+    def without_kernel(self, frames: FrameCounts) -> None:
+        """What to go by on a system whose kernel does not count."""
+        self._frames = frames
+
+    def watch(self, connection: socket.socket) -> None:
+        """A connection begins.  Close its copy with ``end``."""
+        self.end()
+        with contextlib.suppress(OSError):
+            self._copy = socket.socket(fileno=os.dup(connection.fileno()))
+
+    def end(self) -> None:
+        """It is over."""
+        self._look()
+        self._past, self._last = self._past.plus(self._last), Carried()
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
+
+    def carried(self) -> Carried:
+        """Since the start."""
+        self._look()
+        return self._past.plus(self._last)
+
+    def _look(self) -> None:
+        if self._copy is None:
+            return
+        with contextlib.suppress(OSError):
+            found = read(self._copy)
+            self._last = self._by_frames() if found is None else found
+
+    def _by_frames(self) -> Carried:
+        if self._frames is None:
+            return self._last
+        up, down = self._frames["bytes_sent"], self._frames["bytes_received"]
+        headers = FRAME_BYTES * (self._frames["frames_sent"] + self._frames["frames_received"])
+        past = self._past
+        return Carried(up - past.up, down - past.down, headers=headers - past.headers)
