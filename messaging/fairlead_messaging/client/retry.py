@@ -10,8 +10,7 @@ from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.client.errors import Disconnected, Failed
-from fairlead_messaging.client.request import ClientRequest
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform

@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.api.message_id import MessageId, Position
 from fairlead_messaging.api.responses import Table
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
-from fairlead_messaging.server.log.message import Messages
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
+from fairlead_messaging.server.log.rows import Messages
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.producers import NumberedProducer
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 T = TypeVar("T")
 

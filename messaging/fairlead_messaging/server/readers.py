@@ -12,8 +12,7 @@ from fairlead_messaging.api.responses import Reader, Table
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapshot
 
 
 class _Position(msgspec.Struct):

@@ -11,9 +11,8 @@ from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.log import topics
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.log.topic_log import TopicLog
-from fairlead_messaging.server.producers.table import ProducerTable
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.producers import ProducerTable
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 TOPICS_CACHED_MAX = 10_000
 """Topics whose writer state is remembered."""

@@ -29,9 +29,9 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     RollbackDetail,
 )
-from fairlead_messaging.server.log.message import LoggedMessage, Messages
+from fairlead_messaging.server.log.rows import LoggedMessage, Messages
 from fairlead_messaging.server.log.topic import parse_ttl
-from fairlead_messaging.server.producers.producer import NumberedProducer, make
+from fairlead_messaging.server.producers import NumberedProducer, make
 
 MESSAGE_OVERHEAD_BYTES = 256
 """What a message takes in memory beside its payload, until it is in the store; nothing else bounds their number.

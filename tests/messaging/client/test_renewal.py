@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_messaging.client import errors, renewal
+from fairlead_messaging.client import errors, transaction
 from fairlead_messaging.client.errors import TransactionLost
 from fairlead_messaging.client.script import Pause, perform
 
@@ -37,7 +37,7 @@ def play(answers: Callable[[int], BaseException | None]) -> tuple[TransactionLos
             raise error
         return None
 
-    return perform(renewal.keep(7, 30.0, lambda: now[0]), do), asked
+    return perform(transaction.keep_alive(7, 30.0, lambda: now[0]), do), asked
 
 
 def until(count: int) -> Callable[[int], BaseException | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_messaging.api.responses import Topic
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import Response
 from fairlead_wire.errors import RemoteError
 
 

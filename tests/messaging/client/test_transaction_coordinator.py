@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.api.responses import Started
-from fairlead_messaging.client import errors, transaction_coordinator
+from fairlead_messaging.client import errors, transaction
 from fairlead_messaging.client.script import Pause, perform
-from fairlead_messaging.client.transaction_coordinator import Persist, RollBack, Script, TransactionCoordinator
+from fairlead_messaging.client.transaction import Persist, RollBack, Script, TransactionCoordinator
 from fairlead_wire.errors import LocalError
 
 LOST = errors.TimedOut("lost", seconds=1)
@@ -136,7 +136,7 @@ def test_without_an_answer_it_is_in_doubt_and_nothing_is_rolled_back() -> None:
     with pytest.raises(errors.InDoubt) as doubt:
         play(work.finish(None), meet)
     assert doubt.value.pointer == 7
-    assert taken.count("commit") == len(transaction_coordinator.COMMIT_PAUSES_SECONDS) + 1
+    assert taken.count("commit") == len(transaction.COMMIT_PAUSES_SECONDS) + 1
     assert "roll back one" not in taken
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_messaging.server.cassandra_model import CassandraModel, contact_point
+from fairlead_messaging.server.settings import CassandraModel, contact_point
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.clock_guard import JUMP_MS, TRUST_AGAIN_MS, ClockJumpGuard
+from fairlead_messaging.server.retention import JUMP_MS, TRUST_AGAIN_MS, ClockJumpGuard
 
 
 def test_an_ordinary_clock_is_trusted() -> None:

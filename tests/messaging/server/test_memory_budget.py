@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_messaging.api.errors import Unavailable
-from fairlead_messaging.server.memory_budget import MemoryBudget
+from fairlead_messaging.server.admission import MemoryBudget
 
 
 def test_what_does_not_fit_is_refused_and_leaves_nothing() -> None:

@@ -8,7 +8,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publi
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import keys, rows, running_totals
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.log.topic_log import PIECE_MESSAGES
 
 

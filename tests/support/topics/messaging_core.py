@@ -11,16 +11,15 @@ from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.commands import Command, CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.log.reader import MessagePage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
+from fairlead_messaging.server.producers import NumberedProducer
 from fairlead_messaging.server.service import Service
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
+from fairlead_messaging.server.transactions.transaction import TransactionLimits
 
 NAMESPACE = "n"
 START_MS = 1_000_000_000

@@ -26,13 +26,12 @@ import aiohttp
 from yarl import URL
 
 from fairlead_messaging.api.responses import Message
-from fairlead_messaging.client import retry, script, transaction_coordinator
+from fairlead_messaging.client import retry, script, transaction
 from fairlead_messaging.client.cursor import Cursor, ReadOptions
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
 from fairlead_messaging.client.methods import AwaitingClient, Methods
-from fairlead_messaging.client.request import ClientRequest
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
@@ -100,7 +99,7 @@ class AsyncClient(Methods, AwaitingClient):
 
     async def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
         """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
-        await script.perform_async(transaction_coordinator.commit(pointer, changes), self.take)
+        await script.perform_async(transaction.commit(pointer, changes), self.take)
 
     async def take(self, step: ClientRequest[Any] | Pause) -> Any:
         """A step of a script: do the request, or wait."""

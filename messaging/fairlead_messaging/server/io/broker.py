@@ -10,27 +10,59 @@ from typing import TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
 from fairlead_messaging.api.responses import EndedBy
+from fairlead_messaging.server.admission import MemoryBudget
 from fairlead_messaging.server.commands import Command, CreateTopic, RemoveRows
 from fairlead_messaging.server.io.cleaner import Cleaner
 from fairlead_messaging.server.io.committer import Committer
-from fairlead_messaging.server.io.notifier import Notifier
 from fairlead_messaging.server.io.snapshot_readers import SnapshotReaders
 from fairlead_messaging.server.io.transaction_keeper import TransactionKeeper
 from fairlead_messaging.server.log import keys, reader, topics
 from fairlead_messaging.server.log.topic import TopicGeneration, expand_system_topics
-from fairlead_messaging.server.memory_budget import MemoryBudget
 from fairlead_messaging.server.page_cache import CachedPage, PageCache, PageKey
-from fairlead_messaging.server.quotas.quota_model import Quotas
+from fairlead_messaging.server.quotas import Quotas
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
-from fairlead_messaging.server.transactions.commands import (
-    Rollback,
-    TransactionCommand,
-)
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.server.transactions.commands import Rollback, TransactionCommand
 from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 from fairlead_wire.io import logs
+
+Name = tuple[str, str]
+
+
+class Notifier:
+    """Readers ask for a future *before* they look, so nothing can slip between looking and waiting."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Name, set[asyncio.Future[None]]] = {}
+
+    def subscribe(self, name: Name) -> asyncio.Future[None]:
+        """Done at the next ring of this topic; cancel it when no longer needed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, set()).add(future)
+        future.add_done_callback(lambda done: self._leave(name, done))
+        return future
+
+    def notify(self, names: set[Name]) -> None:
+        for name in names:
+            for future in tuple(self._waiting.get(name, ())):
+                if not future.done():
+                    future.set_result(None)
+
+    def notify_all(self) -> None:
+        self.notify(set(self._waiting))
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(futures) for futures in self._waiting.values())
+
+    def _leave(self, name: Name, future: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._waiting[name]
+
 
 SYSTEM_NAMESPACE = "system"
 

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 from fairlead_messaging.api.errors import MessagingError, StorageError, Unavailable
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.service import Service
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_wire.io import logs
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024

@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from fairlead_messaging.server.log.message import Messages, columns
-from fairlead_messaging.server.topic_stats import TopicStats
+from fairlead_messaging.server.inspection import TopicStats
+from fairlead_messaging.server.log.rows import Messages, columns
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 TOPIC_LABELS_MAX = 10_000

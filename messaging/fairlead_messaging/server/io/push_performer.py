@@ -5,32 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.log import keys, topics
-from fairlead_messaging.server.log.message import LoggedMessage, Messages
+from fairlead_messaging.server.log.rows import LoggedMessage, Messages
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
+from fairlead_messaging.server.producers import NumberedProducer
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import (
-    dead_letter,
-    effective_policy,
-    endpoint,
-    push_page,
-    subscription,
-)
-from fairlead_messaging.server.subscriptions.commands import RecordDelivery
-from fairlead_messaging.server.subscriptions.progress import REASON_CHARS_MAX
+from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions.changes import RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
+    REASON_CHARS_MAX,
     BackOff,
     Find,
     Load,
@@ -47,6 +44,40 @@ from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
 from fairlead_wire.http import retry_after
 from fairlead_wire.io import logs
+
+# --- Resolving the names of endpoints.
+
+THREADS = 32
+NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
+class EndpointResolver(AbstractResolver):
+    """Leaves out the addresses that may not be pushed to: a name can mean another address each time it is asked for.
+
+    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
+    for what has nothing to do with names.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "resolver")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        allowed = [
+            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
+            for kind, _, protocol, _, at in found
+            if subscription.is_endpoint_address(str(at[0]))
+        ]
+        if not allowed:
+            raise OSError(f"{host} is link-local: not pushed to")
+        return allowed
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
 
 REQUEST_TIMEOUT_SECONDS = 10.0
 PAGE_MESSAGES = 100
@@ -93,10 +124,12 @@ class PushSender:
                 status, asked = response.status, response.headers.get("Retry-After")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return PushResult((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
-        if endpoint.is_delivered(status):
+        if subscription.is_delivered_status(status):
             return PushResult()
         return PushResult(
-            f"status {status}", endpoint.is_final(status), retry_after.seconds(asked, endpoint.RETRY_AFTER_SECONDS_MAX)
+            f"status {status}",
+            subscription.is_final_status(status),
+            retry_after.seconds(asked, subscription.RETRY_AFTER_SECONDS_MAX),
         )
 
     async def close(self) -> None:
@@ -167,7 +200,7 @@ class PushPerformer:
             if raw is None:
                 raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
             record = subscription.decode(raw)
-            return Loaded(record, living.generation, effective_policy.of(living, record))
+            return Loaded(record, living.generation, subscription.effective_policy(living, record))
 
         return await self._broker.read(look)
 
@@ -186,9 +219,11 @@ class PushPerformer:
         return await self._broker.read_until(topic, look, lambda page: page.is_enough(step.after), step.wait_ms)
 
     async def _store_dead_letter(self, item: PushItem, dead_letter_topic: str) -> None:
-        namespace, topic = dead_letter.topic_names(dead_letter_topic)
+        namespace, topic = subscription.dead_letter_topic_names(dead_letter_topic)
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
-        producer = NumberedProducer(id=dead_letter.producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,))
+        producer = NumberedProducer(
+            id=subscription.dead_letter_producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,)
+        )
         letter = Publish(namespace=namespace, name=topic, messages=[LoggedMessage(item.payload)], producer=producer)
         # Counted like what clients publish: subscriptions that hand letters round would fill the disk for all.
         with self._storing(namespace, letter.messages):

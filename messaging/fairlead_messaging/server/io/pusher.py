@@ -18,7 +18,7 @@ from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.push_performer import Name, PushPerformer, PushSender, Storing, unlimited
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import effective_policy, push, subscription
+from fairlead_messaging.server.subscriptions import push, subscription
 from fairlead_messaging.server.subscriptions.push import Push, Step
 from fairlead_wire.io import logs
 
@@ -109,7 +109,9 @@ class Pusher:
 
         def every(snapshot: Snapshot) -> dict[Name, str]:
             return {
-                (topic.namespace, topic.name, name): push.version_of(record, effective_policy.of(topic, record))
+                (topic.namespace, topic.name, name): push.version_of(
+                    record, subscription.effective_policy(topic, record)
+                )
                 for topic, name, record in subscription.every(snapshot)
             }
 

@@ -17,11 +17,8 @@ from typing import Final
 from fairlead_messaging.api.errors import OverQuota, StorageError, Unavailable
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.log.message import Messages, columns
-from fairlead_messaging.server.quotas import measure
-from fairlead_messaging.server.quotas.byte_rate import ByteRate
-from fairlead_messaging.server.quotas.quota_model import Quotas
-from fairlead_messaging.server.quotas.stored_bytes import StoredBytes
+from fairlead_messaging.server.log.rows import Messages, columns
+from fairlead_messaging.server.quotas import ByteRate, Quotas, StoredBytes, counted_size, measure
 from fairlead_wire.io import logs
 
 MEASURE_SECONDS: Final = 10.0
@@ -65,7 +62,7 @@ class QuotaKeeper:
         if quota.bytes_per_second is None and quota.stored_bytes is None:
             yield
             return
-        size = measure.size_of(len(messages), sum(map(len, columns(messages)[0])))
+        size = counted_size(len(messages), sum(map(len, columns(messages)[0])))
         now = self._steady()
         if quota.stored_bytes is not None and self._stored.of(namespace) + size > quota.stored_bytes:
             self._refused(namespace, "stored_bytes")
@@ -116,7 +113,7 @@ class QuotaKeeper:
         self._stored.begin()
         counts = partial(_counts, self._quotas)
         now_ms = self._broker.now_ms()
-        found = await self._broker.read(lambda snapshot: measure.take(snapshot, now_ms, counts), probe=True)
+        found = await self._broker.read(lambda snapshot: measure(snapshot, now_ms, counts), probe=True)
         self._stored.measured(found)
         self._metrics.show_quotas({namespace: (size, self._limit(namespace)) for namespace, size in found.items()})
 

@@ -13,18 +13,48 @@ from itertools import accumulate
 from fairlead_messaging.api.message_id import (
     LAST,
     POSITION_BYTES,
+    SEQUENCE_MAX,
     Position,
     PositionBytes,
     decode_position,
     position_of,
 )
 from fairlead_messaging.server.log import keys, rows, running_totals, topics
-from fairlead_messaging.server.log.message import LoggedMessage, Messages, columns
+from fairlead_messaging.server.log.rows import LoggedMessage, Messages, columns
 from fairlead_messaging.server.log.running_totals import MARK_BYTES, MARK_ROWS, LogEnd, RunningTotal
-from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
+
+_SEQUENCE_BITS = SEQUENCE_MAX.bit_length()
+
+
+class Sequencer:
+    """Gives out positions; one per topic, over all its generations.
+
+    A position is one integer here, the sequence its low bits: counting past the last sequence of a millisecond
+    reaches the first of the next by itself.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self, last: Position | None) -> None:
+        self._last = last.timestamp << _SEQUENCE_BITS | last.sequence if last is not None else SEQUENCE_MAX
+
+    def next(self, now_ms: int) -> Position:
+        """The next position; its timestamp is the clock's or the last one given out, whichever is later."""
+        self._last = max(now_ms << _SEQUENCE_BITS, self._last + 1)
+        return self.last
+
+    def take(self, count: int, now_ms: int) -> list[PositionBytes]:
+        """The next positions, encoded; at least one."""
+        first = max(now_ms << _SEQUENCE_BITS, self._last + 1)
+        self._last = first + count - 1
+        return [PositionBytes(number.to_bytes(POSITION_BYTES, "big")) for number in range(first, first + count)]
+
+    @property
+    def last(self) -> Position:
+        return Position(self._last >> _SEQUENCE_BITS, self._last & SEQUENCE_MAX)
+
 
 PIECE_MESSAGES = 4096
 """Turned into rows at a time: a single step over a million would hold the interpreter, and all other requests."""

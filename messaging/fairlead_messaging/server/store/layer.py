@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from fairlead_messaging.server.store.batch import DELETE_RANGE, PUT, Batch
+from fairlead_messaging.server.store.ordered_kv import DELETE_RANGE, PUT, Batch
 
 Row = tuple[bytes, bytes]
 Range = tuple[bytes, bytes]

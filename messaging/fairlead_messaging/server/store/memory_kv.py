@@ -7,8 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, take_of
+from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, Closing, OneWriter, take_of
 
 DEAD_KEYS_MAX = 10_000
 """Deleted keys it carries before it forgets them."""

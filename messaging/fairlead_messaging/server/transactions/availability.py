@@ -14,11 +14,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from fairlead_messaging.api.errors import MessagingError
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.transactions.manager import TransactionManager
-from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable
+from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionsUnavailable
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
 from fairlead_messaging.server.commands import Command, T, TopicCommand
-from fairlead_messaging.server.log.message import Messages
+from fairlead_messaging.server.log.rows import Messages
 from fairlead_messaging.server.transactions.manager import StartedTransaction
 from fairlead_messaging.server.transactions.transaction import Transaction
 

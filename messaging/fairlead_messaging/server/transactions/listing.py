@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from fairlead_messaging.api import responses
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import transaction
-from fairlead_messaging.server.transactions.deadline import TransactionLimits, held_until_ms, lifetime_end_ms
-from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState, TransactionView
+from fairlead_messaging.server.transactions.transaction import (
+    Transaction,
+    TransactionLimits,
+    TransactionState,
+    TransactionView,
+    held_until_ms,
+    lifetime_end_ms,
+)
 
 FINISHED_LOOKED_MAX = 20_000
 """Finished transactions looked at in one request; the next one goes on before the last that was answered."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.support.topics.messaging import Topics, until
 
-from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.buffered_publisher import AsyncBufferedPublisher
 from fairlead_wire.errors import FairleadError
 
 

@@ -12,8 +12,8 @@ from tests.support.joining.pki import Authority
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import GenerationChanged, TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.connections import Tls
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
 pytestmark = pytest.mark.process

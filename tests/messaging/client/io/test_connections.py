@@ -18,7 +18,7 @@ from tests.support.joining.pki import Authority
 from fairlead_messaging.client import errors
 from fairlead_messaging.client.io import connections
 from fairlead_messaging.client.io.connections import Connections, Tls, check_url
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import tls
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead_messaging.client.io.publisher import Publisher
+from fairlead_messaging.client.io.buffered_publisher import Publisher
 from fairlead_wire.errors import FairleadError, Permanent
 
 

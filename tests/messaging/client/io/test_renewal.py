@@ -13,9 +13,8 @@ from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import TransactionLost, TransactionOver
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.renewal import AsyncRenewal, Renewal
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_messaging.client.io.transaction_context import TransactionContext
+from fairlead_messaging.client.io.transaction_context import AsyncRenewal, Renewal, TransactionContext
 
 
 async def test_a_task_keeps_it_alive_and_says_when_it_is_lost(topics: Topics) -> None:

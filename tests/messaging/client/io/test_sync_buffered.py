@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
+from fairlead_messaging.client.io.buffered_publisher import BufferedPublisher
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire.errors import LocalError
 
@@ -83,7 +83,7 @@ def test_a_program_that_just_ends_sends_what_waits(service: MessagingService, tm
     program = tmp_path / "program.py"
     program.write_text(
         "from fairlead_messaging.client.io.sync_client import Client\n"
-        "from fairlead_messaging.client.io.sync_buffered import BufferedPublisher\n"
+        "from fairlead_messaging.client.io.buffered_publisher import BufferedPublisher\n"
         f"publisher = BufferedPublisher(Client({service.url!r}), 'default', 'exit')\n"
         "for number in range(100): publisher.publish(b'%d' % number)\n"
     )

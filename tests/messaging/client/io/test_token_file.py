@@ -12,9 +12,8 @@ from tests.support.topics.messaging_access import entry, guarded
 
 from fairlead_messaging.client.errors import NotAllowed
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.connections import Tls
+from fairlead_messaging.client.io.connections import LOOK_SECONDS, Tls, TokenFile
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_messaging.client.io.token_file import LOOK_SECONDS, TokenFile
 from fairlead_wire.errors import LocalError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from fairlead_messaging.server.access.access_model import AccessModel
+from fairlead_messaging.server.settings import AccessModel
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import subject, topic_glob
-from fairlead_messaging.server.access.access_table import AccessEntry, AccessTable, Grants
-from fairlead_messaging.server.access.subject import Identity, Subject
+from fairlead_messaging.server import access
+from fairlead_messaging.server.access import AccessEntry, AccessTable, Grants, Identity, Subject
 
 
 def entry(name: str, verbs: str, *topics: str) -> AccessEntry:
-    return AccessEntry(subject.parse(name), frozenset(map(Verb, verbs.split())), tuple(map(topic_glob.parse, topics)))
+    return AccessEntry(
+        access.parse_subject(name), frozenset(map(Verb, verbs.split())), tuple(map(access.parse_glob, topics))
+    )
 
 
 def grants(table: AccessTable, *names: str) -> Grants:
-    return table.of(Identity(tuple(map(subject.parse, names))))
+    return table.of(Identity(tuple(map(access.parse_subject, names))))
 
 
 def test_what_no_entry_grants_is_denied() -> None:

@@ -6,41 +6,40 @@ import pytest
 
 from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import caller, subject, topic_glob
-from fairlead_messaging.server.access.access_table import AccessEntry, Grants
-from fairlead_messaging.server.access.caller import NOT_KNOWN, UNRESTRICTED, Caller
+from fairlead_messaging.server import access
+from fairlead_messaging.server.access import NOT_KNOWN, UNRESTRICTED, AccessEntry, Caller, Grants
 from fairlead_messaging.server.transactions.transaction import Touched
 
 IN_A = [Touched(namespace="default", name="a", generation=1)]
 
 
 def of(name: str, verbs: str, *topics: str) -> Caller:
-    who = subject.parse(name)
-    entry = AccessEntry(who, frozenset(map(Verb, verbs.split())), tuple(map(topic_glob.parse, topics)))
+    who = access.parse_subject(name)
+    entry = AccessEntry(who, frozenset(map(Verb, verbs.split())), tuple(map(access.parse_glob, topics)))
     return Caller(name, who.owner, Grants((entry,)))
 
 
 def test_only_the_subject_that_began_it_may_use_a_transaction() -> None:
     """Another that may publish to the very same topic could commit half of it, or block its end."""
     app, other = of("app", "publish", "*"), of("other", "publish administer", "*")
-    caller.check_owner(app, 7, app.owner)
+    access.check_owner(app, 7, app.owner)
     with pytest.raises(Forbidden, match="other did not begin transaction 7"):
-        caller.check_owner(other, 7, app.owner)
+        access.check_owner(other, 7, app.owner)
 
 
 def test_an_administrator_of_all_it_touched_may_end_it() -> None:
     """Of some of it is not enough: ending it hides the rest, too."""
-    caller.check_may_end(of("ops", "administer", "default/a"), 7, "certificate:app", IN_A)
+    access.check_may_end(of("ops", "administer", "default/a"), 7, "certificate:app", IN_A)
     both = [*IN_A, Touched(namespace="default", name="b", generation=1)]
     with pytest.raises(Forbidden, match="administer every topic"):
-        caller.check_may_end(of("ops", "administer", "default/a"), 7, "certificate:app", both)
+        access.check_may_end(of("ops", "administer", "default/a"), 7, "certificate:app", both)
 
 
 def test_one_that_touched_nothing_is_ended_by_its_owner_or_who_administers_everything() -> None:
     """Else all who administer anything could end the transactions of all others as they begin."""
-    caller.check_may_end(of("ops", "administer", "*"), 7, "certificate:app", [])
+    access.check_may_end(of("ops", "administer", "*"), 7, "certificate:app", [])
     with pytest.raises(Forbidden):
-        caller.check_may_end(of("ops", "administer", "mine/*"), 7, "certificate:app", [])
+        access.check_may_end(of("ops", "administer", "mine/*"), 7, "certificate:app", [])
 
 
 def test_owners_of_different_kinds_are_different() -> None:
@@ -53,8 +52,8 @@ def test_owners_of_different_kinds_are_different() -> None:
 def test_records_without_an_owner_and_services_without_a_table_know_no_owners() -> None:
     """Those of an earlier version go on after the upgrade."""
     assert of("app", "publish", "*").owns("")
-    caller.check_owner(UNRESTRICTED, 7, "certificate:app")
-    caller.check_may_end(UNRESTRICTED, 7, "certificate:app", IN_A)
+    access.check_owner(UNRESTRICTED, 7, "certificate:app")
+    access.check_may_end(UNRESTRICTED, 7, "certificate:app", IN_A)
 
 
 def test_of_whom_nothing_is_known_nothing_is_granted() -> None:

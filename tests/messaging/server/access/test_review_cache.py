@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import json
 
-from fairlead_messaging.server.access import review_cache
-from fairlead_messaging.server.access.review_cache import AWAY_SECONDS, FRESH_SECONDS, Review, ReviewCache
-from fairlead_messaging.server.access.subject import Subject
+from fairlead_messaging.server import access
+from fairlead_messaging.server.access import AWAY_SECONDS, FRESH_SECONDS, Review, ReviewCache, Subject
 
 TILL = Subject("serviceaccount", "shop:till")
 WALL = 1_800_000_000.0
@@ -51,14 +50,14 @@ def test_a_flood_of_bad_tokens_pushes_no_good_one_out() -> None:
 
 def test_the_end_of_a_token_is_read_and_what_cannot_be_read_has_none() -> None:
     """It is asked of valid tokens alone."""
-    assert review_cache.ends(token(exp=5)) == 5.0
-    assert review_cache.ends(token(sub="x")) == float("inf")
-    assert review_cache.ends("a.%%%.c") == float("inf")
-    assert review_cache.ends("a." + base64.urlsafe_b64encode(b"[" * 4000).decode().rstrip("=") + ".c") == float("inf")
+    assert access.token_end(token(exp=5)) == 5.0
+    assert access.token_end(token(sub="x")) == float("inf")
+    assert access.token_end("a.%%%.c") == float("inf")
+    assert access.token_end("a." + base64.urlsafe_b64encode(b"[" * 4000).decode().rstrip("=") + ".c") == float("inf")
 
 
 def test_what_cannot_be_a_token_is_never_asked_about() -> None:
     """Its length is bounded, and its characters are those of base64url."""
-    assert review_cache.looks_like_one(token(exp=5))
+    assert access.looks_like_token(token(exp=5))
     for text in ("", "abc", "a.b", "a..c", "a.b.c.d", "a.b.c d", "a.b.\u00e4", "a.b." + "c" * 9000, "a.b\n.c"):
-        assert not review_cache.looks_like_one(text)
+        assert not access.looks_like_token(text)

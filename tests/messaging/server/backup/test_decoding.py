@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_messaging.server.backup import encoding, frame
-from fairlead_messaging.server.backup.decoding import BadBackup, Decoder, Rows
-from fairlead_messaging.server.backup.frame import BackupHeader
+from fairlead_messaging.server import backup
+from fairlead_messaging.server.backup import BackupHeader, BadBackup, Decoder, Rows
 
 ROWS = [(b"M%03d" % number, b"value %d" % number * number) for number in range(40)]
 
 
 def made(rows: Rows, taken_ms: int = 7) -> bytes:
-    return b"".join(data for data, _ in encoding.encode(rows, program="0.1.0", service="s-1", taken_ms=taken_ms))
+    return b"".join(data for data, _ in backup.encode(rows, program="0.1.0", service="s-1", taken_ms=taken_ms))
 
 
 def read(data: bytes) -> Rows:
@@ -33,7 +32,7 @@ def read(data: bytes) -> Rows:
 def test_what_went_in_comes_out(rows: dict[bytes, bytes], block_bytes: int) -> None:
     """Whatever the keys and values, and wherever blocks end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "BLOCK_BYTES", block_bytes)
+        patch.setattr(backup, "BLOCK_BYTES", block_bytes)
         assert read(made(sorted(rows.items()))) == sorted(rows.items())
 
 
@@ -66,8 +65,8 @@ def test_every_flipped_bit_is_noticed() -> None:
 def test_a_missing_block_is_noticed() -> None:
     """Every frame is sound; the end says that they are not all there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding, "BLOCK_BYTES", 100)
-        pieces = [data for data, _ in encoding.encode(ROWS, program="", service="", taken_ms=0)]
+        patch.setattr(backup, "BLOCK_BYTES", 100)
+        pieces = [data for data, _ in backup.encode(ROWS, program="", service="", taken_ms=0)]
     assert len(pieces) > 6
     for left_out in range(1, len(pieces) - 1):
         with pytest.raises(BadBackup, match="rows"):
@@ -76,11 +75,11 @@ def test_a_missing_block_is_noticed() -> None:
         read(b"".join([pieces[0], pieces[2], pieces[1], *pieces[3:]]))
 
 
-BEFORE_END = next(data for data, _ in encoding.encode([], program="", service="", taken_ms=0))
+BEFORE_END = next(data for data, _ in backup.encode([], program="", service="", taken_ms=0))
 
 
 def block(content: bytes) -> bytes:
-    return BEFORE_END + frame.framed(frame.ROWS, content)
+    return BEFORE_END + backup.framed(backup.ROWS, content)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +101,8 @@ def test_a_block_that_is_none_is_refused(content: bytes, reason: str) -> None:
 def test_sizes_are_bounded_before_they_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A length that no backup has, and few bytes that unpack into very many."""
     with pytest.raises(BadBackup, match="above the limit"):
-        read(BEFORE_END + frame.HEAD.pack(frame.ROWS, 2**32 - 1, 0))
-    monkeypatch.setattr("fairlead_messaging.server.backup.decoding.FRAME_BYTES_MAX", 10_000)
+        read(BEFORE_END + backup.HEAD.pack(backup.ROWS, 2**32 - 1, 0))
+    monkeypatch.setattr("fairlead_messaging.server.backup.FRAME_BYTES_MAX", 10_000)
     with pytest.raises(BadBackup, match="not as long"):
         read(block(zlib.compress(bytes(1_000_000))))
 
@@ -113,11 +112,11 @@ def test_sizes_are_bounded_before_they_are_believed(monkeypatch: pytest.MonkeyPa
     [
         (b"", "does not begin"),
         (b"SQLite format 3\0" * 10, "does not begin"),
-        (frame.MAGIC + frame.framed(b"R", b""), "header is missing"),
-        (frame.MAGIC + frame.framed(b"H", b"[]"), "header cannot be read"),
-        (frame.MAGIC + frame.framed(b"H", b'{"format":2,"program":"","service":"","taken_ms":0}'), "format 2"),
-        (frame.MAGIC + frame.framed(b"H", b'{"format":1,"program":"","service":"","taken_ms":-1}'), "names no time"),
-        (BEFORE_END + frame.framed(b"?", b""), "not known"),
+        (backup.MAGIC + backup.framed(b"R", b""), "header is missing"),
+        (backup.MAGIC + backup.framed(b"H", b"[]"), "header cannot be read"),
+        (backup.MAGIC + backup.framed(b"H", b'{"format":2,"program":"","service":"","taken_ms":0}'), "format 2"),
+        (backup.MAGIC + backup.framed(b"H", b'{"format":1,"program":"","service":"","taken_ms":-1}'), "names no time"),
+        (BEFORE_END + backup.framed(b"?", b""), "not known"),
     ],
 )
 def test_what_is_no_backup_is_refused(data: bytes, reason: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_messaging.server.backup import encoding
+from fairlead_messaging.server import backup
 
 
 def pieces(sizes: list[int]) -> list[int]:
     rows = [(b"%04d" % number, bytes(size)) for number, size in enumerate(sizes)]
-    return [held for _, held in encoding.encode(rows, program="", service="", taken_ms=0)]
+    return [held for _, held in backup.encode(rows, program="", service="", taken_ms=0)]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_block_ends_with_the_row_that_fills_it(
     sizes: list[int], held: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So it is never larger than its limit and one row."""
-    monkeypatch.setattr(encoding, "BLOCK_BYTES", 120)
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 120)
     assert pieces(sizes) == held
 
 
@@ -39,7 +39,7 @@ def test_rows_are_taken_as_they_are_needed() -> None:
             taken += 1
             yield b"%012d" % number, bytes(100_000)
 
-    found = encoding.encode(rows(), program="", service="", taken_ms=0)  # type: ignore[arg-type]
+    found = backup.encode(rows(), program="", service="", taken_ms=0)  # type: ignore[arg-type]
     next(found)
     next(found)
     assert 10 <= taken <= 12

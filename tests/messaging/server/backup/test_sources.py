@@ -7,7 +7,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_messaging.server.backup.sources import Copied, Pieces
+from fairlead_messaging.server.backup import Copied, Pieces
 
 
 @given(st.lists(st.binary(max_size=20)), st.lists(st.integers(0, 30), min_size=1))

@@ -8,8 +8,8 @@ from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publi
 from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.dump import table_dump
 from fairlead_messaging.server.dump.row_value import Fields
-from fairlead_messaging.server.dump.selection import DumpSelection
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.dump.table_dump import DumpSelection
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 

@@ -9,10 +9,9 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.dump import table_dump
 from fairlead_messaging.server.dump.row_value import Fields
-from fairlead_messaging.server.dump.selection import DumpSelection
-from fairlead_messaging.server.dump.table_dump import DumpedStore
+from fairlead_messaging.server.dump.table_dump import DumpedStore, DumpSelection
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def some() -> Core:

@@ -9,10 +9,9 @@ import pytest
 
 from fairlead_messaging.api.errors import Forbidden, Unauthenticated
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access.access_model import AccessModel, table
 from fairlead_messaging.server.io.access_control import AccessControl, of_settings
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.settings import AccessModel, MessagingSettings, access_table
 
 APP = {"subject": ((("commonName", "app"),),)}
 FILES: dict[str, Any] = {"tls_ca": "ca.crt", "tls_cert": "tls.crt", "tls_key": "tls.key"}
@@ -22,7 +21,7 @@ SECRET = "eyJh.eyJzdWIiOiJ4In0.c2VjcmV0"
 def control() -> tuple[AccessControl, MessagingMetrics]:
     metrics = MessagingMetrics()
     entries = [AccessModel(subject="app", verbs=["publish"], topics=["default/a"])]
-    return AccessControl(table(entries), metrics), metrics
+    return AccessControl(access_table(entries), metrics), metrics
 
 
 async def test_a_refusal_names_verb_and_topic_and_is_counted() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.io import access_control, access_reload
+from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.settings import MessagingSettings
@@ -48,7 +48,7 @@ class World:
     async def looked_at(self) -> AsyncIterator[None]:
         with self._logs.at_level(logging.INFO):
             looking = asyncio.create_task(
-                access_reload.keep_loaded(self.file, self.settings, self.access, self.read, seconds=0.01)
+                access_control.keep_loaded(self.file, self.settings, self.access, self.read, seconds=0.01)
             )
             try:
                 yield

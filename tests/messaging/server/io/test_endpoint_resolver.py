@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
+from fairlead_messaging.server.io.push_performer import EndpointResolver
 
 
 async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fairlead_messaging.api.responses import Reader
+from fairlead_messaging.server.inspection import TopicStats
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.topic_stats import TopicStats
+from fairlead_messaging.server.log.rows import LoggedMessage
 
 
 def test_publish_counts_messages_and_bytes() -> None:

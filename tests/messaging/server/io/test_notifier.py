@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fairlead_messaging.server.io.notifier import Notifier
+from fairlead_messaging.server.io.broker import Notifier
 
 
 async def test_only_the_topics_own_listeners_are_woken() -> None:

@@ -14,7 +14,7 @@ from fairlead_messaging.api.message_id import FIRST, LAST
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk_page
 from fairlead_messaging.server.log.bulk_page import BulkPage
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView

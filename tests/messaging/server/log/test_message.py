@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.log.message import LoggedMessage, columns
+from fairlead_messaging.server.log.rows import LoggedMessage, columns
 
 
 def test_a_message_lives_as_long_as_its_topic_unless_it_says_otherwise() -> None:

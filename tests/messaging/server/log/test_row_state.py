@@ -6,7 +6,7 @@ from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, Position, id_of
 from fairlead_messaging.server.log import reader
-from fairlead_messaging.server.log.row_state import RowState, Uncommitted
+from fairlead_messaging.server.log.rows import RowState, Uncommitted
 from fairlead_messaging.server.transactions.commands import Start
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_messaging.api.message_id import SEQUENCE_MAX, Position
-from fairlead_messaging.server.log.sequencer import Sequencer
+from fairlead_messaging.server.log.topic_log import Sequencer
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans())))

@@ -10,7 +10,7 @@ from fairlead_messaging.api.message_id import PositionBytes
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.running_totals import MARK_BYTES
 from fairlead_messaging.server.log.topic_log import TopicLog
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_positions_and_totals_are_recovered() -> None:

@@ -6,8 +6,8 @@ import pytest
 from tests.support.topics.messaging_core import producer
 
 from fairlead_messaging.api.errors import Conflict, Refused
-from fairlead_messaging.server.producers import producer as producers
-from fairlead_messaging.server.producers.producer import Epochs
+from fairlead_messaging.server import producers as producers
+from fairlead_messaging.server.producers import Epochs
 
 
 def test_epochs() -> None:

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from tests.support.topics.messaging_core import Core, producer, publish
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server import retention
+from fairlead_messaging.server import producers, retention
 from fairlead_messaging.server.commands import RemoveRows
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.producers import sequences
-from fairlead_messaging.server.producers.sequences import Intervals, KnownSequences, SequencePage
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.producers import Intervals, KnownSequences, SequencePage
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 KEY = b"R" + b"n:t:" + b"\x00\x00\x00\x01" + b"\x00\x01p" + bytes(8)
 
@@ -70,9 +69,9 @@ def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
     for number in numbers:
         intervals.add(number)
     row = SequencePage(0, None, intervals, 1_700_000_000_000).encode()
-    again = sequences.decode(row)
+    again = producers.decode(row)
     assert (again.lows, again.highs) == (intervals.lows, intervals.highs)
-    assert sequences.updated_ms(row) == 1_700_000_000_000
+    assert producers.updated_ms(row) == 1_700_000_000_000
     assert len(row) <= 8 + 16 * len(intervals)
 
 
@@ -81,7 +80,7 @@ def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
 def test_pages_are_a_set(data: st.DataObject) -> None:
     """However many gaps, in whatever order, over restarts, and with pages that were forgotten."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequences, "PAGE_INTERVALS_MAX", data.draw(st.sampled_from([1, 2, 5])))
+        patch.setattr(producers, "PAGE_INTERVALS_MAX", data.draw(st.sampled_from([1, 2, 5])))
         store, expected = Store(), set[int]()
         for _ in range(data.draw(st.integers(1, 12))):
             start, step = data.draw(st.integers(0, 80)), data.draw(st.integers(1, 5))
@@ -98,7 +97,7 @@ def test_pages_are_a_set(data: st.DataObject) -> None:
                 batch = Batch()
                 batch.delete(key)
                 store.kv.apply(batch)
-                gone = sequences.decode(row)
+                gone = producers.decode(row)
                 expected -= {number for number in expected if number in gone}
                 store.again()
 
@@ -142,8 +141,8 @@ def test_an_old_row_without_gaps_stays_as_it_was() -> None:
 
 def test_scattered_numbers_are_refused_and_may_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that touches too many pages would hold up everybody; nothing of it was stored, its parts are."""
-    monkeypatch.setattr(sequences, "PAGES_MAX", 8)
-    monkeypatch.setattr(sequences, "PAGE_INTERVALS_MAX", 4)
+    monkeypatch.setattr(producers, "PAGES_MAX", 8)
+    monkeypatch.setattr(producers, "PAGE_INTERVALS_MAX", 4)
     store = Store()
     for start in range(0, 400, 8):
         store.publish(*range(start, start + 8, 2))
@@ -159,8 +158,8 @@ def test_a_refused_request_leaves_what_its_batch_wrote_before() -> None:
     core = Core()
     core.create("t")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequences, "PAGES_MAX", 2)
-        patch.setattr(sequences, "PAGE_INTERVALS_MAX", 2)
+        patch.setattr(producers, "PAGES_MAX", 2)
+        patch.setattr(producers, "PAGE_INTERVALS_MAX", 2)
         for start in range(0, 60, 4):
             core.do(publish("t", "a", "b", producer=producer(start, start + 2)))
         one, two = core.batch(
@@ -184,7 +183,7 @@ def test_a_page_that_grew_old_is_forgotten_alone() -> None:
     with core.kv.snapshot() as snapshot:
         found = retention.sweep(snapshot, topic, core.now_ms)
         core.do(RemoveRows(batch=found.batch, silent=found.silent))
-        pages = [sequences.decode(row) for _, row in snapshot.scan(b"R", b"S")]
+        pages = [producers.decode(row) for _, row in snapshot.scan(b"R", b"S")]
     assert len(pages) == 3
     core.restart()
     assert core.do(publish("t", "a", producer=producer(1200))).known == (1200,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.topics.messaging_core import Core, producer, publish
 
-from fairlead_messaging.server.producers.table import PRODUCERS_CACHED_MAX
+from fairlead_messaging.server.producers import PRODUCERS_CACHED_MAX
 
 
 def test_forgotten_producers_are_read_again() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_messaging.server.quotas.byte_rate import BURST_SECONDS, NAMESPACES_MAX, ByteRate
+from fairlead_messaging.server.quotas import BURST_SECONDS, NAMESPACES_MAX, ByteRate
 
 
 def test_a_seconds_worth_comes_at_once_and_the_rest_is_waited_for() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.topics.messaging import serving
 
-from fairlead_messaging.server.quotas import measure
-from fairlead_messaging.server.quotas.measure import MESSAGE_BYTES
+from fairlead_messaging.server import quotas
+from fairlead_messaging.server.quotas import MESSAGE_BYTES
 
 
 async def test_what_lives_counts_and_what_waits_in_transactions() -> None:
@@ -16,7 +16,7 @@ async def test_what_lives_counts_and_what_waits_in_transactions() -> None:
 
         async def held() -> dict[str, int]:
             now_ms = topics.clock.now_ms
-            return await topics.broker.read(lambda kv: measure.take(kv, now_ms, lambda each: each == "default"))
+            return await topics.broker.read(lambda kv: quotas.measure(kv, now_ms, lambda each: each == "default"))
 
         assert await held() == {"default": 6 + 2 * MESSAGE_BYTES}
         pointer, _ = await topics.start()

@@ -7,7 +7,7 @@ from typing import Any
 import pydantic
 import pytest
 
-from fairlead_messaging.server.quotas.quota_model import UNLIMITED, Quota, QuotaModel, Quotas
+from fairlead_messaging.server.quotas import UNLIMITED, Quota, QuotaModel, Quotas
 
 
 def test_the_first_entry_that_matches_counts_and_system_has_none() -> None:

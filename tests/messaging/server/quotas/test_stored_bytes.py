@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.quotas.stored_bytes import StoredBytes
+from fairlead_messaging.server.quotas import StoredBytes
 
 
 def test_what_is_on_its_way_counts_and_what_failed_does_not() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.store.batch import PUT, Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import PUT, Batch
 
 
 def test_batches_know_their_size_and_join() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.buckets import LETTERS, Changes, Directory, changes, group
 from fairlead_messaging.server.store.layer import Layer
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 TOPIC = b"Ms:t:\x00\x00\x00\x01"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
-from fairlead_messaging.server.subscriptions import effective_policy
-from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
+from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
-DEFAULT = effective_policy.digest(DeliveryPolicy())
+DEFAULT = subscription.policy_digest(DeliveryPolicy())
 
 
 def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:

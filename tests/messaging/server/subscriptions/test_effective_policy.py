@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.subscriptions import effective_policy
+from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
@@ -36,10 +36,10 @@ def test_whole_policies_count(
     """The subscription's, else the topic's, else the default; the topic's when it says so."""
     topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=5, delivery=of_topic)
     record = SubscriptionRecord(url="http://x", delivery=own)
-    assert effective_policy.of(topic, record) == DeliveryPolicy(**counts)
+    assert subscription.effective_policy(topic, record) == DeliveryPolicy(**counts)
 
 
 def test_a_digest_differs_where_policies_do() -> None:
     """What is given and what is the default alike are one policy."""
-    assert effective_policy.digest(DeliveryPolicy()) == effective_policy.digest(DeliveryPolicy(minimum_delay=5))
-    assert effective_policy.digest(DeliveryPolicy()) != effective_policy.digest(DeliveryPolicy(minimum_delay=6))
+    assert subscription.policy_digest(DeliveryPolicy()) == subscription.policy_digest(DeliveryPolicy(minimum_delay=5))
+    assert subscription.policy_digest(DeliveryPolicy()) != subscription.policy_digest(DeliveryPolicy(minimum_delay=6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_messaging.server.subscriptions import endpoint
+from fairlead_messaging.server.subscriptions import subscription
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ from fairlead_messaging.server.subscriptions import endpoint
 )  # fmt: skip
 def test_answers(status: int, delivered: bool, final: bool) -> None:
     """2xx is delivered; what would be answered the same again is final."""
-    assert endpoint.is_delivered(status) is delivered
-    assert (not delivered and endpoint.is_final(status)) is final
+    assert subscription.is_delivered_status(status) is delivered
+    assert (not delivered and subscription.is_final_status(status)) is final

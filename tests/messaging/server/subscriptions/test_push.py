@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Refused, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId
-from fairlead_messaging.server.subscriptions.progress import LETTER_RETRY_MS
 from fairlead_messaging.server.subscriptions.push import (
+    LETTER_RETRY_MS,
     BackOff,
     Find,
     Load,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_messaging.server.transactions import conflicts
-from fairlead_messaging.server.transactions.conflicts import DIGEST_BYTES, CommittedKeys, digests
+from fairlead_messaging.server.transactions import manager
+from fairlead_messaging.server.transactions.manager import DIGEST_BYTES, CommittedKeys, digests
 
 
 def test_a_key_committed_since_a_transaction_began_is_a_conflict() -> None:
@@ -31,7 +31,7 @@ def test_beyond_the_limit_the_oldest_are_forgotten_and_conflict_with_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A transaction may then be aborted without need, but no two ever commit the same key."""
-    monkeypatch.setattr(conflicts, "COMMITTED_MAX", 2)
+    monkeypatch.setattr(manager, "COMMITTED_MAX", 2)
     keys = CommittedKeys()
     for at, key in enumerate("abc", 10):
         keys.add(digests([key]), at)

@@ -6,8 +6,14 @@ from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.transactions.commands import Commit, RenewTransaction, Start
-from fairlead_messaging.server.transactions.deadline import TransactionLimits, deadline, held_until_ms
-from fairlead_messaging.server.transactions.transaction import Touched, Transaction, TransactionState
+from fairlead_messaging.server.transactions.transaction import (
+    Touched,
+    Transaction,
+    TransactionLimits,
+    TransactionState,
+    deadline,
+    held_until_ms,
+)
 
 LIMITS = TransactionLimits(timeout_seconds_max=10, lifetime_seconds_max=100, hold_up_seconds_max=5)
 

@@ -9,13 +9,12 @@ import pytest
 from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
-from fairlead_messaging.server.access.access_table import Grants
-from fairlead_messaging.server.access.caller import Caller
+from fairlead_messaging.server.access import Caller, Grants
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.transactions import conflicts, manager
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.store.ordered_kv import Batch
+from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
@@ -27,8 +26,7 @@ from fairlead_messaging.server.transactions.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import TransactionState
+from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionState
 
 
 def start(core: Core, seconds: float = 30) -> int:
@@ -202,7 +200,7 @@ def test_keys_of_an_earlier_version_still_conflict() -> None:
 
 def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgotten is not unchanged; who began afterwards is not concerned."""
-    monkeypatch.setattr(conflicts, "COMMITTED_MAX", 3)
+    monkeypatch.setattr(manager, "COMMITTED_MAX", 3)
     core = Core()
     held, late = start(core), start(core)
     core.do(Commit(pointer=start(core), changes=["a", "b"]))

@@ -7,8 +7,8 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, producer, publi
 
 from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.transactions import rollback, uncommitted
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.transactions import publishing, visibility
 from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Rollback, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
@@ -22,7 +22,7 @@ def begun() -> tuple[Core, int]:
 def waited_for(core: Core) -> bytes | None:
     """The id a committed reader of the whole topic waits at."""
     with core.kv.snapshot() as snapshot:
-        held = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
+        held = visibility.first_uncommitted(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
     return held.message_id if held is not None else None
 
 
@@ -69,7 +69,7 @@ def test_readers_wait_for_what_is_not_in_the_store_yet(monkeypatch: pytest.Monke
     core.batch(publish("t", "c", pointer=pointer), undo, publish("t", "d"))
     assert core.read("t", committed=True) == ["b"]
     assert waited_for(core) == core.page("t").ids[2]
-    monkeypatch.setattr(rollback, "LOOK_AHEAD_ROWS_MAX", 1)
+    monkeypatch.setattr(publishing, "LOOK_AHEAD_ROWS_MAX", 1)
     core, pointer = begun()
     answered = core.do(publish("t", "a", pointer=pointer))
     core.batch(publish("t", "b", "b"), publish("t", "c", pointer=pointer))

@@ -8,8 +8,8 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
@@ -27,7 +27,9 @@ def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> P
 
 def waits_at(core: Core, after: MessageId = FIRST) -> bytes | None:
     with core.kv.snapshot() as snapshot:
-        found = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms, after=after)
+        found = visibility.first_uncommitted(
+            snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms, after=after
+        )
     return found.message_id if found is not None else None
 
 
@@ -38,7 +40,7 @@ def test_the_first_living_message_of_an_open_transaction() -> None:
     assert waits_at(core) is None
     core.do(publish("t", "b", pointer=pointer))
     with core.kv.snapshot() as snapshot:
-        found = uncommitted.first(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
+        found = visibility.first_uncommitted(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
     assert found is not None
     assert (found.message_id, found.pointer, found.since_ms) == (core.page("t").ids[1], pointer, core.now_ms)
     core.do(Commit(pointer=pointer, changes=[]))
@@ -97,7 +99,7 @@ def test_stored_payloads_are_over_one_by_one() -> None:
 
 def test_one_look_is_bounded_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind many expired ones readers advance a stretch at a time; nothing undecided is passed."""
-    monkeypatch.setattr(uncommitted, "SCAN_ROWS_MAX", 3)
+    monkeypatch.setattr(visibility, "SCAN_ROWS_MAX", 3)
     core, pointer = begun()
     core.do(short("a", "b", "c", "d", "e", pointer=pointer))
     core.do(publish("t", "f", pointer=pointer))
@@ -106,7 +108,7 @@ def test_one_look_is_bounded_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatc
     assert waits_at(core) == ids[3]
     with core.kv.snapshot() as snapshot:
         topic = core.topic("t")
-        found = uncommitted.first(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms)
+        found = visibility.first_uncommitted(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms)
         assert found is not None and found.pointer is None
         stable = bulk.last_stable(snapshot, topic, found)
     assert waits_at(core, stable) == ids[5]

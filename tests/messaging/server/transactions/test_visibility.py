@@ -6,7 +6,7 @@ import pytest
 from tests.support.topics.messaging_core import Core
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server.log.row_state import RowState
+from fairlead_messaging.server.log.rows import RowState
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start
 from fairlead_messaging.server.transactions.transaction import TransactionView

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -13,7 +14,7 @@ from fairlead_messaging.api.errors import OverQuota, Unavailable
 from fairlead_messaging.api.headers import JSON
 from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import ApiRoute
-from fairlead_messaging.server import json_bodies, topic_stats
+from fairlead_messaging.server import inspection, json_bodies
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
 from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.access_control import AccessControl
@@ -21,16 +22,7 @@ from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
-from fairlead_messaging.server.io.rest import (
-    authorization,
-    backup,
-    bulk,
-    inspection,
-    messages,
-    readers,
-    subscriptions,
-    transactions,
-)
+from fairlead_messaging.server.io.rest import authorization, backup, bulk, messages, subscriptions, transactions
 from fairlead_messaging.server.io.rest.http import (
     ACCESS,
     BROKER,
@@ -203,7 +195,7 @@ async def metrics_text(request: web.Request) -> web.Response:
     )
     try:
         metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
-        metrics.show_topic_stats(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
+        metrics.show_topic_stats(await broker.read(partial(inspection.topic_stats, now_ms=now_ms), probe=True))
     except Unavailable:
         # While the store cannot be read everything else is worth more than ever.
         metrics.transactions_unavailable.set(1)
@@ -227,11 +219,11 @@ _HANDLERS: dict[ApiRoute[Any], Handler] = {
     api.STORE: messages.store,
     api.ROLLBACK: messages.rollback,
     api.POLL: messages.poll,
-    api.INSPECT: inspection.inspect,
+    api.INSPECT: messages.inspect_topic,
     api.PLAN: bulk.plan,
     api.OFFSETS: bulk.offsets,
-    api.NOTE_READER: readers.note_reader,
-    api.READERS: readers.list_readers,
+    api.NOTE_READER: bulk.note_reader,
+    api.READERS: bulk.list_readers,
     api.START: transactions.start,
     api.LIST_TRANSACTIONS: transactions.list_some,
     api.RENEW: transactions.renew,

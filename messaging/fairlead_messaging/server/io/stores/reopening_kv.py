@@ -21,8 +21,7 @@ from typing import Protocol
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.data_dir import ServiceDataDir
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, OrderedKV, Snapshot
+from fairlead_messaging.server.store.ordered_kv import Batch, Closing, OneWriter, OrderedKV, Snapshot
 from fairlead_wire.io import logs
 
 ROOM_BYTES = 1024 * 1024

@@ -14,8 +14,7 @@ from typing import Any
 import rocksdict
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter
+from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, Closing, OneWriter
 
 WRITE_BUFFER_BYTES = 64 * 1024 * 1024
 WRITE_BUFFERS_MAX = 4

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, take_of
+from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, Closing, OneWriter, take_of
 from fairlead_wire.io import logs
 
 IDLE_READERS_MAX = 8

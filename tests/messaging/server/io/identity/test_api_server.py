@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.support.joining.pki import Authority
 
-from fairlead_messaging.server.io.identity import api_server
-from fairlead_messaging.server.io.identity.api_server import NoApiServer
+from fairlead_messaging.server.io import token_reviewer
+from fairlead_messaging.server.io.token_reviewer import NoApiServer
 
 
 def kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> str:
@@ -33,7 +33,7 @@ def test_in_a_pod_its_own_files_say_it(tmp_path: Path) -> None:
     """The token is read at each use: it is replaced every hour."""
     authority = Authority(tmp_path)
     (tmp_path / "token").write_text("first\n")
-    found = api_server.find(
+    found = token_reviewer.find(
         None, {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT_HTTPS": "6443"}, tmp_path
     )
     assert (found.url, found.headers()) == ("https://[fd00::1]:6443", {"Authorization": "Bearer first"})
@@ -41,7 +41,7 @@ def test_in_a_pod_its_own_files_say_it(tmp_path: Path) -> None:
     assert found.headers() == {"Authorization": "Bearer second"}
     authority.certificate.unlink()
     with pytest.raises(NoApiServer, match=r"ca\.crt"):
-        api_server.find(None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, tmp_path)
+        token_reviewer.find(None, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, tmp_path)
 
 
 def test_a_kubeconfig_says_it_with_files_or_their_content(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_a_kubeconfig_says_it_with_files_or_their_content(tmp_path: Path) -> Non
         for name, path in (("certificate", pair.certificate), ("key", pair.key))
     }
     cluster = {"server": "https://api.example:6443/", "certificate-authority": "ca.crt"}
-    found = api_server.find(kubeconfig(tmp_path, cluster, content), {})
+    found = token_reviewer.find(kubeconfig(tmp_path, cluster, content), {})
     assert (found.url, found.headers()) == ("https://api.example:6443", {})
-    found = api_server.find(kubeconfig(tmp_path, cluster, {"token": "abc"}), {})
+    found = token_reviewer.find(kubeconfig(tmp_path, cluster, {"token": "abc"}), {})
     assert found.headers() == {"Authorization": "Bearer abc"}
 
 
@@ -73,7 +73,7 @@ def test_what_cannot_work_or_is_not_safe_is_refused(
 ) -> None:
     """Tokens of others are sent there."""
     with pytest.raises(NoApiServer, match=said):
-        api_server.find(kubeconfig(tmp_path, described, user), {})
+        token_reviewer.find(kubeconfig(tmp_path, described, user), {})
 
 
 def test_what_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
@@ -82,6 +82,6 @@ def test_what_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
         file = tmp_path / "kubeconfig"
         file.write_text(content)
         with pytest.raises(NoApiServer, match="kubeconfig"):
-            api_server.find(str(file), {})
+            token_reviewer.find(str(file), {})
     with pytest.raises(NoApiServer, match="missing"):
-        api_server.find(str(tmp_path / "missing"), {})
+        token_reviewer.find(str(tmp_path / "missing"), {})

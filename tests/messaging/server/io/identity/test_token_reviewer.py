@@ -13,10 +13,9 @@ import pytest
 from tests.support.kube.token_reviews import TokenReviews, token, token_reviews
 
 from fairlead_messaging.api.errors import Unavailable
-from fairlead_messaging.server.access.subject import Subject
-from fairlead_messaging.server.io.identity import token_reviewer
-from fairlead_messaging.server.io.identity.api_server import NoApiServer
-from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
+from fairlead_messaging.server.access import Subject
+from fairlead_messaging.server.io import token_reviewer
+from fairlead_messaging.server.io.token_reviewer import NoApiServer, TokenReviewer
 
 TILL, TOKEN = Subject("serviceaccount", "shop:till"), token("till")
 USER = "system:serviceaccount:shop:till"

@@ -15,7 +15,7 @@ from fairlead_messaging.server.io.stores import offline_store
 from fairlead_messaging.server.io.stores.offline_store import InUse, NoStore
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 KINDS = ("rocksdb", "sqlite")
 

@@ -14,11 +14,10 @@ from tests.messaging.server.io.stores.test_offline_store import KINDS, filled, s
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.app import open_store
-from fairlead_messaging.server.backup import encoding
-from fairlead_messaging.server.backup.decoding import BadBackup, Decoder
-from fairlead_messaging.server.io.stores import offline_store, restored_store
-from fairlead_messaging.server.io.stores.offline_store import Kind
-from fairlead_messaging.server.io.stores.restored_store import RESTORING, NotEmpty
+from fairlead_messaging.server import backup
+from fairlead_messaging.server.backup import BadBackup, Decoder
+from fairlead_messaging.server.io.stores import offline_store
+from fairlead_messaging.server.io.stores.offline_store import RESTORING, Kind, NotEmpty
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME
 from fairlead_messaging.server.log import keys
 
@@ -26,7 +25,7 @@ Rows = list[tuple[bytes, bytes]]
 
 
 def backup_of(folder: Path) -> bytes:
-    made = encoding.encode(rows_of(folder), program="", service="", taken_ms=0)
+    made = backup.encode(rows_of(folder), program="", service="", taken_ms=0)
     return b"".join(data for data, _ in made)
 
 
@@ -36,9 +35,7 @@ def rows_of(folder: Path) -> Rows:
 
 
 def restore(data: bytes, folder: Path, kind: Kind = "rocksdb", *, new_id: bool = False) -> int:
-    return restored_store.restore(
-        Decoder(io.BytesIO(data)), folder, kind, "now", new_id=new_id, wrote=lambda rows: None
-    )
+    return offline_store.restore(Decoder(io.BytesIO(data)), folder, kind, "now", new_id=new_id, wrote=lambda rows: None)
 
 
 @pytest.mark.parametrize("from_kind", KINDS)
@@ -94,7 +91,7 @@ def test_what_is_only_in_the_log_yet_is_no_store(tmp_path: Path) -> None:
         held.append(connection)
 
     with pytest.raises(StorageError, match="could not be written whole"):
-        restored_store.restore(Decoder(io.BytesIO(data)), tmp_path / "new", "sqlite", "now", new_id=False, wrote=hold)
+        offline_store.restore(Decoder(io.BytesIO(data)), tmp_path / "new", "sqlite", "now", new_id=False, wrote=hold)
     for connection in held:
         connection.close()
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["lock"]
@@ -104,7 +101,7 @@ def test_what_is_only_in_the_log_yet_is_no_store(tmp_path: Path) -> None:
 def test_a_damaged_backup_leaves_no_store(tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it is damaged; the sound one is restored into the same folder afterwards."""
     filled(tmp_path / "old", kind)
-    monkeypatch.setattr(encoding, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 100)
     data = backup_of(tmp_path / "old")
     for end in (len(data) - 1, len(data) // 2):
         with pytest.raises(BadBackup):
@@ -131,7 +128,7 @@ KILLED = """
     import os, sys
     from pathlib import Path
     from fairlead_messaging.server.backup import encoding
-    from fairlead_messaging.server.backup.decoding import Decoder
+    from fairlead_messaging.server.backup import Decoder
     from fairlead_messaging.server.io.stores import restored_store
     blocks = 0
     def wrote(rows):
@@ -149,7 +146,7 @@ KILLED = """
 def test_killed_in_the_middle_there_is_no_store(tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the next attempt is not troubled by what it left."""
     filled(tmp_path / "old", kind)
-    monkeypatch.setattr(encoding, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 100)
     (tmp_path / "backup").write_bytes(backup_of(tmp_path / "old"))
     command = [sys.executable, "-c", textwrap.dedent(KILLED)]
     done = subprocess.run([*command, str(tmp_path / "backup"), str(tmp_path / "new"), "3", kind], timeout=100)

@@ -13,11 +13,10 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra import cassandra_kv, ownership
 from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV
 from fairlead_messaging.server.io.stores.cassandra.ownership import TakenOver
-from fairlead_messaging.server.io.stores.cassandra.snapshot import CassandraSnapshot
+from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot
 from fairlead_messaging.server.store import buckets
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 GENERATION = b"Ms:t:\x00\x00\x00\x01"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.io.stores.cassandra.recent_values import KEYS_MAX, VALUE_BYTES_MAX, RecentValues
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import KEYS_MAX, VALUE_BYTES_MAX, RecentValues
 from fairlead_messaging.server.store.layer import SILENT, Layer
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_a_batch_changes_what_is_at_hand() -> None:

@@ -6,11 +6,11 @@ import pytest
 from tests.support.topics.cassandra_twin import Disk
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.snapshot import CassandraSnapshot
-from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot
+from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import Changes, Directory
 from fairlead_messaging.server.store.layer import Layer
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def snapshot_over(*rows: bytes, layer: Batch) -> tuple[CassandraSnapshot, list[int]]:
@@ -18,7 +18,7 @@ def snapshot_over(*rows: bytes, layer: Batch) -> tuple[CassandraSnapshot, list[i
     batch = Batch()
     for row in rows:
         batch.put(row, b"row")
-    disk.stored().apply([redo.record_of(Layer.of(batch, 1), Directory(), Changes([], []))])
+    disk.stored().apply([buckets.record_of(Layer.of(batch, 1), Directory(), Changes([], []))])
     over = Layer.of(layer, 2)
     return CassandraSnapshot(disk.stored(), Directory(), 2, (over,), lambda number: None, closed.append), closed
 

@@ -1,10 +1,16 @@
-"""A transaction around several participants, as a script: what is done in which order, and how it is undone.
+"""Transactions, as scripts: around several participants (``TransactionCoordinator``), and kept alive (``keep_alive``).
 
     begin ─→ add… (a full buffer is stored) ─→ finish:  persist each ─→ publish ─→ commit
                                                   └─any failure─→ roll back each, newest first ─→ abort | invalidate
 
-``script`` says how steps are performed, ``io.transaction_context`` performs them.  Messages go last, so that none is
-visible before the changes it is about, and readers wait for this transaction as briefly as can be.
+``script`` says how steps are performed, ``io.transaction_context`` performs them.  Messages are published last, so that
+none is visible before the changes it describes, and readers wait for the transaction as briefly as possible.
+
+    wait a third of the timeout ─→ renew ─answered→ wait a third ─→ …
+                                     ├─no answer→ again soon, until the timeout has passed → lost
+                                     └─"it is over"→ lost, for the reason the service gives
+
+Two renewals in a row may fail, as during a restart of the service, before time runs short.
 """
 
 from __future__ import annotations
@@ -13,10 +19,11 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.requests import TIMEOUT_SECONDS_DEFAULT
 from fairlead_messaging.api.responses import How, Started
 from fairlead_messaging.client import requests
-from fairlead_messaging.client.errors import Failed, InDoubt, TransactionLost
+from fairlead_messaging.client.errors import Denied, Failed, InDoubt, TransactionLost, TransactionOver
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.errors import FairleadError, LocalError
@@ -24,6 +31,10 @@ from fairlead_wire.errors import FairleadError, LocalError
 BUFFER_BYTES_MAX = 1024 * 1024
 COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
 """Waits between attempts to commit without an answer; together about as long as a transaction lives by default."""
+RENEWALS = 3
+"""Within one timeout."""
+RETRY_FRACTION = 10
+"""A failed renewal is tried again after this fraction of the timeout."""
 
 Name = tuple[str, str]
 
@@ -187,3 +198,35 @@ class TransactionCoordinator(Generic[Who]):
             yield requests.finish_transaction(self.started.transactionWritePointer, how)
         except FairleadError as error:
             self.failures.append(error)
+
+
+def keep_alive(
+    pointer: int, timeout_seconds: float, steady: Callable[[], float]
+) -> Generator[ClientRequest[Any] | Pause, Any, TransactionLost | None]:
+    """How it was lost; None when the service does not support renewals: it then lives for its initial timeout.
+
+    ``steady`` is a monotonic clock, in seconds.
+    """
+    renewed_at, pause = steady(), timeout_seconds / RENEWALS
+    while True:
+        yield Pause(pause)
+        asked_at = steady()
+        try:
+            yield requests.renew_transaction(pointer, timeout_seconds)
+        except TransactionOver as over:
+            return TransactionLost(
+                f"transaction {pointer} was lost: {over.reason or over}",
+                code=over.code, status=over.status, facts=over.facts,
+            )  # fmt: skip
+        except Denied:
+            return None
+        except FairleadError as failed:
+            left = renewed_at + timeout_seconds - steady()
+            if left <= 0:
+                return TransactionLost(
+                    f"transaction {pointer} was lost: no renewal was answered for {timeout_seconds:g} s: {failed}",
+                    code=error_codes.NOT_IN_PROGRESS, facts={"state": "unknown", "ended_by": "timeout"},
+                )  # fmt: skip
+            pause = min(left, timeout_seconds / RETRY_FRACTION)
+        else:
+            renewed_at, pause = asked_at, timeout_seconds / RENEWALS

@@ -1,15 +1,10 @@
-"""Which messages of one producer and epoch are known: exactly those that were stored, however many gaps lie between.
+"""Producers: each message of a producer is stored once, however often it is sent.
 
-A high-water mark would drop messages that come late or out of order.  A limit on gaps would bring a producer to a
-standstill for no fault of its own: topics that share its stream, messages whose time ended on the way, a restored
-disk.  So the intervals lie in pages, as a B-tree keeps its leaves; a publish reads and writes only the pages its
-numbers fall into, and each page is forgotten by its own age.
+    publish ─(id, epoch, sequences)→ producer   is this epoch still welcome (fence)?
+                                 └─→ table ─→ sequences   which numbers are stored already, in pages of intervals
 
-    R … id epoch            numbers from 0 up to the next page
-    R … id epoch first      numbers from ``first`` up to the next page
-
-A page is written as intervals, or as a bit for each number where that is shorter: every second number costs two bits.
-Rows from before there were pages are a first page that is split when something is added to it.
+Numbers are known exactly, with any number of gaps; they are written in the batch that stores their messages, so both
+are durable or neither is.  The table holds what the writer needs again soon; everything can be read from the store.
 """
 
 from __future__ import annotations
@@ -17,12 +12,92 @@ from __future__ import annotations
 import bisect
 import re
 import struct
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
+
+PRODUCER_ID_BYTES_MAX = 512
+SEQUENCE_NUMBER_MAX = 2**63 - 1
+RETENTION_SECONDS_MIN = 30 * 86_400
+"""Known sequences are kept this long, or the topic's time to live, whichever is longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedProducer:
+    """Who publishes: ``sequences`` holds one number per message of the request."""
+
+    id: str
+    epoch: int
+    sequences: tuple[int, ...]
+    fence: bool = False
+
+
+class Epochs:
+    """Newest and fenced epoch of one producer id."""
+
+    __slots__ = ("fenced", "newest")
+
+    def __init__(self, raw: bytes | None = None) -> None:
+        self.newest = int.from_bytes(raw[:8], "big") if raw else 0
+        self.fenced = int.from_bytes(raw[8:16], "big") if raw else 0
+
+    def check(self, producer: NumberedProducer) -> None:
+        """Raises: Conflict when the epoch was fenced, or asks for fencing and is not the newest."""
+        if producer.epoch < self.fenced or (producer.fence and producer.epoch < self.newest):
+            raise Conflict(
+                f"epoch {producer.epoch} is older than {max(self.fenced, self.newest)}",
+                code="fenced",
+                newest=self.newest,
+            )
+
+    def note(self, producer: NumberedProducer) -> bool:
+        """Take the epoch in; True when something changed and must be stored."""
+        newest = max(self.newest, producer.epoch)
+        fenced = max(self.fenced, producer.epoch) if producer.fence else self.fenced
+        changed = (newest, fenced) != (self.newest, self.fenced)
+        self.newest, self.fenced = newest, fenced
+        return changed
+
+    def encode(self) -> bytes:
+        return self.newest.to_bytes(8, "big") + self.fenced.to_bytes(8, "big")
+
+
+def make(
+    *, producer_id: str, epoch: int, sequence: int | None, sequences: Sequence[int] | None, fence: bool, messages: int
+) -> NumberedProducer:
+    """A request's producer, with exactly one sequence number per message.
+
+    Raises: Refused saying what is wrong.
+    """
+    if not 1 <= len(producer_id.encode()) <= PRODUCER_ID_BYTES_MAX:
+        raise Refused(f"producer.id must be 1 to {PRODUCER_ID_BYTES_MAX} bytes", code="bad_producer")
+    if not 0 <= epoch <= SEQUENCE_NUMBER_MAX:
+        raise Refused(f"producer.epoch must be 0 to {SEQUENCE_NUMBER_MAX}", code="bad_producer")
+    if (sequence is None) == (sequences is None):
+        raise Refused("producer needs either sequence (of the first message) or sequences", code="bad_producer")
+    numbers = tuple(sequences) if sequences is not None else tuple(range(sequence or 0, (sequence or 0) + messages))
+    if len(numbers) != messages:
+        raise Refused(f"producer.sequences has {len(numbers)} numbers for {messages} messages", code="bad_producer")
+    if numbers and not 0 <= min(numbers) <= max(numbers) <= SEQUENCE_NUMBER_MAX:
+        raise Refused(f"sequence numbers must be 0 to {SEQUENCE_NUMBER_MAX}", code="bad_producer")
+    return NumberedProducer(id=producer_id, epoch=epoch, sequences=numbers, fence=fence)
+
+
+# --- Known sequences, in pages.
+# A high-water mark would drop messages that arrive late or out of order. A limit on gaps would stop a producer through
+# no fault of its own: topics that share its stream, messages that expired on the way, a restored disk. So the intervals
+# lie in pages, like the leaves of a B-tree: a publish reads and writes only the pages its numbers fall into, and each
+# page is forgotten by its own age.
+#     R … id epoch            numbers from 0 up to the next page
+#     R … id epoch first      numbers from ``first`` up to the next page
+# A page is written as intervals, or as a bitmap where that is shorter: every second number costs two bits. Rows written
+# before there were pages are a first page, which is split when something is added to it.
 
 PAGE_INTERVALS_MAX: Final = 256
 """A page with more is split: about 16 bytes each on disk, 70 in memory."""
@@ -232,3 +307,49 @@ class KnownSequences:
         at = bisect.bisect_left(self._firsts, page.first)
         self._pages.insert(at, page)
         self._firsts.insert(at, page.first)
+
+
+PRODUCERS_CACHED_MAX = 4096
+
+
+class ProducerTable:
+    """It runs ahead of the store by the batch being built, and is dropped when that fails."""
+
+    def __init__(self, kv: OrderedKV) -> None:
+        self._kv = kv
+        self._known: OrderedDict[tuple[str, int], KnownSequences] = OrderedDict()
+        self._asked: list[KnownSequences] = []
+        """Since the last ``trim``."""
+        self._epochs: OrderedDict[str, Epochs] = OrderedDict()
+
+    def clear(self) -> None:
+        """The topic is of another generation, which knows none of them."""
+        self._known.clear()
+        self._epochs.clear()
+
+    def known(self, topic: TopicGeneration, producer_id: str, epoch: int) -> KnownSequences:
+        found = self._known.get((producer_id, epoch))
+        if found is None:
+            found = self._known[producer_id, epoch] = KnownSequences(self._kv, keys.producer(topic, producer_id, epoch))
+        else:
+            self._known.move_to_end((producer_id, epoch))
+        self._asked.append(found)
+        return found
+
+    def epochs(self, topic: TopicGeneration, producer_id: str) -> Epochs:
+        found = self._epochs.get(producer_id)
+        if found is None:
+            found = self._epochs[producer_id] = Epochs(self._kv.get(keys.fence(topic, producer_id)))
+        else:
+            self._epochs.move_to_end(producer_id)
+        return found
+
+    def trim(self) -> None:
+        """Call only between batches: what is forgotten here must already be in the store."""
+        for known in self._asked:
+            known.trim()
+        self._asked.clear()
+        while len(self._known) > PRODUCERS_CACHED_MAX:
+            self._known.popitem(last=False)
+        while len(self._epochs) > PRODUCERS_CACHED_MAX:
+            self._epochs.popitem(last=False)
