@@ -80,8 +80,8 @@ def open_store(
         return MemoryKV()
     if settings.store == "cassandra":
         # The driver is a package of its own, which only this store needs.
+        from fairlead_messaging.server.io.metrics import CassandraMetrics
         from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import open_cassandra
-        from fairlead_messaging.server.io.stores.cassandra.observer import CassandraMetrics
 
         name = f"process {os.getpid()} on {socket.gethostname()} since {now}"
         return open_cassandra(settings.cassandra, name, CassandraMetrics((metrics or MessagingMetrics()).registry))

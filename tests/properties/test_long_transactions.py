@@ -235,7 +235,7 @@ class History:
         is_open = {pointer for pointer, state in self.states.items() if state == "open"}
         due = {each for each in is_open & set(self.known) if self.core.now_ms > self.known[each].end()[0]}
         told = is_open - set(self.known)  # a client was refused before the service ended it
-        ended = {each.pointer for each in self.core.do(ExpireTransactions()).transactions}
+        ended = {each.pointer for each in self.core.do(ExpireTransactions())}
         assert ended == due | told
         for pointer in ended:
             self.states[pointer] = "gone"

@@ -44,7 +44,7 @@ def _never() -> TransactionLost | None:
 
 
 class Changing(Protocol):
-    """What a script needs to know of a participant."""
+    """What a script needs of a participant."""
 
     def changes(self) -> Sequence[str]:
         """Keys changed, for conflict detection; may be empty."""
@@ -56,7 +56,7 @@ Who = TypeVar("Who", bound=Changing)
 
 @dataclass(frozen=True, slots=True)
 class Persist(Generic[Who]):
-    """Let this participant write; it may still be rolled back."""
+    """Let this participant write; it may be rolled back later."""
 
     participant: Who
 
@@ -107,25 +107,25 @@ class TransactionCoordinator(Generic[Who]):
         self._started: Started | None = None
         self._lost: Callable[[], TransactionLost | None] = _never
         self.failures: list[BaseException] = []
-        """What went wrong while rolling back; the messages are hidden all the same, at the latest by the timeout."""
+        """Errors while rolling back; the messages are hidden nevertheless, at the latest by the timeout."""
 
     @property
     def started(self) -> Started:
         """Raises ``LocalError`` outside the block."""
         if self._started is None:
-            raise LocalError("the unit of work is not open")
+            raise LocalError("the transaction context is not open")
         return self._started
 
     @property
     def timeout_seconds(self) -> float:
-        """What it lives without a renewal."""
+        """How long it lives without a renewal."""
         return self._timeout_seconds or TIMEOUT_SECONDS_DEFAULT
 
     def begin(self) -> Script[Who]:
         self._started = yield requests.start_transaction(self._timeout_seconds)
 
     def renewed_by(self, lost: Callable[[], TransactionLost | None]) -> None:
-        """``lost`` says whether it ended although it was renewed; nothing more is written then."""
+        """``lost`` says whether it ended although it was renewed; then nothing more is written."""
         self._lost = lost
 
     def check(self) -> None:
@@ -143,13 +143,13 @@ class TransactionCoordinator(Generic[Who]):
             yield from self._store()
 
     def finish(self, error: BaseException | None) -> Script[Who]:
-        """``error``: what the block ended with; it is the caller's to raise."""
+        """``error``: what the block raised; raising it again is up to the caller."""
         if error is not None:
             yield from self._undo()
             return
         try:
             for participant in self._participants:
-                self.check()  # what it would persist, could only be undone again
+                self.check()  # what it persisted would only have to be undone
                 yield Persist(participant)
             self.check()
             yield from self._publish()
@@ -179,7 +179,7 @@ class TransactionCoordinator(Generic[Who]):
             self._details.append((name, detail))
 
     def _undo(self) -> Script[Who]:
-        """Roll everybody back, then abort; invalidate when anybody could not.
+        """Roll all participants back, then abort; invalidate when one of them failed.
 
         The transaction may be over already: aborted by a conflict, or timed out.  Its messages are hidden then.
         """

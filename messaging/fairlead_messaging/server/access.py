@@ -1,10 +1,12 @@
-"""Who may do what: names from certificates and tokens, and what the table grants them.
+"""Who may do what: names from certificates and tokens, and what the table of ``[[access]]`` grants them.
 
-certificate, token ─subject→ Subject ─AccessTable→ Grants ─may(verb, topic)→ yes or no
-Caller   a subject with its grants: what a command on a transaction carries, for a transaction has an owner
-topic_glob   `*` stands for any characters of one part of namespace/name, never for the `/`
+certificate, token ─→ Identity (Subjects) ─AccessTable→ Grants ─may(verb, topic)→ yes or no
+Caller       a subject with its grants; commands on transactions carry it, because a transaction has an owner
+TopicGlob    `*` stands for any characters of one part of namespace/name, never for the `/`
+ReviewCache  what the Kubernetes API said of tokens
 
-No clock, no sockets: ``io.identity`` asks the API server whose a token is, ``io.rest.authorization`` asks this room.
+No clock, no sockets: ``io.token_reviewer`` asks the API server whose a token is, ``io.rest.authorization`` asks this
+module.
 """
 
 from __future__ import annotations
@@ -211,11 +213,11 @@ class Grants(msgspec.Struct, frozen=True):
         return any(each.grants(verb, namespace, name) for each in self.entries)
 
     def may_some(self, verb: Verb) -> bool:
-        """Anywhere at all: to begin a transaction, which names no topic yet."""
+        """On any topic: to begin a transaction, which names no topic yet."""
         return any(verb in each.verbs for each in self.entries)
 
     def sees(self, namespace: str, name: str) -> bool:
-        """Whether it may know of this topic: any verb is enough."""
+        """Whether it may see this topic: any verb is enough."""
         return any(self.may(verb, namespace, name) for verb in Verb)
 
     def may_everywhere(self, verb: Verb) -> bool:
@@ -262,11 +264,11 @@ class Caller(msgspec.Struct, frozen=True):
         return self.grants is None or self.grants.sees(namespace, name)
 
     def owns(self, owner: str) -> bool:
-        """A transaction of an earlier version, or begun without a table, is everyone's."""
+        """A transaction of an earlier version, or begun without a table, belongs to everyone."""
         return self.grants is None or not owner or owner == self.owner
 
     def may_administer_all(self, touched: Iterable[_Touched]) -> bool:
-        """Everything a transaction did; of one that did nothing yet no topic says who may."""
+        """Whether it may administer every topic a transaction touched; where it touched none, every topic there is."""
         if self.grants is None:
             return True
         each = list(touched)
@@ -276,19 +278,19 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 UNRESTRICTED = Caller()
-"""The service itself, and everyone where there is no table."""
+"""The service itself, and every caller where there is no table."""
 NOT_KNOWN = Caller(grants=Grants())
 """Nothing is granted."""
 
 
 def check_owner(caller: Caller, pointer: int, owner: str) -> None:
-    """For what makes a transaction say more: publish, store, roll back, renew, commit.  Raises: Forbidden."""
+    """For calls that extend a transaction: publish, store, roll back, renew, commit.  Raises: Forbidden."""
     if not caller.owns(owner):
         raise Forbidden(f"{caller.shown} did not begin transaction {pointer}: only the subject that did may use it")
 
 
 def check_may_end(caller: Caller, pointer: int, owner: str, touched: Iterable[_Touched]) -> None:
-    """For what hides it: abort, invalidate.  Raises: Forbidden."""
+    """For calls that end it: abort, invalidate.  Raises: Forbidden."""
     if not caller.owns(owner) and not caller.may_administer_all(touched):
         raise Forbidden(
             f"{caller.shown} did not begin transaction {pointer} and may not administer every topic it touched: only "
@@ -303,7 +305,7 @@ def check_may_end(caller: Caller, pointer: int, owner: str, touched: Iterable[_T
 FRESH_SECONDS: Final = 60.0
 AWAY_SECONDS: Final = 600.0
 REFUSED_SECONDS: Final = 10.0
-"""A token that is not valid is not asked about again for so long: it may become so, where clocks differ."""
+"""How long a refused token is not reviewed again; it may become valid where clocks differ."""
 REVIEWS_MAX: Final = 4096
 TOKEN_CHARS_MAX: Final = 8192
 """Kubernetes makes tokens of some 1,000 characters."""
@@ -323,7 +325,7 @@ class Review(msgspec.Struct, frozen=True):
 
 
 class ReviewCache:
-    """By digest; of more than ``reviews_max`` the one that was asked for longest ago goes, refused ones first."""
+    """Reviews by digest; beyond ``reviews_max`` of valid or of refused tokens the least recently used is evicted."""
 
     def __init__(self, reviews_max: int = REVIEWS_MAX) -> None:
         self._max = reviews_max
@@ -334,7 +336,7 @@ class ReviewCache:
         return len(self._good) + len(self._refused)
 
     def get(self, key: bytes, now: float, wall: float, *, away: bool = False) -> Review | None:
-        """What still holds.  ``away``: the API server does not answer, so an older answer counts."""
+        """The review, if it is still valid.  ``away``: the API server does not answer, so an older review counts."""
         for table in (self._good, self._refused):
             found = table.get(key)
             if found is not None and found.holds(now, wall, away=away):
@@ -343,7 +345,7 @@ class ReviewCache:
         return None
 
     def put(self, key: bytes, review: Review) -> None:
-        """A flood of tokens that are not valid pushes out no valid one."""
+        """Keep a review; a flood of invalid tokens evicts no valid one."""
         self._good.pop(key, None)
         self._refused.pop(key, None)
         table = self._good if review.account is not None else self._refused
@@ -353,18 +355,18 @@ class ReviewCache:
 
 
 def token_digest(token: str) -> bytes:
-    """What a token is kept by."""
+    """The key a review is kept under."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def looks_like_token(token: str) -> bool:
-    """Whether it is worth asking about: three parts of base64url, as every ServiceAccount's token has."""
+    """Whether it can be a token: three parts of base64url, as every ServiceAccount's token has."""
     parts = token.split(".")
     return len(token) <= TOKEN_CHARS_MAX and len(parts) == 3 and all(map(_is_base64url, parts))
 
 
 def token_end(token: str) -> float:
-    """When it says that it ends (a Unix time), to be asked of one that was found valid; infinity: it does not say."""
+    """When a valid token expires (a Unix time); infinity when it does not say."""
     payload = token.split(".")[1]
     try:
         said = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims).exp

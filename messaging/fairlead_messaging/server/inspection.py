@@ -1,4 +1,4 @@
-"""Looking into a topic without consuming it: every row, also those that readers skip or wait for, and why."""
+"""Looking into topics without consuming anything: every row with its state, and statistics of each topic."""
 
 from __future__ import annotations
 

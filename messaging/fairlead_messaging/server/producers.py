@@ -1,10 +1,11 @@
 """Producers: each message of a producer is stored once, however often it is sent.
 
-    publish ─(id, epoch, sequences)→ producer   is this epoch still welcome (fence)?
-                                 └─→ table ─→ sequences   which numbers are stored already, in pages of intervals
+    publish ─NumberedProducer(id, epoch, sequences)→ Epochs   is this epoch still allowed (fencing)?
+                                 └─→ ProducerTable ─→ KnownSequences   which numbers are stored, in pages of intervals
 
 Numbers are known exactly, with any number of gaps; they are written in the batch that stores their messages, so both
-are durable or neither is.  The table holds what the writer needs again soon; everything can be read from the store.
+are durable or neither is.  The table caches what the writer will soon need again; all of it can be read from the store.
+Epochs are independent: the backlog of an older epoch is accepted unless a newer epoch fenced it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ PRODUCER_ID_BYTES_MAX = 512
 SEQUENCE_NUMBER_MAX = 2**63 - 1
 RETENTION_SECONDS_MIN = 30 * 86_400
 """Known sequences are kept this long, or the topic's time to live, whichever is longer."""
+PAGE_INTERVALS_MAX: Final = 256
+"""A page with more is split: about 16 bytes each on disk, 70 in memory."""
+PAGES_MAX: Final = 1024
+"""Pages one request may touch.  One that is scattered wider is refused and may be sent in parts."""
+FEW: Final = 16
+"""Intervals that are written as such in any case, as they were before there were pages."""
+PRODUCERS_CACHED_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +65,7 @@ class Epochs:
             )
 
     def note(self, producer: NumberedProducer) -> bool:
-        """Take the epoch in; True when something changed and must be stored."""
+        """Record the epoch; True when something changed and must be stored."""
         newest = max(self.newest, producer.epoch)
         fenced = max(self.fenced, producer.epoch) if producer.fence else self.fenced
         changed = (newest, fenced) != (self.newest, self.fenced)
@@ -98,13 +106,6 @@ def make(
 #     R … id epoch first      numbers from ``first`` up to the next page
 # A page is written as intervals, or as a bitmap where that is shorter: every second number costs two bits. Rows written
 # before there were pages are a first page, which is split when something is added to it.
-
-PAGE_INTERVALS_MAX: Final = 256
-"""A page with more is split: about 16 bytes each on disk, 70 in memory."""
-PAGES_MAX: Final = 1024
-"""Pages one request may touch.  One that is scattered wider is refused and may be sent in parts."""
-FEW: Final = 16
-"""Intervals that are written as such in any case, as they were before there were pages."""
 
 _MS_BYTES = 8
 _INTERVALS, _BITS = 0, 1
@@ -165,7 +166,7 @@ class SequencePage:
         """Differs from what the store has, or will have with the batch being built."""
 
     def holds(self, number: int) -> bool:
-        """Does this number belong here, known or not?"""
+        """Whether this number belongs to this page, known or not."""
         return self.first <= number and (self.end is None or number < self.end)
 
     def encode(self) -> bytes:
@@ -233,7 +234,7 @@ class KnownSequences:
         return fresh, known
 
     def add(self, sequences: list[int], now_ms: int, batch: Batch) -> None:
-        """Take these in, and write the pages that changed."""
+        """Add these sequences, and write the pages that changed."""
         for sequence in sequences:
             page = self._page(sequence)
             page.intervals.add(sequence)
@@ -292,7 +293,7 @@ class KnownSequences:
             page = self._cut(page, PAGE_INTERVALS_MAX)
 
     def _divide(self, page: SequencePage, sequence: int) -> None:
-        """At its end when numbers rise, as they mostly do: full pages stay full.  Else in the middle."""
+        """Split at the end when numbers rise, as they mostly do, so that full pages stay full; else in the middle."""
         rises = page.intervals.lows[-1] == sequence
         self._cut(page, len(page.intervals) - 1 if rises else len(page.intervals) // 2)
 
@@ -309,11 +310,9 @@ class KnownSequences:
         self._firsts.insert(at, page.first)
 
 
-PRODUCERS_CACHED_MAX = 4096
-
-
 class ProducerTable:
-    """It runs ahead of the store by the batch being built, and is dropped when that fails."""
+    """The producers of one topic that the writer has cached; it is ahead of the store by the batch being built, and is
+    dropped when that batch fails."""
 
     def __init__(self, kv: OrderedKV) -> None:
         self._kv = kv
@@ -323,7 +322,7 @@ class ProducerTable:
         self._epochs: OrderedDict[str, Epochs] = OrderedDict()
 
     def clear(self) -> None:
-        """The topic is of another generation, which knows none of them."""
+        """The topic has another generation now, which has no producers yet."""
         self._known.clear()
         self._epochs.clear()
 

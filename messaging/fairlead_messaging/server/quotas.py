@@ -1,10 +1,10 @@
-"""What one namespace may take of the service: bytes a second, topics, stored bytes.
+"""What one namespace may use of the service: bytes per second, topics, stored bytes.
 
 QuotaModel (settings) ─→ Quotas ─of(namespace)→ Quota
                                  ─ByteRate→ seconds until there is room for more
-                                 ─StoredBytes→ how much a namespace holds: measured now and then, and what came since
+                                 ─StoredBytes→ how much a namespace holds: measured at intervals, plus what came since
 
-Dead letters of pushes count where they are stored, and wait while there is no room.  Namespace ``system`` has none.
+Dead letters of pushes count where they are stored, and wait while there is no room.  Namespace ``system`` has no quota.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What may be removed for good: rows that cannot be read any more.
+"""Retention: what may be removed permanently, because it can no longer be read.
 
-    older generations      unreachable since the topic was deleted or created anew
+    older generations      unreachable since the topic was deleted or created again
     past the topic's ttl   one range from the topic's beginning, so nothing is scanned
     past their own ttl     found by an index ordered by expiry, a bounded number a pass
     payloads               with the reference that published them
@@ -34,10 +34,10 @@ from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapsho
 from fairlead_messaging.server.subscriptions import push_page, subscription
 
 ROWS_MAX = 20_000
-"""Single rows looked at or removed in one sweep of a topic."""
+"""Single rows examined or removed in one sweep of a topic."""
 
 COMPACT_ROWS_MIN = 10_000
-"""Fewer removed rows are left to the store's own housekeeping."""
+"""Fewer removed rows are left to the store's own compaction."""
 
 SILENT_MAX = 200
 """Rows of silent producers forgotten in one write, which asks for each of them again."""
@@ -212,10 +212,10 @@ def forget_silent(kv: OrderedKV, silent: Sequence[tuple[bytes, bytes]], batch: B
 # a jump ahead it waits, so that an operator, or the clock itself, has time to correct it.
 
 JUMP_MS = 60_000
-"""How much further than real time the clock may go between two looks."""
+"""How much further than real time the clock may advance between two checks."""
 
 TRUST_AGAIN_MS = 3_600_000
-"""A clock that stayed where it jumped to for so long is believed."""
+"""A clock that has stayed where it jumped to for this long is trusted again."""
 
 
 class ClockJumpGuard:

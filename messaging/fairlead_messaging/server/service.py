@@ -43,7 +43,6 @@ from fairlead_messaging.server.transactions.availability import TransactionServi
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
-    ExpiredTransactions,
     ExpireTransactions,
     Invalidate,
     MarkAborted,
@@ -215,8 +214,8 @@ class Service:
 
     def _expire(
         self, manager: TransactionManager, command: ExpireTransactions, batch: Batch, now_ms: int
-    ) -> ExpiredTransactions:
-        return ExpiredTransactions(transactions=tuple(self._finished(each) for each in manager.expire(batch, now_ms)))
+    ) -> tuple[Transaction, ...]:
+        return tuple(self._finished(each) for each in manager.expire(batch, now_ms))
 
     def _mark_aborted(self, manager: TransactionManager, command: MarkAborted, batch: Batch, now_ms: int) -> bool:
         rolling = [touched for each in manager.rolling for touched in each.touched if touched.rolling is not None]
@@ -270,7 +269,7 @@ class Service:
         return self._topics.applied() | decided
 
     def forget(self) -> None:
-        """The batch failed: drop what was assumed, but never give a position out twice."""
+        """The batch failed: drop what was assumed, but never assign a position twice."""
         self._decided.clear()
         self._topics.forget()
         self.transaction_service.forget()

@@ -1,4 +1,4 @@
-"""What may be asked for beyond its shape: limits, times, ids and numbers of requests, as the service understands them.
+"""Validation of requests beyond their shape: limits, times, ids and numbers.
 
 Sizes were bounded before.
 """

@@ -36,10 +36,11 @@ _log = logs.get("messaging.publisher")
 
 
 class PublisherOptions(TypedDict, total=False):
-    """How a publisher is made.  ``producer_id`` with ``epoch`` names this run of it and must never be used by another.
+    """Options of a publisher.  ``producer_id`` with ``epoch`` names this run of it and must never be used by another;
+    by default they are random.
 
-    Absent, they are made up.  ``on_drop(count, error)`` hears what the service refused and what was given up; not what
-    found no room, which ``publish`` says itself.  It must not wait.
+    ``on_drop(count, error)`` is called for messages that the service refused or that were given up; not for those that
+    found no room, which ``publish`` reports itself.  It must not block.
     """
 
     producer_id: str
@@ -72,7 +73,8 @@ class Publisher:
 
     @property
     def dropped(self) -> int:
-        """For want of room, refused, or given up at the end (of these the last batch may have been stored)."""
+        """Messages that found no room, were refused, or were given up at the end (the last batch may have been
+        stored)."""
         return self._buffer.dropped
 
     @property
@@ -110,7 +112,7 @@ class BufferedPublisher(Publisher):
         atexit.register(self.close)
 
     def publish(self, payload: bytes) -> bool:
-        """False when it was dropped because too much is waiting.  Raises ``LocalError`` once it is closed."""
+        """False when the message was dropped because too many are waiting.  Raises ``LocalError`` once closed."""
         self._check_process()
         with self._changed:
             if self._closed:
@@ -119,14 +121,15 @@ class BufferedPublisher(Publisher):
             return self._buffer.offer(payload)
 
     def flush(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until all that was accepted before is published or dropped; False when the time was over first."""
+        """Wait until all messages accepted so far are published or dropped; False when the timeout passed first."""
         self._check_process()
         with self._changed:
             accepted = self._buffer.accepted
             return self._changed.wait_for(lambda: self._buffer.settled >= accepted, timeout_seconds)
 
     def close(self, timeout_seconds: float | None = None) -> None:
-        """Send what waits for at most ``timeout_seconds`` (absent: ``close_seconds``); the rest is dropped, counted."""
+        """Send what is waiting, for at most ``timeout_seconds`` (default: ``close_seconds``); drop and count the
+        rest."""
         atexit.unregister(self.close)
         if self._process != os.getpid():
             return
@@ -152,7 +155,7 @@ class BufferedPublisher(Publisher):
             raise LocalError("this publisher was made before a fork; make one in this process")
 
     def _run(self) -> None:
-        """The sending thread.  The network is waited for without the lock, so that ``publish`` never waits."""
+        """The sending thread.  It waits for the network without the lock, so that ``publish`` never blocks."""
         while True:
             with self._changed:
                 while (asked := self._buffer.batch()) is None:
@@ -193,14 +196,14 @@ class AsyncBufferedPublisher(Publisher):
         self._closed = False
 
     def publish(self, payload: bytes) -> bool:
-        """False when it was dropped because too much is waiting.  Raises ``LocalError`` once it is closed."""
+        """False when the message was dropped because too many are waiting.  Raises ``LocalError`` once closed."""
         if self._closed:
             raise LocalError("this publisher is closed")
         self._something.set()
         return self._buffer.offer(payload)
 
     async def flush(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until all that was accepted before is published or dropped; False when the time was over first."""
+        """Wait until all messages accepted so far are published or dropped; False when the timeout passed first."""
         accepted = self._buffer.accepted
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -212,7 +215,8 @@ class AsyncBufferedPublisher(Publisher):
         return True
 
     async def close(self, timeout_seconds: float | None = None) -> None:
-        """Send what waits for at most ``timeout_seconds`` (absent: ``close_seconds``); the rest is dropped, counted."""
+        """Send what is waiting, for at most ``timeout_seconds`` (default: ``close_seconds``); drop and count the
+        rest."""
         self._closed = True
         try:
             await self.flush(self._close_seconds if timeout_seconds is None else timeout_seconds)

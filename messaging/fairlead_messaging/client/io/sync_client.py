@@ -35,7 +35,7 @@ from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 T = TypeVar("T")
 BACKUP_PIECE_SECONDS = 60.0
-"""The first piece waits for a snapshot, each for the disk of the service."""
+"""The first piece waits for a snapshot, each of them for the disk of the service."""
 REFUSAL_BYTES_MAX = 64 * 1024
 
 
@@ -81,21 +81,22 @@ class Client(Methods, BlockingClient):
         self.close()
 
     def close(self) -> None:
-        """End the connections that are idle; another call makes new ones."""
+        """Close the idle connections; another call opens new ones."""
         self._connections.close()
 
     def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> Iterator[Message]:
         """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
-        To go on another day start from the last message's id with ``inclusive=False``.
+        To continue later start from the last message's id with ``inclusive=False``.
         """
         cursor = Cursor(namespace, name, **reading)
         while cursor.more:
             yield from cursor.take(self.do(cursor.ask()))
 
     def backup(self) -> Download:
-        """Everything the service stores, to be read piece by piece and closed; it is whole if it ends with its end
-        frame.  Raises: as every method; it is not repeated."""
+        """Everything the service stores, to be read in pieces and closed; it is complete if it ends with its end frame.
+
+        Raises: as every method; it is never retried."""
         found = self._connections.download(BACKUP.path, {"Accept": headers.BACKUP}, piece_seconds=BACKUP_PIECE_SECONDS)
         if found.status != 200:
             with found:
@@ -104,15 +105,16 @@ class Client(Methods, BlockingClient):
         return found
 
     def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
+        """Send any request of ``client.requests``, retried as far as ``retries`` allow."""
         return script.perform(retry.send(asked, self._retries, random.random), self._attempt)
 
     def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
+        """As ``finish_transaction``, but retries for half a minute while there is no answer; then it raises
+        ``InDoubt``."""
         script.perform(transaction.commit(pointer, changes), self.take)
 
     def take(self, step: ClientRequest[Any] | Pause) -> Any:
-        """A step of a script: do the request, or wait."""
+        """Perform a step of a script: send the request, or wait."""
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
@@ -165,7 +167,7 @@ class BulkClient(BlockingClient):
         self.close()
 
     def close(self) -> None:
-        """Give the connection back; the client may be used again and will make a new one."""
+        """Close the connection; the client may be used again and opens a new one."""
         self._client.close()
 
     plan = Method(on_topic(requests.plan))
@@ -178,7 +180,7 @@ class BulkClient(BlockingClient):
         return self._client.do(asked)
 
     def take(self, step: ClientRequest[Any] | Pause) -> Any:
-        """A step of a script: do the request, or wait."""
+        """Perform a step of a script: send the request, or wait."""
         return self._client.take(step)
 
     # --- writing
@@ -188,7 +190,7 @@ class BulkClient(BlockingClient):
         return self._client.start_transaction(timeout_seconds).transactionWritePointer
 
     def renew_transaction(self, pointer: int, timeout_seconds: float | None = None) -> None:
-        """Let it live on, so long from now. Raises ``TransactionOver``, else as ``plan``."""
+        """Extend it by that timeout from now on. Raises ``TransactionOver``, else as ``plan``."""
         self._client.renew_transaction(pointer, timeout_seconds)
 
     def store_in(self, pointer: int, topic: str, payloads: Sequence[bytes]) -> None:
@@ -200,12 +202,13 @@ class BulkClient(BlockingClient):
         self._client.publish_in(pointer, *split(topic), ())
 
     def commit(self, pointer: int) -> None:
-        """Commit; also true when an attempt whose answer was lost did it. Waits up to half a minute for an answer.
+        """Commit; also succeeds when an attempt whose answer was lost did it. Waits up to half a minute for an answer.
 
         Raises ``InDoubt`` when none came, ``TransactionOver`` when it can no longer be committed.
         """
         self._client.commit(pointer)
 
     def abort(self, pointer: int) -> None:
-        """What was stored is never seen. Raises ``TransactionOver`` when it has ended already, else as ``plan``."""
+        """Abort: what was stored never becomes visible. Raises ``TransactionOver`` when it has ended, else as
+        ``plan``."""
         self._client.finish_transaction(pointer, "abort")

@@ -1,4 +1,4 @@
-"""A transaction around several participants, messaging the last of them.
+"""A transaction around several participants, of which messaging is the last.
 
     with TransactionContext(client, participants=[table]) as work:
         table.write(…)
@@ -6,9 +6,9 @@
 
 On leaving: each participant persists in turn, then the messages are published, then the transaction commits.  On any
 failure everything is rolled back and the transaction aborted; if a rollback fails too, it is invalidated, which hides
-its messages all the same.  Messages are buffered here; a full buffer is stored with the service.
-The transaction is renewed in the background, so the block may last for hours; ``TransactionLost`` says when it ended
-all the same, at the next ``publish``, at ``check`` or on leaving, before anything is persisted.
+its messages too.  Messages are buffered here; a full buffer is stored with the service.
+The transaction is renewed in the background, so the block may last for hours; if it ends nevertheless, the next
+``publish``, ``check`` or leaving the block raises ``TransactionLost``, before anything is persisted.
 ``InDoubt``: the commit was sent and no answer says whether it happened; nothing was rolled back.
 
 ``Renewal`` does only the renewing:
@@ -42,7 +42,7 @@ from fairlead_messaging.client.script import Pause
 from fairlead_messaging.client.transaction import BUFFER_BYTES_MAX, Persist, RollBack, Step, TransactionCoordinator, Who
 
 LEAVE_SECONDS = 1.0
-"""How long leaving waits for a renewal that is under way; it harms nothing afterwards."""
+"""How long leaving the block waits for a renewal in progress; later it does no harm."""
 
 
 class _Ended(BaseException):
@@ -50,13 +50,13 @@ class _Ended(BaseException):
 
 
 class _RenewalResult:
-    """What renewing a transaction found out."""
+    """Whether the transaction is lost."""
 
     _lost: TransactionLost | None = None
 
     @property
     def lost(self) -> TransactionLost | None:
-        """Why it cannot commit any more, once that is known."""
+        """Why it can no longer commit, once that is known."""
         return self._lost
 
     def check(self) -> None:
@@ -66,7 +66,7 @@ class _RenewalResult:
 
 
 class Renewal(_RenewalResult):
-    """For a ``Client`` or ``BulkClient``; its thread asks beside the caller's."""
+    """For a ``Client`` or ``BulkClient``; renews in a thread of its own."""
 
     def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:
         self._client = client
@@ -79,7 +79,7 @@ class Renewal(_RenewalResult):
         self._thread.start()
 
     def stop(self) -> None:
-        """As leaving the block; twice is as good as once."""
+        """As leaving the block; idempotent."""
         self._ended.set()
         self._thread.join(LEAVE_SECONDS)
 
@@ -117,7 +117,7 @@ class AsyncRenewal(_RenewalResult):
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """As leaving the block; twice is as good as once."""
+        """As leaving the block; idempotent."""
         if self._task is not None:
             self._task.cancel()
 
@@ -138,7 +138,7 @@ C = TypeVar("C")
 
 
 class Participant(Protocol):
-    """Something whose changes stand or fall with the messages."""
+    """Something whose changes must be committed together with the messages, or not at all."""
 
     def changes(self) -> Sequence[str]:
         """Keys changed, for conflict detection; may be empty."""
@@ -187,7 +187,7 @@ class _Context(Generic[C, Who]):
 
     @property
     def failures(self) -> Sequence[BaseException]:
-        """What went wrong while rolling back; the messages are hidden all the same, at the latest by the timeout."""
+        """Errors while rolling back; the messages are hidden nevertheless, at the latest by the timeout."""
         return self._coordinator.failures
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Who asks and whether the table grants it; refusals are counted and, now and then, written to the log.
+"""Identifies the caller and checks what the table grants; refusals are counted and logged, at a limited rate.
 
 certificate ─────────────────→ Identity ─AccessTable→ Caller ─check(verb, topic)→ go on, or Forbidden
 token ─TokenReviewer─→ account ───┘
@@ -40,7 +40,7 @@ _log = logs.get("messaging.access")
 
 
 class AccessControl:
-    """Who asks, and what of it an entry of ``table`` grants; the rest is refused."""
+    """Identifies callers and checks them against ``table``; what no entry grants is refused."""
 
     def __init__(
         self,
@@ -55,18 +55,18 @@ class AccessControl:
         self._reviewer = reviewer
         self._wall = wall
         self.replaced = 0
-        """How often the grants were replaced: what waited meanwhile is judged again."""
+        """How often the grants were replaced: requests that waited meanwhile are checked again."""
         self._limiter = LogLimiter(SAID_SECONDS)
         # A certificate's names are read once, not at each request of its connection.
         self._of_names = lru_cache(CALLERS_KEPT)(self._find)
 
     @property
     def takes_tokens(self) -> bool:
-        """Whether who shows no certificate may bring a token."""
+        """Whether a caller without a certificate may present a token."""
         return self._reviewer is not None
 
     def replace(self, table: AccessTable) -> None:
-        """Other grants count from the next request on, also of connections that are open."""
+        """Use other grants from the next request on, also on connections that are already open."""
         self._table = table
         self.replaced += 1
         self._of_names.cache_clear()
@@ -81,7 +81,7 @@ class AccessControl:
             await self._reviewer.close()
 
     async def caller(self, certificate: Mapping[str, Any] | None, authorization: str | None, peer: str) -> Caller:
-        """A token counts before a certificate, which may be a proxy's.
+        """The caller.  A token takes precedence over a certificate, which may be a proxy's.
 
         Raises: Unauthenticated, Forbidden for one whom nothing is granted, Unavailable when a token cannot be checked.
         """
@@ -104,11 +104,11 @@ class AccessControl:
         raise Forbidden(f"{caller.shown} may not ask this service: {reason}")
 
     def is_to_close(self, certificate: Mapping[str, Any] | None) -> bool:
-        """Whether the connection is closed behind this answer, for its certificate ends soon."""
+        """Whether to close the connection after this answer, because its certificate expires soon."""
         return certificate is not None and self._wall() >= _end_of(certificate) - CLOSING_SECONDS
 
     def refuse(self, caller: Caller, verb: Verb, topic: str, peer: str) -> NoReturn:
-        """What no entry grants.  Raises: Forbidden, naming verb and topic."""
+        """Refuse what no entry grants.  Raises: Forbidden, naming verb and topic."""
         shown = topic if len(topic) <= TOPIC_CHARS_MAX else f"{topic[:TOPIC_CHARS_MAX]}…"
         self._say(caller.shown, str(verb), shown, "not granted", peer)
         where = f" to {shown}" if verb is Verb.PUBLISH else f" {shown}" if shown else ""
@@ -125,13 +125,13 @@ class AccessControl:
         return self._with_grants(access.identity_of_certificate({"subject": names, "subjectAltName": alternatives}))
 
     def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
-        """Who it is with what it is granted, and why it is refused altogether, or ""."""
+        """The caller with its grants, and why it is refused altogether, or ""."""
         grants = self._table.of(identity)
         refused = identity.refused or ("" if grants else "no access entry is about it")
         return Caller(str(identity), identity.owner, grants), refused
 
     def _check_end(self, certificate: Mapping[str, Any], peer: str) -> None:
-        """TLS looks at it once, and a connection that is kept busy lives for years.  Raises: CertificateEnded."""
+        """TLS checks a certificate only once, and a busy connection may live for years.  Raises: CertificateEnded."""
         if self._wall() >= _end_of(certificate):
             reason = "the certificate has ended since this connection was opened"
             self._say("", "", "", reason, peer)
@@ -142,7 +142,7 @@ class AccessControl:
         raise Unauthenticated(f"{reason}: show a certificate of this service's authority, or a token made for it")
 
     def _say(self, who: str, verb: str, topic: str, reason: str, peer: str) -> None:
-        """One line for the audit; not more often for a subject that tries every topic there could be."""
+        """One log line for the audit; at a limited rate for a subject that tries every possible topic."""
         self._metrics.access_refused.labels(verb or "none").inc()
         key = (who, verb, reason) if who else (peer, "", reason)
         times = self._limiter.due(key, time.monotonic())
@@ -166,7 +166,7 @@ def _seconds(text: str) -> float:
 def of_settings(
     settings: MessagingSettings, metrics: MessagingMetrics, *, wall: Callable[[], float] = time.time
 ) -> AccessControl:
-    """As the settings have it; with ``security = "insecure"`` it is not asked."""
+    """From the settings; with ``security = "insecure"`` it is not used."""
     if settings.security == "mtls" and not settings.access:
         _log.warning("access_denied_to_all", reason="there is no [[access]] entry", remedy="write one for each client")
     review = settings.token_review
@@ -179,13 +179,13 @@ def of_settings(
 # file changed ─▶ all settings read and checked ─▶ a table that may replace the current one ─▶ AccessControl
 #                         └────── wrong ──────────────────┴──▶ the old grants stay, and a log line says why
 
-LOOK_SECONDS: Final = 1.0
+CHECK_SECONDS: Final = 1.0
 
 _Stamp = tuple[int, int, int, int] | None
 
 
 class CannotReplace(Exception):
-    """For people: why the grants of a file cannot be taken without a restart."""
+    """Why the grants of a file cannot be used without a restart; its text is for people."""
 
 
 async def keep_loaded(
@@ -194,7 +194,7 @@ async def keep_loaded(
     access: AccessControl,
     read: Callable[[Path], MessagingSettings],
     *,
-    seconds: float = LOOK_SECONDS,
+    seconds: float = CHECK_SECONDS,
 ) -> None:
     """Until cancelled.  ``settings``: those in force, as ``read`` gave them from ``path``, perhaps a while ago."""
     last = _stamp(path)

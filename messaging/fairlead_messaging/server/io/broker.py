@@ -30,44 +30,10 @@ from fairlead_wire.io import logs
 Name = tuple[str, str]
 
 
-class Notifier:
-    """Readers ask for a future *before* they look, so nothing can slip between looking and waiting."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[Name, set[asyncio.Future[None]]] = {}
-
-    def subscribe(self, name: Name) -> asyncio.Future[None]:
-        """Done at the next ring of this topic; cancel it when no longer needed."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(name, set()).add(future)
-        future.add_done_callback(lambda done: self._leave(name, done))
-        return future
-
-    def notify(self, names: set[Name]) -> None:
-        for name in names:
-            for future in tuple(self._waiting.get(name, ())):
-                if not future.done():
-                    future.set_result(None)
-
-    def notify_all(self) -> None:
-        self.notify(set(self._waiting))
-
-    @property
-    def waiting(self) -> int:
-        return sum(len(futures) for futures in self._waiting.values())
-
-    def _leave(self, name: Name, future: asyncio.Future[None]) -> None:
-        waiting = self._waiting.get(name)
-        if waiting is not None:
-            waiting.discard(future)
-            if not waiting:
-                del self._waiting[name]
-
-
 SYSTEM_NAMESPACE = "system"
 
 PROBE_SECONDS = 5.0
-"""A write so long ago says nothing about the disk as it is."""
+"""An older write says nothing about the current state of the disk."""
 
 _log = logs.get("messaging.broker")
 
@@ -101,7 +67,7 @@ class Broker:
         self.closing = False
 
     def _mint_service_id(self, new_id: str) -> str:
-        """The id of this data directory: ``new_id`` the first time, the same ever after."""
+        """The id of this data directory: ``new_id`` the first time, and the same from then on."""
         key = keys.service("id")
         self._kv.compare_and_set(key, None, new_id.encode())
         found = self._kv.get(key)
@@ -175,7 +141,7 @@ class Broker:
         is_enough: Callable[[Result], bool],
         wait_ms: int,
     ) -> Result:
-        """Look, and look again whenever the topic changes, until it is enough or ``wait_ms`` have passed.
+        """Read, and read again whenever the topic changes, until it is enough or ``wait_ms`` have passed.
 
         Raises: Unavailable when it would have to wait and ``long_polls_max`` do so already.
         """
@@ -245,7 +211,7 @@ class Broker:
         return self._committer.batches
 
     async def is_writable(self) -> bool:
-        """Whether writes reach the disk: the last one, if it was just now; else one more is tried."""
+        """Whether writes reach the disk: the last one, if it was recent; else a probe is written."""
         if not self._committer.healthy or time.monotonic() - self._committer.written_at > PROBE_SECONDS:
             probe = Batch()
             probe.put(keys.service("probe"), b"")
@@ -276,3 +242,40 @@ class Broker:
         await self._readers.close()
         await self.cleaner.close()
         self._kv.close()
+
+
+class Notifier:
+    """Wakes long-polling readers when their topic got something new.
+
+    Readers subscribe *before* they read, so that nothing is missed between reading and waiting.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Name, set[asyncio.Future[None]]] = {}
+
+    def subscribe(self, name: Name) -> asyncio.Future[None]:
+        """Done at the next change of this topic; cancel it when no longer needed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, set()).add(future)
+        future.add_done_callback(lambda done: self._leave(name, done))
+        return future
+
+    def notify(self, names: set[Name]) -> None:
+        for name in names:
+            for future in tuple(self._waiting.get(name, ())):
+                if not future.done():
+                    future.set_result(None)
+
+    def notify_all(self) -> None:
+        self.notify(set(self._waiting))
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(futures) for futures in self._waiting.values())
+
+    def _leave(self, name: Name, future: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._waiting[name]

@@ -38,7 +38,7 @@ class Cleaner:
         self.cleanups = 0
 
     async def run(self, interval_seconds: float) -> None:
-        """For ever; not while the clock may have jumped ahead, because removal is for good."""
+        """Forever; but not while the clock may have jumped ahead, because removal is permanent."""
         guard = ClockJumpGuard(self._now_ms(), _steady_ms())
         while True:
             await asyncio.sleep(interval_seconds)

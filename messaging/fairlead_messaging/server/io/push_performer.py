@@ -1,4 +1,4 @@
-"""Does what the script of a subscription asks for: reads its record and messages, sends them, saves how it went."""
+"""Performs the script of a subscription: reads its record and messages, sends them, and saves the outcome."""
 
 from __future__ import annotations
 
@@ -51,39 +51,11 @@ THREADS = 32
 NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
-class EndpointResolver(AbstractResolver):
-    """Leaves out the addresses that may not be pushed to: a name can mean another address each time it is asked for.
-
-    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
-    for what has nothing to do with names.
-    """
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "resolver")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        allowed = [
-            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
-            for kind, _, protocol, _, at in found
-            if subscription.is_endpoint_address(str(at[0]))
-        ]
-        if not allowed:
-            raise OSError(f"{host} is link-local: not pushed to")
-        return allowed
-
-    async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
 REQUEST_TIMEOUT_SECONDS = 10.0
 PAGE_MESSAGES = 100
 PAGE_BYTES = 4 * 1024 * 1024
 PAUSE_SECONDS_MAX = 1.0
-"""The clock is looked at so often while waiting for a time: it may step."""
+"""How often the clock is read while waiting for a time: it may step."""
 
 Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
@@ -139,7 +111,7 @@ class PushSender:
 
 
 class PushPerformer:
-    """The steps of one subscription; ``trouble`` is what holds it up beside its endpoint, "" when nothing does."""
+    """The steps of one subscription; ``trouble`` is what holds it up other than its endpoint, "" when nothing does."""
 
     def __init__(
         self, name: Name, broker: Broker, sender: PushSender, metrics: MessagingMetrics, storing: Storing = unlimited
@@ -158,7 +130,7 @@ class PushPerformer:
         return self._record is not None
 
     async def perform(self, step: Step) -> Any:
-        """What the step comes to.  Raises: MessagingError."""
+        """The result of the step.  Raises: MessagingError."""
         match step:
             case Load():
                 loaded = await self._load()
@@ -266,3 +238,31 @@ class PushPerformer:
         if living.generation != generation:
             raise NotFound(f"topic {'/'.join(self._name[:2])} was created anew", code="topic_not_found")
         return living
+
+
+class EndpointResolver(AbstractResolver):
+    """Leaves out the addresses that may not be pushed to: a name may resolve to another address each time.
+
+    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
+    for what has nothing to do with names.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "resolver")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        allowed = [
+            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
+            for kind, _, protocol, _, at in found
+            if subscription.is_endpoint_address(str(at[0]))
+        ]
+        if not allowed:
+            raise OSError(f"{host} is link-local: not pushed to")
+        return allowed
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Quotas at work: a publish is let in, or answered 429 with the seconds until there is room.
+"""Enforces quotas: a publish is admitted, or answered 429 with the seconds until there is room.
 
 handler ─storing(namespace, messages)→ let in, then stored or not
 run     ─every MEASURE_SECONDS→ what each namespace holds, for the sum and for metrics
@@ -25,7 +25,7 @@ MEASURE_SECONDS: Final = 10.0
 LABELS_MAX: Final = 1000
 """Namespaces told apart in metrics."""
 RETRY_SECONDS: Final = 30.0
-"""For bytes that have to expire first: when, depends on their times to live."""
+"""Retry-After where stored bytes have to expire first; when they do depends on their times to live."""
 
 _log = logs.get("messaging.quotas")
 

@@ -1,4 +1,4 @@
-"""Into which partition of a wide-row store a key goes, so that no partition grows without bound.
+"""Partitions (buckets) of a store of wide rows: which one a key goes into, so that none grows without bound.
 
 Buckets are contiguous: each is named by its lowest key and reaches to the next one's.  So rows stay in order, a scan
 walks from bucket to bucket, and what is below a key is in its bucket or in the one before.
@@ -20,14 +20,14 @@ import msgspec
 from fairlead_messaging.server.store.layer import Layer
 
 BUCKET_BYTES_MAX: Final = 32 * 1024 * 1024
-"""After so many bytes of keys and values the next keys at its end begin another; far below what Cassandra warns of."""
+"""After this many bytes the next keys at its end begin another bucket; far below what Cassandra warns of."""
 LETTERS: Final = tuple(bytes([each]) for each in b"DEFHILMOPRSTUWXY")
 GROWING: Final = frozenset(b"MPIYER")
 GENERATION_BYTES: Final = 4
 
 
 class Directory:
-    """Every bucket there is, by its lowest key.  A value: changes make another."""
+    """All buckets, by their lowest keys.  Immutable: changes make another."""
 
     __slots__ = ("_lows",)
 

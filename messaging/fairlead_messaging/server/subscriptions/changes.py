@@ -25,7 +25,7 @@ class PutSubscription(TopicCommand[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDelivery(TopicCommand[None]):
-    """How its deliveries went; ``policy`` is the digest of the delivery policy they went by.
+    """The outcome of deliveries; ``policy`` is the digest of the delivery policy they followed.
 
     NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it, or the policy that
     counts for it, was changed.
@@ -86,7 +86,7 @@ def _missing(name: str) -> NotFound:
 
 
 def _in_place(record: SubscriptionRecord, raw: bytes | None) -> SubscriptionRecord:
-    """A changed subscription goes on where it stands, with its attempts begun anew."""
+    """A changed subscription keeps its position; its attempts are counted from zero again."""
     if raw is None:
         return record
     found = subscription.decode(raw)

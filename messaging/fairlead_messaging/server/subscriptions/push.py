@@ -69,7 +69,7 @@ def attempt_failed(
 
 
 def under_policy(record: SubscriptionRecord, policy: str) -> SubscriptionRecord:
-    """The record as it stands under the policy with this digest: attempts counted under another begin anew."""
+    """The record under the policy with this digest: attempts counted under another policy are reset."""
     if not record.attempts or record.attempts_under in ("", policy):
         return record
     return msgspec.structs.replace(record, attempts=0, waited_seconds=0.0, previous_seconds=0.0, next_attempt_ms=0)
@@ -91,7 +91,7 @@ def moved_to(
     expired: int = 0,
     reason: str = "",
 ) -> SubscriptionRecord:
-    """The record after a message was dealt with; attempts begin anew.  ``reason``: why it was given up."""
+    """The record after a message was handled; attempts are reset.  ``reason``: why it was given up."""
     return msgspec.structs.replace(
         record,
         position=position,
@@ -121,7 +121,7 @@ def set_aside(
 def resolved(
     record: SubscriptionRecord, letter: GivenUpMessage, *, dead: int = 0, dropped: int = 0, expired: int = 0
 ) -> SubscriptionRecord:
-    """The record after one of those set aside was dealt with."""
+    """The record after one of the messages set aside was handled."""
     left = tuple(each for each in record.undeliverable if each.id != letter.id)
     return msgspec.structs.replace(
         record,
@@ -141,7 +141,7 @@ def waits_for_letters(record: SubscriptionRecord, reason: str, now_ms: int) -> S
 
 
 TROUBLE_SECONDS = 5.0
-"""Pause after a failure that says nothing about when to come back."""
+"""Pause after a failure that does not say when to retry."""
 IDLE_WAIT_MS = 30_000
 
 
@@ -204,7 +204,7 @@ class StoreDeadLetter:
 class Save:
     """Make the record durable.
 
-    Conflict when the subscription was put anew or its policy changed, NotFound when it is gone.
+    Conflict when the subscription was replaced or its policy changed, NotFound when it is gone.
     """
 
     record: SubscriptionRecord
@@ -214,21 +214,21 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class PushPause:
-    """Do nothing until the clock says so: the policy's own wait."""
+    """Do nothing until that time: the policy's own wait."""
 
     until_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """Something beside the endpoint went wrong; do nothing for so long, whatever the clock does."""
+    """Something other than the endpoint failed; do nothing for that long, whatever the clock does."""
 
     seconds: float
     reason: str
 
 
 def version_of(record: SubscriptionRecord, policy: DeliveryPolicy) -> str:
-    """Changes when a running subscription has to begin again: it was put anew, or another policy counts."""
+    """Changes when a running subscription has to restart: it was replaced, or another policy is in force."""
     return f"{record.revision}/{subscription.policy_digest(policy)}"
 
 
@@ -257,7 +257,7 @@ class Push:
             except NotFound:
                 return
             except Conflict:
-                continue  # put anew meanwhile, or another policy counts: the record says how to go on
+                continue  # replaced meanwhile, or another policy is in force: the record says how to continue
             except Unavailable as error:
                 yield BackOff(error.retry_after_seconds, error.message)
             except MessagingError as error:

@@ -38,13 +38,13 @@ from fairlead_wire.validation.mistakes import Mistake, Wrong
 
 URL_CHARS_MAX = 2048
 RETRY_AFTER_SECONDS_MAX = 3600
-"""An endpoint that asks for more is asked again after this."""
+"""The longest wait that an endpoint may ask for."""
 
 RETRIED_STATUSES = frozenset({408, 425, 429})
 
 
 def is_endpoint_url(url: str) -> bool:
-    """Whether messages may be pushed to this URL, as far as its text says."""
+    """Whether messages may be pushed to this URL, as far as its text tells."""
     try:
         parts = urlsplit(url)
         if len(url) > URL_CHARS_MAX or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -56,11 +56,11 @@ def is_endpoint_url(url: str) -> bool:
     try:
         return is_endpoint_address(parts.hostname)
     except ValueError:
-        return True  # a name: what it means is looked up, and judged, at each connection
+        return True  # a name: it is resolved, and its address checked, at each connection
 
 
 def is_endpoint_address(address: str) -> bool:
-    """May messages be pushed to this address?  Not to a link-local one: the cloud's metadata service lives there.
+    """Whether messages may be pushed to this address.  Not to a link-local one: the cloud's metadata service is there.
 
     Private networks and loopback may: that is where endpoints are.
     """
@@ -75,7 +75,7 @@ def is_delivered_status(status: int) -> bool:
 
 
 def is_final_status(status: int) -> bool:
-    """Whether sending the same message again would be answered the same: all but what is a server's own trouble.
+    """Whether sending the same message again would be answered the same way: all but a server's own errors.
 
     Also what HTTP does not define, such as 999: no retry was ever answered better.
     """
@@ -179,7 +179,7 @@ class _Earlier(msgspec.Struct):
 
 
 def parse(raw: object) -> SubscriptionRecord:
-    """What a caller may say of one.  Raises: Refused naming everything that is wrong."""
+    """A caller's request for one.  Raises: Refused naming everything that is wrong."""
     wrong = [*struct_mistakes.find(raw, SubscriptionRequest)]
     said = raw if isinstance(raw, dict) else {}
     if isinstance(said.get("url"), str) and not is_endpoint_url(said["url"]):

@@ -61,14 +61,7 @@ class Invalidate(TransactionCommand[Transaction]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredTransactions:
-    """Transactions that the service ended."""
-
-    transactions: tuple[Transaction, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireTransactions(TransactionCommand[ExpiredTransactions]):
+class ExpireTransactions(TransactionCommand[tuple[Transaction, ...]]):
     """Transactions whose time is up, or that held up readers for too long, become invalid; answers which did."""
 
 

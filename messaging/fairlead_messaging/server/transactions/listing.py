@@ -1,4 +1,4 @@
-"""Transactions as operators see them: who holds up which topic since when and until when, and how others ended."""
+"""Transactions for operators: which one holds up which topic, since when and until when, and how others ended."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def finished(
 
 
 def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction]:
-    """Its own, and those that touched a topic it may know of."""
+    """The caller's own, and those that touched a topic the caller may see."""
     return [
         each
         for each in found
@@ -61,7 +61,7 @@ def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction
 def shown(
     found: Transaction, limits: TransactionLimits, now_ms: int, caller: Caller = UNRESTRICTED
 ) -> responses.OpenTransaction:
-    """As the interface answers it: topics that the one who asks may know of."""
+    """As the interface answers it, with the topics that the caller may see."""
     touched = [each for each in found.touched if caller.sees(each.namespace, each.name)]
     is_open = found.state is TransactionState.IN_PROGRESS
     held = [

@@ -32,7 +32,7 @@ from fairlead_messaging.server.transactions.visibility import TransactionSnapsho
 # A key is remembered as a digest, and only while a transaction is open that began before the key was committed.
 
 DIGEST_BYTES = 8
-"""Two keys that are alike in it by chance are a conflict that was none."""
+"""Two keys with the same digest by chance are reported as a conflict."""
 COMMITTED_MAX = 1_000_000
 """Keys remembered.  Beyond it the oldest are forgotten, and a transaction begun before they were committed is in
 conflict with whatever it changed."""
@@ -90,16 +90,16 @@ class CommittedKeys:
 POINTERS_PER_MS = 1_000_000
 OPEN_MAX = 1000
 OPEN_OF_ONE_MAX = 500
-"""Of one subject, where subjects are known: who may publish to one topic must not take all there are."""
+"""Of one subject, where subjects are known: a client that may publish to one topic must not use up all of them."""
 RECORD_KEPT_MS = 86_400_000
 """How long a finished transaction still answers with its state."""
 
 SETTLE_ROWS_MAX = 500
 SETTLE_BYTES_MAX = 1024 * 1024
-"""Rows, and bytes of rows, looked at for marking in one turn."""
+"""Rows, and bytes of rows, examined for marking in one turn."""
 
 PRUNE_ROWS_MAX = 500
-"""Finished transactions looked at in one turn."""
+"""Finished transactions examined in one turn."""
 
 OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
 """Longer ones that committed changes have a list of their own: a restart need not look through all that ended."""
@@ -174,7 +174,7 @@ class TransactionManager:
         return [each for each in self.open.values() if each.state is not TransactionState.IN_PROGRESS]
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When the next one ends that is neither renewed nor finished before."""
+        """When the next one ends unless it is renewed or finished before."""
         return min((deadline(each, self.limits, now_ms).at_ms for each in self.in_progress), default=None)
 
     @property
@@ -237,7 +237,7 @@ class TransactionManager:
         return found
 
     def renew(self, pointer: int, timeout_seconds: float | None, batch: Batch, now_ms: int) -> Transaction:
-        """It lives so long from now on, its own timeout when nothing is said; never beyond its lifetime.
+        """Extend it by a timeout from now on, its own by default; never beyond its lifetime.
 
         Raises: Conflict when it is not in progress.
         """
@@ -287,7 +287,7 @@ class TransactionManager:
         return self._finish(found, TransactionState.INVALID, batch, now_ms, "invalidate")
 
     def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
-        """Those whose time is up, or that held up readers for as long as these bear, become invalid."""
+        """Those whose time is up, or that held up readers for too long, become invalid."""
         ends = [(each, deadline(each, self.limits, now_ms)) for each in self.in_progress]
         return [
             self._finish(each, TransactionState.INVALID, batch, now_ms, end.ended_by)
@@ -302,7 +302,7 @@ class TransactionManager:
         """
         for found in self.unmarked:
             if found.pointer in self._fresh:
-                continue  # its last rows may be in this very batch, where they cannot be found yet
+                continue  # its last rows may be in this batch, where they cannot be found yet
             for touched in found.touched:
                 if touched.first is None or touched.last is None:
                     continue
@@ -316,7 +316,7 @@ class TransactionManager:
         return bool(self.unmarked)
 
     def batch_applied(self) -> None:
-        """The batch is durable: what finished in it can be settled from now on."""
+        """The batch is durable: rows of transactions that finished in it can be marked from now on."""
         self._fresh.clear()
         self._closed.clear()
 

@@ -119,7 +119,7 @@ class Transaction(msgspec.Struct, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Readers must still know of it."""
+        """Whether readers must still know of it."""
         return self.state is TransactionState.IN_PROGRESS or (
             self.state is not TransactionState.COMMITTED and not self.rows_marked
         )
@@ -133,7 +133,7 @@ class Transaction(msgspec.Struct, kw_only=True):
         return next((each for each in self.touched if each.is_of(topic)), None)
 
     def touch(self, topic: TopicGeneration) -> Touched:
-        """What it did in this topic so far, to be changed; nothing yet at first."""
+        """What it did in this topic so far, to be modified; empty at first."""
         found = self.in_topic(topic)
         if found is None:
             found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)

@@ -1,4 +1,4 @@
-"""Which rows a reader may see (seed: transactional messaging, "Consuming").
+"""Visibility: which rows a reader may see (seed: transactional messaging, "Consuming").
 
 A reader stops at the first uncommitted row, so every reader sees one and the same sequence.
 """
@@ -69,7 +69,7 @@ def _within(snapshot: TransactionSnapshot, view: TransactionView) -> RowStates:
 def row_states(
     view: TransactionView, within_snapshot: TransactionSnapshot | None, *, read_committed: bool
 ) -> RowStates | None:
-    """How a poll judges rows: by its own snapshot, by the service's, or not at all."""
+    """How a poll decides the state of rows: by its own snapshot, by the service's, or not at all."""
     if within_snapshot is not None:
         return _within(within_snapshot, view)
     return _read_committed(view) if read_committed else None

@@ -9,7 +9,7 @@ from tests.support.topics.messaging import Topics
 from fairlead_messaging.api.errors import Conflict, NotFound
 from fairlead_messaging.api.message_id import FIRST, parse_hex
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.io.push_performer import PushPerformer, PushSender
+from fairlead_messaging.server.io.push_performer import EndpointResolver, PushPerformer, PushSender
 from fairlead_messaging.server.subscriptions import push, subscription
 from fairlead_messaging.server.subscriptions.push import (
     BackOff,
@@ -74,3 +74,15 @@ async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
     again = await performer.perform(Load())
     await performer.perform(Save(again.record, 1, subscription.policy_digest(again.policy)))
     await sender.close()
+
+
+# --- Names are judged by what they mean at each connection.
+
+
+async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:
+    """Whatever it meant when the subscription was made; 2852039166 is 169.254.169.254 to a resolver."""
+    resolver = EndpointResolver()
+    with pytest.raises(OSError, match="link-local"):
+        await resolver.resolve("2852039166", 80)
+    assert [each["host"] for each in await resolver.resolve("127.0.0.1", 80)] == ["127.0.0.1"]
+    await resolver.close()

@@ -361,7 +361,7 @@ async def test_a_subscription_of_an_earlier_version_goes_on() -> None:
 
 async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request cut short between the write and the start leaves it on disk alone."""
-    monkeypatch.setattr(pusher, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(pusher, "CHECK_SECONDS", 0.05)
     async with serving() as topics, listening() as endpoint:
         await topics.create("t")
         record = SubscriptionRecord(url=endpoint.url, revision="1")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.topics.messaging_core import NAMESPACE, Core
+from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.subscriptions import changes, push, subscription
 from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 def put(core: Core, name: str, **record: object) -> None:
@@ -105,3 +106,19 @@ def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     put(core, "a")
     with pytest.raises(Refused):
         put(core, "b")
+
+
+# --- Each command on subscriptions is answered by what it is typed with.
+
+DEFAULT = subscription.policy_digest(DeliveryPolicy())
+
+
+def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
+    """None: the record is read where it is needed."""
+    core = Core()
+    generation = core.create("t").generation
+    of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
+    record = SubscriptionRecord(url="http://127.0.0.1:1/")
+    answers_as_typed(core, PutSubscription(**of, record=record))
+    answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record, policy=DEFAULT))
+    answers_as_typed(core, DeleteSubscription(**of))

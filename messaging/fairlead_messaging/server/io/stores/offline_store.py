@@ -25,11 +25,11 @@ import rocksdict
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.backup import Decoder
-from fairlead_messaging.server.io.stores.data_dir import HOLDER_BYTES_MAX, LOCK_NAME, ServiceDataDir
+from fairlead_messaging.server.io.stores.data_dir import LOCK_NAME, ServiceDataDir, holder_of
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV, RocksSnapshot
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME, SqliteKV
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.store.ordered_kv import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch, storage_errors
 
 ROCKSDB_FOLDER = "rocksdb"
 ROCKSDICT_FILE = "rocksdict-config.json"
@@ -53,10 +53,8 @@ class SqliteRows:
         self._connection = connection
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        try:
+        with storage_errors("sqlite read", sqlite3.Error):
             yield from self._connection.execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k", (low, high))
-        except sqlite3.Error as error:
-            raise StorageError(f"sqlite read: {error}") from error
 
 
 def kind_of(data_dir: Path) -> Kind:
@@ -102,9 +100,8 @@ def _kept_away(data_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(file, HOLDER_BYTES_MAX, 0).decode(errors="replace").strip()
             raise InUse(
-                f"{data_dir} is in use by {holder or 'another process'}; stop that service, or dump a copy of the "
+                f"{data_dir} is in use by {holder_of(file)}; stop that service, or dump a copy of the "
                 "folder made while it was stopped, or a snapshot of its volume"
             ) from None
         yield

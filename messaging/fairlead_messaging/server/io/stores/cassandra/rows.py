@@ -11,7 +11,7 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra.session import PIECE_BYTES, CassandraSession, TooManyTombstones
 from fairlead_messaging.server.store.buckets import BucketChanges, Directory, RedoRecord, value_pieces
 from fairlead_messaging.server.store.layer import SILENT, Layer, Row, Silent, flattened, over, says
-from fairlead_messaging.server.store.ordered_kv import Closing, take_of
+from fairlead_messaging.server.store.ordered_kv import SnapshotBase
 
 BATCH_BYTES: Final = 256 * 1024
 BATCH_STATEMENTS: Final = 300
@@ -221,7 +221,7 @@ class _Narrowed:
         return number.to_bytes(self._digits, "big") if number < top else b"\xff" * self._digits
 
 
-class CassandraSnapshot(Closing):
+class CassandraSnapshot(SnapshotBase):
     """``check(number)`` raises when its rows may not be what they were."""
 
     def __init__(
@@ -252,9 +252,6 @@ class CassandraSnapshot(Closing):
         self._check()
         if low < high:
             yield from over(self._rows.scan(self._directory, low, high, self._check), self._layers, low, high)
-
-    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
-        return take_of(self.scan(low, high), rows_max, bytes_max)
 
     def last_below(self, low: bytes, high: bytes) -> Row | None:
         self._check()

@@ -1,4 +1,4 @@
-"""What is known of a producer against a plain set: pages, gaps without end, rows from before there were pages."""
+"""Who publishes: epochs and fences, and one number for each message."""
 
 from __future__ import annotations
 
@@ -9,13 +9,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.topics.messaging_core import Core, producer, publish
 
-from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.errors import Conflict, Refused
 from fairlead_messaging.server import producers, retention
 from fairlead_messaging.server.commands import RemoveRows
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.producers import Intervals, KnownSequences, SequencePage
+from fairlead_messaging.server.producers import PRODUCERS_CACHED_MAX, Epochs, Intervals, KnownSequences, SequencePage
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch
+
+
+def test_epochs() -> None:
+    """Older ones are welcome until a newer one fences."""
+    epochs = Epochs()
+    assert epochs.note(producer(0, epoch=5))
+    epochs.check(producer(0, epoch=3))
+    assert not epochs.note(producer(0, epoch=3))
+    with pytest.raises(Conflict):
+        epochs.check(producer(0, epoch=3, fence=True))
+    epochs.note(producer(0, epoch=5, fence=True))
+    for again in (epochs, Epochs(epochs.encode())):
+        with pytest.raises(Conflict):
+            again.check(producer(0, epoch=4))
+        again.check(producer(0, epoch=5))
+
+
+def test_one_number_for_each_message() -> None:
+    """Consecutive from the first, or one each."""
+    made = producers.make(producer_id="p", epoch=0, sequence=7, sequences=None, fence=False, messages=3)
+    assert made.sequences == (7, 8, 9)
+    with pytest.raises(Refused, match="2 numbers for 3"):
+        producers.make(producer_id="p", epoch=0, sequence=None, sequences=[1, 2], fence=False, messages=3)
+
+
+# --- What is known of a producer against a plain set: pages, gaps without end, rows from before there were pages.
 
 KEY = b"R" + b"n:t:" + b"\x00\x00\x00\x01" + b"\x00\x01p" + bytes(8)
 
@@ -216,3 +242,17 @@ def test_pages_of_one_producer_are_not_those_of_another() -> None:
         known = core.service._topics.of(("n", "t")).producers.known(core.topic("t"), "p", epoch)
         assert known.split((5,)) == (([], [0]) if epoch in (1, 2, 256) else ([0], []))
     assert keys.first_of_page(keys.producer(topic, "p", 1), keys.producer_page(keys.producer(topic, "p", 1), 7)) == 7
+
+
+# --- Producers at hand are a cache; what is known of them is in the store.
+
+
+def test_forgotten_producers_are_read_again() -> None:
+    """The cache has a limit, what is known has none."""
+    core = Core()
+    core.create("t")
+    core.do(publish("t", "a", producer=producer(0)))
+    for epoch in range(2, PRODUCERS_CACHED_MAX + 10):
+        core.service._topics.of(("n", "t")).producers.known(core.topic("t"), "p", epoch)
+    core.service._topics.of(("n", "t")).producers.trim()
+    assert core.do(publish("t", "a", producer=producer(0))).known == (0,)

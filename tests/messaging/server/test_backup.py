@@ -1,4 +1,4 @@
-"""A backup gives back the rows it was made of, or says that it cannot; it never gives fewer, or others."""
+"""The frame: what its checksum covers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,77 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_messaging.server import backup
-from fairlead_messaging.server.backup import BackupHeader, BadBackup, Decoder, Rows
+from fairlead_messaging.server.backup import BackupHeader, BadBackup, Copied, Decoder, Pieces, Rows
+
+
+def test_the_checksum_is_of_kind_and_content() -> None:
+    """A block cannot be taken for an end."""
+    rows, end = backup.framed(backup.ROWS, b"x"), backup.framed(backup.END, b"x")
+    assert backup.HEAD.unpack_from(rows)[1:2] == (1,) and rows[backup.HEAD.size :] == b"x"
+    assert backup.HEAD.unpack_from(rows)[2] != backup.HEAD.unpack_from(end)[2]
+
+
+# --- Bytes come in the sizes they are asked for.
+
+
+@given(st.lists(st.binary(max_size=20)), st.lists(st.integers(0, 30), min_size=1))
+def test_pieces_are_read_in_other_sizes(pieces: list[bytes], sizes: list[int]) -> None:
+    """Nothing is lost or doubled; less than asked for comes at the end alone."""
+    source, whole = Pieces(iter(pieces)), io.BytesIO(b"".join(pieces))
+    for size in sizes:
+        assert source.read(size) == whole.read(size)
+
+
+def test_what_is_read_is_copied() -> None:
+    sink = io.BytesIO()
+    source = Copied(io.BytesIO(b"abcdef"), sink)
+    assert (source.read(4), sink.getvalue()) == (b"abcd", b"abcd")
+    assert (source.read(4), source.read(4), sink.getvalue()) == (b"ef", b"", b"abcdef")
+
+
+# --- How rows become blocks; what comes of them again is tried in test_decoding.
+
+
+def pieces(sizes: list[int]) -> list[int]:
+    rows = [(b"%04d" % number, bytes(size)) for number, size in enumerate(sizes)]
+    return [held for _, held in backup.encode(rows, program="", service="", taken_ms=0)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "held"),
+    [
+        ([], [0, 0]),
+        ([10], [0, 1, 0]),
+        ([40, 40, 40, 40, 40], [0, 3, 2, 0]),
+        ([1000, 10, 1000], [0, 1, 2, 0]),
+    ],
+)
+def test_a_block_ends_with_the_row_that_fills_it(
+    sizes: list[int], held: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is never larger than its limit and one row."""
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 120)
+    assert pieces(sizes) == held
+
+
+def test_rows_are_taken_as_they_are_needed() -> None:
+    """A store of any size needs the memory of a block."""
+    taken = 0
+
+    def rows() -> object:
+        nonlocal taken
+        for number in range(10**9):
+            taken += 1
+            yield b"%012d" % number, bytes(100_000)
+
+    found = backup.encode(rows(), program="", service="", taken_ms=0)  # type: ignore[arg-type]
+    next(found)
+    next(found)
+    assert 10 <= taken <= 12
+    found.close()
+
+
+# --- A backup gives back the rows it was made of, or says that it cannot; it never gives fewer, or others.
 
 ROWS = [(b"M%03d" % number, b"value %d" % number * number) for number in range(40)]
 
