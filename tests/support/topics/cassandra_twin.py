@@ -131,7 +131,7 @@ class TwinRows:
         for bucket, first, last in directory.spans(low, high):
             found = sorted(
                 (key, value)
-                for (there, key), (time, value) in self._disk.rows.items()
+                for (there, key), (time, value) in tuple(self._disk.rows.items())  # the applier writes meanwhile
                 if there == bucket and first <= key < last and value is not None and self._lives(bucket, key, time)
             )
             check()

@@ -5,7 +5,7 @@ core = Core();  core.create("t");  core.do(publish("t", "a"));  core.read("t")
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
@@ -110,4 +110,6 @@ def answers_as_typed(core: Core, command: Command[Any]) -> None:
     """The answer is an instance of the T in the command's ``Command[T]``."""
     [wanted] = [get_args(base)[0] for base in type(command).__orig_bases__ if get_args(base)]  # type: ignore[attr-defined]
     answer = core.do(command)
-    assert isinstance(answer, wanted), f"{type(command).__name__} answered {type(answer).__name__}, not {wanted}"
+    assert isinstance(answer, get_origin(wanted) or wanted), (
+        f"{type(command).__name__} answered {type(answer).__name__}, not {wanted}"
+    )
