@@ -232,9 +232,8 @@ def test_the_id_of_the_service_may_be_left_out(tmp_path: Path) -> None:
 KILLED = """
     import os, sys
     from pathlib import Path
-    from fairlead_messaging.server.backup import encoding
     from fairlead_messaging.server.backup import Decoder
-    from fairlead_messaging.server.io.stores import restored_store
+    from fairlead_messaging.server.io.stores import offline_store
     blocks = 0
     def wrote(rows):
         global blocks
@@ -242,7 +241,7 @@ KILLED = """
         if blocks == int(sys.argv[3]):
             os.kill(os.getpid(), 9)
     with open(sys.argv[1], "rb") as file:
-        restored_store.restore(Decoder(file), Path(sys.argv[2]), sys.argv[4], "now", new_id=False, wrote=wrote)
+        offline_store.restore(Decoder(file), Path(sys.argv[2]), sys.argv[4], "now", new_id=False, wrote=wrote)
 """
 
 
