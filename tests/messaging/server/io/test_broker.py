@@ -31,7 +31,7 @@ async def test_stopping_wakes_long_polls_and_refuses_changes() -> None:
     async with serving() as topics:
         await topics.create("t")
         waiting = asyncio.create_task(topics.poll("t", wait_ms=60_000))
-        await until(lambda: topics.broker.long_polls == 1)
+        await until(lambda: topics.broker.notifier.waiting == 1)
         topics.broker.stop_waiting()
         assert (await waiting).ids == []
         assert (await topics.ask("GET", "/readyz")).status == 503

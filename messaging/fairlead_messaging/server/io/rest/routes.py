@@ -177,10 +177,10 @@ async def readyz(request: web.Request) -> web.Response:
 
 async def metrics_text(request: web.Request) -> web.Response:
     broker, metrics = request.app[BROKER], request.app[METRICS]
-    metrics.batches.set(broker.batches)
-    metrics.failures.set(broker.failures)
-    metrics.waiting.set(broker.waiting)
-    metrics.long_polls.set(broker.long_polls)
+    metrics.batches.set(broker.committer.batches)
+    metrics.failures.set(broker.committer.failures)
+    metrics.waiting.set(broker.committer.waiting)
+    metrics.long_polls.set(broker.notifier.waiting)
     metrics.body_bytes.set(broker.bodies.in_use)
     metrics.page_bytes.set(broker.pages.in_use)
     metrics.removed.set(broker.cleaner.removed_rows)
@@ -190,9 +190,7 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.cache_misses.set(broker.cache.misses)
     metrics.transaction_failures.set(broker.transaction_failures)
     now_ms = broker.now_ms()
-    metrics.show_transactions(
-        broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.ended_transactions, now_ms
-    )
+    metrics.show_transactions(broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.keeper.ended, now_ms)
     try:
         metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
         metrics.show_topic_stats(await broker.read(partial(inspection.topic_stats, now_ms=now_ms), probe=True))

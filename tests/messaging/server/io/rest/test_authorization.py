@@ -60,7 +60,7 @@ async def test_a_grant_that_is_taken_counts_for_who_waits(tmp_path: Path, call: 
             asyncio.create_task(service.ask(name, "POST", f"{TOPIC}/{call}", {"wait_ms": 20_000}))
             for name in ("gone", "stays")
         ]
-        await until(lambda: service.broker.long_polls == 2)
+        await until(lambda: service.broker.notifier.waiting == 2)
         left = [ADMINISTRATOR, entry("stays", "consume", "*")]
         service.access.replace(settings.access_table([AccessModel.model_validate(each) for each in left]))
         assert (await service.publish("administrator", "default/t", "secret")).status == 200
