@@ -32,7 +32,7 @@ from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import transforms
 from fairlead_ingest.source.offset_ranges import OffsetRange
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 ROUNDS = 3
 TOPIC = "default/bench"

@@ -39,7 +39,7 @@ from fairlead_ingest.io.topics.range_reader import fetch
 from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.table.store_path import Place, StorePath
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 TICKS = os.sysconf("SC_CLK_TCK")
 BODY = (

@@ -29,7 +29,7 @@ from tests.support.topics.messaging_program import MessagingProgram
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 ROOM = "messaging"
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,8 +17,8 @@ from fairlead_edge.mqtt.status import Counters, MqttStatus
 from fairlead_edge.outbox.outbox import OutboxStatus
 from fairlead_hub.io.metrics import HubMetrics
 from fairlead_ingest.io.metrics import IngestMetrics as IngestMetrics
+from fairlead_messaging.server.io.metrics import CassandraMetrics
 from fairlead_messaging.server.io.metrics import MessagingMetrics as MessagingMetrics
-from fairlead_messaging.server.io.stores.cassandra.observer import CassandraMetrics
 
 PAGE = Path(__file__).resolve().parent / "metrics.md"
 HEAD = """# Metrics: every series

@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from fairlead_messaging.api.requests import Producer as Producer
     from fairlead_messaging.api.responses import Message as Message
     from fairlead_messaging.client import errors as errors
-    from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher as AsyncBufferedPublisher
     from fairlead_messaging.client.io.async_client import AsyncClient as AsyncClient
-    from fairlead_messaging.client.io.bulk_client import BulkClient as BulkClient
+    from fairlead_messaging.client.io.buffered_publisher import AsyncBufferedPublisher as AsyncBufferedPublisher
+    from fairlead_messaging.client.io.buffered_publisher import BufferedPublisher as BufferedPublisher
     from fairlead_messaging.client.io.connections import Tls as Tls
-    from fairlead_messaging.client.io.renewal import AsyncRenewal as AsyncRenewal
-    from fairlead_messaging.client.io.renewal import Renewal as Renewal
-    from fairlead_messaging.client.io.sync_buffered import BufferedPublisher as BufferedPublisher
+    from fairlead_messaging.client.io.sync_client import BulkClient as BulkClient
     from fairlead_messaging.client.io.sync_client import Client as Client
+    from fairlead_messaging.client.io.transaction_context import AsyncRenewal as AsyncRenewal
     from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext as AsyncTransactionContext
+    from fairlead_messaging.client.io.transaction_context import Renewal as Renewal
     from fairlead_messaging.client.io.transaction_context import TransactionContext as TransactionContext
     from fairlead_messaging.client.retry import PATIENT as PATIENT
 
 _HOMES = {
-    "AsyncBufferedPublisher": "client.io.async_buffered",
+    "AsyncBufferedPublisher": "client.io.buffered_publisher",
     "AsyncClient": "client.io.async_client",
-    "AsyncRenewal": "client.io.renewal",
+    "AsyncRenewal": "client.io.transaction_context",
     "AsyncTransactionContext": "client.io.transaction_context",
-    "BufferedPublisher": "client.io.sync_buffered",
-    "BulkClient": "client.io.bulk_client",
+    "BufferedPublisher": "client.io.buffered_publisher",
+    "BulkClient": "client.io.sync_client",
     "Client": "client.io.sync_client",
     "Message": "api.responses",
     "PATIENT": "client.retry",
     "Producer": "api.requests",
     "Tls": "client.io.connections",
-    "Renewal": "client.io.renewal",
+    "Renewal": "client.io.transaction_context",
     "TransactionContext": "client.io.transaction_context",
     "errors": "client.errors",
 }

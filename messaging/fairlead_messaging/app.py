@@ -17,10 +17,9 @@ from aiohttp import web
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.admission import ConnectionLimits, limits_of
-from fairlead_messaging.server.io import access_control, access_reload
+from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import wall_clock_ms
-from fairlead_messaging.server.io.identity.api_server import NoApiServer
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.rest import routes
 from fairlead_messaging.server.io.rest.listening import ConnectionGate, Port, raise_descriptors
@@ -29,6 +28,7 @@ from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
 from fairlead_messaging.server.io.stores.rocksdb_kv import OPEN_FILES_MAX, RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME as SQLITE_FILE
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
+from fairlead_messaging.server.io.token_reviewer import NoApiServer
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
@@ -80,8 +80,8 @@ def open_store(
         return MemoryKV()
     if settings.store == "cassandra":
         # The driver is a package of its own, which only this store needs.
+        from fairlead_messaging.server.io.metrics import CassandraMetrics
         from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import open_cassandra
-        from fairlead_messaging.server.io.stores.cassandra.observer import CassandraMetrics
 
         name = f"process {os.getpid()} on {socket.gethostname()} since {now}"
         return open_cassandra(settings.cassandra, name, CassandraMetrics((metrics or MessagingMetrics()).registry))
@@ -126,7 +126,7 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
     ports: list[contextlib.AsyncExitStack] = []
     looking: asyncio.Task[None] | None = None
     if config is not None and settings.security != "insecure":
-        looking = loop.create_task(access_reload.keep_loaded(config, settings, access, _read))
+        looking = loop.create_task(access_control.keep_loaded(config, settings, access, _read))
     try:
         await access.start()
         await broker.create_system_topics()

@@ -16,10 +16,9 @@ from fairlead_messaging.api.verbs import Verb
 from fairlead_messaging.client.errors import NotAllowed
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
-from fairlead_messaging.server.access import access_model, subject
-from fairlead_messaging.server.access.access_model import AccessModel
-from fairlead_messaging.server.access.access_table import Grants
-from fairlead_messaging.server.access.subject import Identity
+from fairlead_messaging.server import access
+from fairlead_messaging.server.access import Grants, Identity
+from fairlead_messaging.server.settings import AccessModel, access_table
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 
@@ -33,8 +32,8 @@ def settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def grants(values: Mapping[str, Any], name: str) -> Grants:
     """Of one subject, as messaging reads the table."""
-    table = access_model.table([AccessModel.model_validate(each) for each in settings(values)["access"]])
-    return table.of(Identity((subject.parse(name),)))
+    table = access_table([AccessModel.model_validate(each) for each in settings(values)["access"]])
+    return table.of(Identity((access.parse_subject(name),)))
 
 
 def test_the_hub_may_not_pose_as_fairlead_itself() -> None:

@@ -16,7 +16,7 @@ from tests.support.topics.messaging_clients import KINDS, Client, Table
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.api.requests import Producer
-from fairlead_messaging.client import errors, transaction_coordinator
+from fairlead_messaging.client import errors, transaction
 from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.retry import PATIENT
 from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -387,7 +387,7 @@ async def test_unconfirmed_work_is_in_doubt_and_can_be_found_out(
     kind: str, plain: MessagingService, topic: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is rolled back; asking for an abort shows how it ended."""
-    monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     table = Table()
     async with flaky(plain.port) as between, Client(kind, between.url) as client:
         await client.ask.create_topic(*topic)

@@ -15,9 +15,8 @@ from tests.support.topics.cassandra_store import Shards
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 Open = Callable[[], OrderedKV]
 

@@ -25,9 +25,8 @@ from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.api import requests
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
-from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
-from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.buffered_publisher import BufferedPublisher
+from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_messaging.client.io.transaction_context import TransactionContext
 from fairlead_wire.errors import FairleadError, Permanent
 

@@ -17,7 +17,7 @@ from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.spark_connect import ConnectServer
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 SECONDS = 550.0
 # A user's program; Spark finds our modules by their names on the server's side.

@@ -23,8 +23,8 @@ from tests.support.topics.messaging_program import PROGRAM, MessagingProgram
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession
+from fairlead_messaging.server.settings import CassandraModel
 from fairlead_wire.errors import FairleadError
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]

@@ -37,5 +37,5 @@ def test_a_client_draws_in_nothing_of_the_service(name: str) -> None:
     """The extra ``client`` has no RocksDB, no Avro, no pyarrow, no zstandard; without asyncio no aiohttp."""
     found = imported_by(name)
     assert [module for module in HEAVY if module in found] == []
-    if name != "AsyncClient" and name != "AsyncBufferedPublisher":
+    if name != "AsyncClient":
         assert "aiohttp" not in found

@@ -16,9 +16,9 @@ from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Command, Publish, PublishedAt, RemoveRows
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.producers import RETENTION_SECONDS_MIN
+from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import (
     Abort,

@@ -24,9 +24,9 @@ from fairlead_messaging.api.responses import Page as AnsweredPage
 from fairlead_messaging.client.cursor import Cursor
 from fairlead_messaging.server import validation
 from fairlead_messaging.server.log import bulk, bulk_page
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.subscriptions import push_page
-from fairlead_messaging.server.transactions import uncommitted, visibility
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
@@ -36,8 +36,7 @@ from fairlead_messaging.server.transactions.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import TransactionView
+from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionView
 
 HOLD_UP_SECONDS = {"patient": 0, "short": 60, "long": 5000, "untouched": 0}
 """Per topic; 0: what the service allows."""
@@ -94,7 +93,7 @@ class Readers:
                 if push.complete:
                     break
             view = TransactionView(snapshot)
-            held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=self.bulk)
+            held = visibility.first_uncommitted(snapshot, view, topic, now_ms=now_ms, after=self.bulk)
             upto = bulk.last_stable(snapshot, topic, held)
             read = bulk_page.read(
                 snapshot, topic, after=self.bulk, upto=upto, limit=10**6, bytes_max=10**9, now_ms=now_ms,
@@ -236,7 +235,7 @@ class History:
         is_open = {pointer for pointer, state in self.states.items() if state == "open"}
         due = {each for each in is_open & set(self.known) if self.core.now_ms > self.known[each].end()[0]}
         told = is_open - set(self.known)  # a client was refused before the service ended it
-        ended = {each.pointer for each in self.core.do(ExpireTransactions()).transactions}
+        ended = {each.pointer for each in self.core.do(ExpireTransactions())}
         assert ended == due | told
         for pointer in ended:
             self.states[pointer] = "gone"
@@ -245,7 +244,7 @@ class History:
             for kind, seen in readers.seen.items():
                 assert seen == self.expected(topic), (topic, kind)
             with self.core.kv.snapshot() as snapshot:
-                held = uncommitted.first(
+                held = visibility.first_uncommitted(
                     snapshot, TransactionView(snapshot), self.core.topic(topic), now_ms=self.core.now_ms
                 )
             assert held is None or self.core.now_ms - held.since_ms <= bears_ms(topic)

@@ -19,8 +19,8 @@ from fairlead_messaging.api.message_id import FIRST, MessageId, timestamp_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish, PublishedAt, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, bulk_page
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.transactions import uncommitted, visibility
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
@@ -210,7 +210,7 @@ class History:
         with self.core.kv.snapshot() as snapshot:
             topic, view = self.core.topic(TOPIC), TransactionView(snapshot)
             while True:
-                held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
+                held = visibility.first_uncommitted(snapshot, view, topic, now_ms=now_ms, after=after)
                 stable = bulk.last_stable(snapshot, topic, held)
                 found = bulk.plan(
                     snapshot, topic, after=after, upto=stable, limit_rows=4, limit_bytes=10**6, splits=2, now_ms=now_ms

@@ -21,8 +21,8 @@ from fairlead_messaging.api.errors import Conflict, MessagingError
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Command, PublishedAt, RemoveRows
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.producers.producer import NumberedProducer
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.producers import NumberedProducer
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,

@@ -25,11 +25,11 @@ from fairlead_messaging.api.message_id import FIRST, parse_hex, timestamp_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Command, DeleteTopic, Publish, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log import bulk, keys, topics
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
-from fairlead_messaging.server.subscriptions import effective_policy, progress, push_page, subscription
-from fairlead_messaging.server.subscriptions.commands import PutSubscription, RecordDelivery
+from fairlead_messaging.server.producers import NumberedProducer
+from fairlead_messaging.server.subscriptions import push, push_page, subscription
+from fairlead_messaging.server.subscriptions.changes import PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
     BackOff,
     Find,
@@ -46,7 +46,7 @@ from fairlead_messaging.server.subscriptions.push import (
     StoreDeadLetter,
 )
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_wire.backoff.delivery import DeliveryPolicy
@@ -173,7 +173,7 @@ class PushWorld:
                     found = subscription.of_topic(snapshot, living).get("s")
                 if found is None:
                     raise NotFound("gone")
-                return Loaded(found, living.generation, effective_policy.of(living, found))
+                return Loaded(found, living.generation, subscription.effective_policy(living, found))
             case ReadPage(after=after, generation=generation):
                 living = self._of(generation)
                 with self.core.kv.snapshot() as snapshot:
@@ -183,7 +183,7 @@ class PushWorld:
                 if self._moves_first and page.items:
                     record = self._record()
                     assert record is not None
-                    self._do(self._delivery(progress.moved(record, page.end.hex()), generation, self._policy_digest()))
+                    self._do(self._delivery(push.moved_to(record, page.end.hex()), generation, self._policy_digest()))
                 return page
             case Find(id=message_id, generation=generation):
                 living = self._of(generation)
@@ -213,8 +213,12 @@ class PushWorld:
     def _policy_digest(self) -> str:
         """Of the policy that counts now."""
         living, record = self._living(), self._record()
-        counts = effective_policy.of(living, record) if living is not None and record is not None else DeliveryPolicy()
-        return effective_policy.digest(counts)
+        counts = (
+            subscription.effective_policy(living, record)
+            if living is not None and record is not None
+            else DeliveryPolicy()
+        )
+        return subscription.policy_digest(counts)
 
     def _of(self, generation: int) -> TopicGeneration:
         living = self.core.topic(TOPIC)
@@ -356,7 +360,7 @@ class PushWorld:
         if living is None:
             return
         with self.core.kv.snapshot() as snapshot:
-            held = uncommitted.first(snapshot, TransactionView(snapshot), living, now_ms=self.core.now_ms)
+            held = visibility.first_uncommitted(snapshot, TransactionView(snapshot), living, now_ms=self.core.now_ms)
             position = bulk.shown(bulk.last_stable(snapshot, living, held))
         before = self._record()
         self.revision += 1

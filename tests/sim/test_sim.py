@@ -17,8 +17,8 @@ from fairlead_edge.link_state import StaleHub
 from fairlead_edge.outbox.plan.gate import Rate
 from fairlead_edge.outbox.plan.windows import Hours
 from fairlead_hub import leadership
-from fairlead_messaging.server.producers import sequences
-from fairlead_messaging.server.subscriptions import progress, push, subscription
+from fairlead_messaging.server import producers
+from fairlead_messaging.server.subscriptions import push, subscription
 
 DOSE = 60
 KEPT = (179, 5179, 5405, 900_111, 900_467, 2461, 3053, 9637, 549_799)
@@ -105,7 +105,7 @@ def test_the_laws_notice_a_hub_that_forgets_which_topics_it_deferred():
 @pytest.mark.verify
 def test_messages_are_known_once_however_small_the_pages_are(monkeypatch):
     """What a topic knows of its producers is spread over many rows, and nothing is stored twice or held up."""
-    monkeypatch.setattr(sequences, "PAGE_INTERVALS_MAX", 2)
+    monkeypatch.setattr(producers, "PAGE_INTERVALS_MAX", 2)
     for seed in range(100, 130):
         UpWorld(seed).run()
 
@@ -184,7 +184,7 @@ def _forgets(self, item, topic):
 
 def test_few_dead_letters_may_wait(monkeypatch):
     """At the limit the subscription waits for its dead letter topic, and goes on when it is back."""
-    monkeypatch.setattr(progress, "UNDELIVERABLE_MAX", 1)
+    monkeypatch.setattr(push, "UNDELIVERABLE_MAX", 1)
     for seed in range(20):
         PushWorld(seed).run()
 

@@ -15,11 +15,11 @@ import msgspec
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.producers.producer import make
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.producers import make
 from fairlead_messaging.server.service import Service
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 NAMESPACE = "default"
 NAMES = ("telemetry", "alarms", "meters", "logs", "rest")

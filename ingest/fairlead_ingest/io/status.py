@@ -18,7 +18,7 @@ from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit_info import Committed
 from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.errors import FairleadError, Temporary
 
 # The last commits that freshness and rates are taken from.

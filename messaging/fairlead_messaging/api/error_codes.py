@@ -1,8 +1,8 @@
-"""Every code a refusal of the messaging service can carry, with its status and what it means.
+"""Every error code the messaging service can answer with, its HTTP status and its meaning.
 
     {"error": {"code": "expired", "message": "…", "oldest": "…", "expired": 3, "exact": true}}
 
-Code and status are the contract; the message is for people.  What stands beside them is listed in ``FACTS``.
+Code and status are the contract; the message is for people.  ``FACTS`` lists the fields beside them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ STORED_UNPUBLISHED = "stored_unpublished"
 TRANSACTIONS_UNAVAILABLE = "transactions_unavailable"
 
 MEANINGS: dict[str, tuple[int, str]] = {
-    "bad_request": (400, "The request is wrong as it stands."),
-    "bad_body": (400, "The body is not what this call takes."),
-    "bad_query": (400, "A query parameter is not what this call takes."),
-    "bad_content_type": (400, "This call takes no such body."),
-    "bad_name": (400, "A name has letters, digits, _ and -, at most 200."),
+    "bad_request": (400, "The request is invalid."),
+    "bad_body": (400, "The body does not match the schema of this call."),
+    "bad_query": (400, "A query parameter is unknown or invalid."),
+    "bad_content_type": (400, "This call does not accept that content type."),
+    "bad_name": (400, "A name has 1 to 200 letters, digits, _ and -."),
     "bad_message_id": (400, "A message id has 40 hex digits."),
     "bad_ttl": (400, "A time to live is 1 to 2147483647 seconds."),
     "bad_properties": (400, "Properties are texts and numbers by name."),
-    "bad_producer": (400, "Id, epoch, sequences and messages do not fit together."),
-    "bad_start": (400, "The start is no time since 1970."),
+    "bad_producer": (400, "Id, epoch, sequences and messages do not match."),
+    "bad_start": (400, "The start is not a time since 1970."),
     "bad_limit": (400, "A limit is a positive whole number."),
     "bad_splits": (400, "One to 1024 ranges."),
     "bad_wait": (400, "A wait is not negative."),
@@ -43,28 +43,28 @@ MEANINGS: dict[str, tuple[int, str]] = {
     "bad_timeout": (400, "A timeout is more than 0 and at most timeout_seconds_max; a renewal extends it."),
     "bad_changes": (400, "Too many or too long keys."),
     "bad_pointer": (400, "A transaction write pointer is a whole number."),
-    "bad_transaction": (400, "This is no snapshot of a transaction."),
+    "bad_transaction": (400, "This is not a snapshot of a transaction."),
     "bad_store": (400, "A store needs a transaction and messages, and no producer."),
     "bad_rollback": (400, "This is not what a publish of this topic answered."),
     "bad_subscription": (400, "Url, delivery policy or dead letter topic cannot be used."),
-    "too_many_subscriptions": (400, "The service has as many subscriptions as it takes."),
+    "too_many_subscriptions": (400, "The service has reached its limit of subscriptions."),
     "no_messages": (400, "Without a transaction there must be messages."),
     "producer_in_transaction": (400, "A producer and a transaction cannot be combined."),
     STORED_ALREADY: (400, "Payloads were stored under this transaction for this topic; publish them without messages."),
     "too_scattered": (400, "The sequences of one request fall into too many pages; send them in parts."),
-    "transaction_required": (400, "This topic takes only transactional messages."),
-    "transaction_refused": (400, "This topic takes no transactional messages."),
-    "unauthenticated": (401, "Neither a certificate nor a token says who asks, or the token is not valid."),
-    "forbidden": (403, "This client may not ask, or not this: `verb` and `topic` say what no access entry grants it."),
-    "not_found": (404, "There is no such thing."),
+    "transaction_required": (400, "This topic accepts only transactional messages."),
+    "transaction_refused": (400, "This topic does not accept transactional messages."),
+    "unauthenticated": (401, "Neither a certificate nor a token identifies the caller, or the token is not valid."),
+    "forbidden": (403, "The caller lacks permission: `verb` and `topic` name what no access entry grants it."),
+    "not_found": (404, "The resource does not exist."),
     "no_such_path": (404, "There is no such path."),
     TOPIC_NOT_FOUND: (404, "There is no such topic."),
     SUBSCRIPTION_NOT_FOUND: (404, "There is no such subscription."),
-    "method_not_allowed": (405, "The path takes other methods; Allow says which."),
+    "method_not_allowed": (405, "The path does not support this method; Allow lists those it does."),
     "body_too_slow": (408, "The body did not arrive in time."),
-    "conflict": (409, "The thing is in a state that rules this out."),
+    "conflict": (409, "The resource is in a state that does not allow this."),
     TOPIC_EXISTS: (409, "The topic exists; its properties stay as they are."),
-    FENCED: (409, "A newer epoch of this producer refused the older ones."),
+    FENCED: (409, "A newer epoch of this producer fenced the older ones."),
     NOT_IN_PROGRESS: (409, "The transaction is committed, aborted, invalid or unknown."),
     TRANSACTION_CONFLICT: (409, "Another transaction committed a change of the same keys first; this one is aborted."),
     STORED_UNPUBLISHED: (
@@ -72,17 +72,20 @@ MEANINGS: dict[str, tuple[int, str]] = {
         "Payloads were stored under this transaction and not published; publish without messages, or abort.",
     ),
     GENERATION_CHANGED: (409, "The topic was deleted and created again."),
-    "subscription_changed": (409, "The subscription was put anew meanwhile."),
+    "subscription_changed": (409, "The subscription was replaced meanwhile."),
     EXPIRED: (410, "Messages after this start have expired."),
-    "body_too_large": (413, "The body is larger than the service takes."),
-    "too_large": (413, "A named size limit was met."),
+    "body_too_large": (413, "The body is larger than the service accepts."),
+    "too_large": (413, "A size limit was exceeded."),
     "too_many_messages": (413, "More messages than there is memory for; send them in several requests."),
-    "quota_bytes_per_second": (429, "The namespace takes no more bytes now; Retry-After says when it does."),
+    "quota_bytes_per_second": (
+        429,
+        "The namespace has used up its bytes per second; Retry-After says when there is room.",
+    ),
     "quota_topics": (429, "The namespace has as many topics as its quota allows."),
     "quota_stored_bytes": (429, "The namespace holds as many bytes as its quota allows; expiry makes room."),
-    "internal": (500, "A fault of the service."),
-    "http_error": (500, "The request is not proper HTTP."),
-    "unavailable": (503, "Not now; nothing was begun."),
+    "internal": (500, "An internal error of the service."),
+    "http_error": (500, "The request is not valid HTTP."),
+    "unavailable": (503, "Not available at the moment; nothing was done."),
     "overloaded": (503, "Too much is waiting to be written; nothing was begun."),
     "storage_failed": (503, "The store could not be read or written; whether a write took place is not known."),
     "rolling_back": (503, "A rollback of this transaction is being carried out."),
@@ -90,13 +93,13 @@ MEANINGS: dict[str, tuple[int, str]] = {
         503,
         "The tables of transactions cannot be read; all that needs no transactions goes on. Nothing was begun.",
     ),
-    "too_many_transactions": (503, "As many transactions are open as the service takes, or takes of one subject."),
-    "too_many_bodies": (503, "All bodies together are too much."),
-    "too_many_pages": (503, "All pages on their way to readers are too much."),
-    "too_many_backups": (503, "A backup is being taken already."),
-    "too_many_long_polls": (503, "As many readers are waiting as the service takes."),
-    "too_many_connections": (503, "As many connections are open as the service takes."),
-    "token_review_unavailable": (503, "The Kubernetes API cannot say now whose token this is."),
+    "too_many_transactions": (503, "The service, or this subject, has reached its limit of open transactions."),
+    "too_many_bodies": (503, "All request bodies together exceed the limit."),
+    "too_many_pages": (503, "All pages being sent to readers exceed the limit."),
+    "too_many_backups": (503, "Another backup is already running."),
+    "too_many_long_polls": (503, "The limit of waiting readers is reached."),
+    "too_many_connections": (503, "The limit of open connections is reached."),
+    "token_review_unavailable": (503, "The Kubernetes API cannot review the token at the moment."),
 }
 
 EVERYWHERE = (
@@ -111,7 +114,7 @@ NOTHING_DONE = frozenset({
     "overloaded", "unavailable", "too_many_transactions", "rolling_back", "too_many_connections",
     TRANSACTIONS_UNAVAILABLE, "token_review_unavailable",
 })  # fmt: skip
-"""With these the service says that it did not begin; after ``storage_failed`` it cannot know."""
+"""With these codes the service did nothing; after ``storage_failed`` it cannot know."""
 
 FACTS: dict[str, dict[str, Any]] = {
     "forbidden": {
@@ -138,7 +141,7 @@ FACTS: dict[str, dict[str, Any]] = {
         "topics": {"type": "array", "items": {"type": "string"}, "description": "Where stored payloads wait."},
     },
 }
-"""What stands beside code and message, as JSON Schema."""
+"""Fields beside code and message, as JSON Schema."""
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What can go wrong, named by what the caller does next.
+"""What can go wrong, named by what the caller can do next.
 
 ``Refused`` is permanent: the same request will be refused again.  ``Unavailable`` carries the seconds
 to wait before trying again.  ``code`` is the machine-readable word in the JSON error body.
@@ -12,7 +12,7 @@ from fairlead_wire.errors import FairleadError
 
 
 class MessagingError(FairleadError):
-    """Every refusal of this room; ``code`` and ``message`` go to the caller, ``facts`` beside them."""
+    """The base of every error of the service; ``code``, ``message`` and ``facts`` go to the caller."""
 
     status = 500
     code = "internal"
@@ -25,28 +25,28 @@ class MessagingError(FairleadError):
 
 
 class Refused(MessagingError):
-    """Permanent: the request is wrong as it stands (400)."""
+    """Permanent: the request is invalid (400)."""
 
     status = 400
     code = "bad_request"
 
 
 class Forbidden(Refused):
-    """Permanent: this client may not ask (403)."""
+    """Permanent: the caller lacks permission (403)."""
 
     status = 403
     code = "forbidden"
 
 
 class Unauthenticated(Refused):
-    """It is not known who asks (401): neither certificate nor token says so."""
+    """The caller is not identified (401): neither by a certificate nor by a token."""
 
     status = 401
     code = "unauthenticated"
 
 
 class CertificateEnded(Unauthenticated):
-    """The connection was opened with a certificate that has ended since; the next one shows the renewed one."""
+    """The certificate that opened the connection has expired since; a new connection presents the renewed one."""
 
 
 class NotFound(Refused):
@@ -57,7 +57,7 @@ class NotFound(Refused):
 
 
 class Conflict(Refused):
-    """The thing is in a state that rules this out (409); ``facts`` say which."""
+    """The resource is in a state that does not allow this (409); ``facts`` say which."""
 
     status = 409
     code = "conflict"
@@ -71,14 +71,14 @@ class Gone(Refused):
 
 
 class TooSlow(Refused):
-    """A body did not arrive in time (408); sent faster it would be taken."""
+    """A body did not arrive in time (408)."""
 
     status = 408
     code = "body_too_slow"
 
 
 class TooLarge(Refused):
-    """A named size limit was met (413)."""
+    """A size limit was exceeded (413)."""
 
     status = 413
     code = "too_large"
@@ -105,4 +105,4 @@ class OverQuota(Unavailable):
 
 
 class StorageError(FairleadError):
-    """A store could not read or write; whether the write took place is unknown until it is read again."""
+    """A store could not read or write; whether a write took place is unknown until it is read again."""

@@ -1,4 +1,4 @@
-"""Message ids: 20 bytes whose byte order is the order of delivery, for ever.
+"""Message ids: 20 bytes whose byte order is the order of delivery, forever.
 
     publish timestamp (8) · sequence (2) · payload write timestamp (8) · payload sequence (2)
 
@@ -32,7 +32,7 @@ LAST = MessageId(b"\xff" * ID_BYTES)
 
 
 class Position(NamedTuple):
-    """Where a row stands: publish time in milliseconds, and the sequence within that millisecond."""
+    """The position of a row: publish time in milliseconds, and the sequence within that millisecond."""
 
     timestamp: int
     sequence: int
@@ -51,7 +51,7 @@ def id_of(position: bytes, payload_position: bytes = NO_PAYLOAD) -> MessageId:
 
 
 def position_of(message_id: MessageId) -> PositionBytes:
-    """Where its row stands."""
+    """The position of its row."""
     return PositionBytes(message_id[:POSITION_BYTES])
 
 

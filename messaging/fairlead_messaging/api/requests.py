@@ -1,8 +1,8 @@
-"""What clients ask of the messaging service, typed once: the server decodes these, the clients encode them.
+"""Requests to the messaging service: the server decodes these types, the clients encode them.
 
-Field names are those of the interface.  Unknown fields are refused, so that a misspelt one is never passed over.
-Limits stand in the schema for readers; the server checks them where it turns a request into a command, because each
-has an error code of its own.
+Field names are those of the interface.  Unknown fields are rejected, so that a misspelt one is never ignored.  Limits
+in the schema are documentation; the server checks them where it turns a request into a command, because each has an
+error code of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Pointer = Annotated[int | None, _limits("The transaction this belongs to; null: 
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What all have in common."""
+    """The base of all requests."""
 
 
 class Producer(Request, frozen=True):

@@ -1,7 +1,7 @@
-"""What the messaging service answers, typed once: the server encodes these, the clients decode them.
+"""Answers of the messaging service: the server encodes these types, the clients decode them.
 
-Ids and positions are hex text.  Field names are those of the interface, in the order in which they are answered; what
-a newer service adds is passed over.  Times called ``…_ms`` are milliseconds since 1970.
+Ids and positions are hex text.  Field names are those of the interface, in the order in which they are written; clients
+ignore fields that a newer service adds.  Times called ``…_ms`` are milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Renewed(msgspec.Struct, frozen=True):
 
 
 class HeldTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic whose readers of committed messages wait: since when, and until when the service lets them (milliseconds
-    since 1970)."""
+    """A topic whose readers of committed messages have to wait: since when, and until when at most (milliseconds since
+    1970)."""
 
     topic: str
     since: int
@@ -120,8 +120,8 @@ class StoredPayloads(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds up whom.  Times in milliseconds since 1970: ``expires`` unless it is renewed, which may carry it up to
-    ``renewable``, ``timeout`` seconds at a time.
+    """A transaction, and the topics whose readers wait for it.  Times in milliseconds since 1970: it ``expires`` unless
+    it is renewed, ``timeout`` seconds at a time, up to ``renewable`` at most.
 
     Finished ones have ``ended`` and, when they did not commit, ``ended_by``; ``marked``: every message of it carries
     the mark of rolled-back ones.
@@ -221,7 +221,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How a stretch of a topic is read: where it ends, how much it is, and how to split it."""
+    """How to read a part of a topic: where it ends, how much it holds, and how to split it."""
 
     service: str
     generation: int

@@ -1,6 +1,6 @@
-"""Where an iteration over a topic stands: the next page to ask for, and whether there is one.
+"""An iteration over a topic: the next page to request, and whether there is one.
 
-cursor.ask() ─→ Request ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
+cursor.ask() ─→ ClientRequest ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class Cursor:
-    """Every message from a start on, once, in order; with ``follow`` it never ends and waits for what comes."""
+    """Every message from a start on, once, in order; with ``follow`` it never ends and waits for new ones."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Cursor:
         self.more = True
 
     def ask(self) -> ClientRequest[Page]:
-        """The next page; asked again after a failure it is the same one."""
+        """The request for the next page; after a failure it is the same one."""
         return requests.poll(
             *self._topic,
             start_from=self._start,
@@ -61,18 +61,18 @@ class Cursor:
 
     @property
     def position(self) -> str | int | None:
-        """Where the next page begins: behind this id once a page was taken."""
+        """Where the next page begins: after this id, once a page was taken."""
         return self._start
 
     def take(self, page: Page) -> tuple[Message, ...]:
         """The page's messages; the next ``ask`` goes on behind them.
 
-        Raises ``RemoteError`` for a page that leads back: it would be asked for again without end.
+        Raises ``RemoteError`` for a page that does not move forward: it would be requested forever.
         """
         start = self._start
         if page.messages and isinstance(start, str) and not self._inclusive and page.next_position <= start:
             raise RemoteError(f"the page behind {start} ends at {page.next_position}, which is not behind it")
-        # An empty page that moved on has passed over what may not be seen; the end is where nothing moves any more.
+        # An empty page that moved on skipped messages that are not visible; at the end the position no longer moves.
         self.more = self._follow or bool(page.messages) or self._start != page.next_position
         self._start, self._inclusive = page.next_position, False
         return page.messages

@@ -1,16 +1,16 @@
-"""What a client of the messaging service meets, named by what it can do next.
+"""Errors of the clients, named by what the caller can do next.
 
-Temporary                     try again later; ``in_doubt`` says whether the service may have done it all the same
-  Unreachable                 the request did not leave: no connection, no TLS; in doubt only if an earlier attempt was
-  NoAnswer                    it left and no answer came: in doubt
+Temporary                     try again later; ``in_doubt``: the service may have done it nevertheless
+  Unreachable                 the request was not sent: no connection, no TLS; in doubt only if an earlier attempt was
+  NoAnswer                    it was sent and no answer came: in doubt
     TimedOut                  … within the time a request may take
     Disconnected              … because the connection ended
-  Busy                        the service (or what stands before it) answered "not now"
-Permanent                     refused; the same request will be refused again.  ``code``, ``status`` and ``facts``
+  Busy                        the service (or a proxy before it) answered "not now"
+Permanent                     refused; the same request will be refused again; has ``code``, ``status`` and ``facts``
   Denied                      every refusal of the service:
     TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver (TransactionLost: although it was renewed),
     TransactionConflict, StoredAlready, StoredUnpublished, Fenced, NotAllowed, TooLarge
-RemoteError                   what answered is not the messaging service, or it is broken
+RemoteError                   the answer is not one of the messaging service, or is broken
 InDoubt                       a commit was sent and no answer says whether it happened
 """
 
@@ -29,19 +29,19 @@ from fairlead_wire.link import peer_json
 
 RETRY_AFTER_SECONDS_DEFAULT = 1.0
 RETRY_AFTER_SECONDS_MAX = 3600.0
-"""No service may put a client to sleep for longer."""
+"""A client waits no longer than this, whatever the service asks for."""
 SHOWN_BYTES_MAX = 200
-"""Of an answer that is not ours."""
+"""Of an answer that is not from the messaging service."""
 
 LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Failed(Temporary):
-    """It did not work this time.  ``in_doubt``: it may have taken effect although no good answer came."""
+    """The attempt failed.  ``in_doubt``: it may have taken effect although no proper answer came."""
 
     in_doubt = False
     answered = False
-    """There was an answer, and ``retry_after_seconds`` is what it asked for."""
+    """The service answered, and ``retry_after_seconds`` is what it asked for."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = RETRY_AFTER_SECONDS_DEFAULT) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
@@ -52,7 +52,7 @@ class Unreachable(Failed):
 
 
 class NoAnswer(Failed):
-    """Sent, and the answer is lost: a publish with a producer may be repeated, one without might be stored twice."""
+    """Sent, but the answer was lost: a publish with a producer may be repeated, one without might be stored twice."""
 
     in_doubt = True
 
@@ -66,11 +66,11 @@ class TimedOut(NoAnswer):
 
 
 class Disconnected(NoAnswer):
-    """The connection ended before the answer; a kept connection to a service that was restarted ends so."""
+    """The connection ended before the answer, as an idle connection to a restarted service does."""
 
 
 class Busy(Failed):
-    """Answered "not now", with the service's own ``code`` and the pause it asks for."""
+    """Answered "not now", with the service's ``code`` and the wait it asks for."""
 
     answered = True
 
@@ -85,7 +85,7 @@ class Busy(Failed):
 
 
 class Denied(Permanent):
-    """Refused with a reason; ``facts`` are what the service said beside code and message."""
+    """Refused with a reason; ``facts`` are the fields of the answer beside code and message."""
 
     reason = ""
     """The service's own sentence."""
@@ -107,9 +107,9 @@ class TopicExists(Denied):
 
 
 class TransactionOver(Denied):
-    """The transaction cannot publish or finish any more: ``state`` is committed, aborted, invalid or unknown.
+    """The transaction can no longer publish or finish: ``state`` is committed, aborted, invalid or unknown.
 
-    ``ended_by`` says why one did not commit that the client did not abort: timeout (it was not renewed in time),
+    ``ended_by`` says why it did not commit although the client did not abort it: timeout (it was not renewed in time),
     lifetime (it cannot be renewed for longer), hold_up (it held up the readers of a topic for too long), invalidate or
     conflict.
     """
@@ -124,7 +124,7 @@ class TransactionOver(Denied):
 
 
 class TransactionLost(TransactionOver):
-    """A transaction that was kept alive in the background ended all the same; nothing of it will ever be visible."""
+    """A transaction ended although it was renewed in the background; nothing of it will ever be visible."""
 
 
 class TransactionConflict(Denied):
@@ -132,11 +132,12 @@ class TransactionConflict(Denied):
 
 
 class StoredAlready(Denied):
-    """Payloads were stored under this transaction for this topic: store the others too, then publish nothing more."""
+    """Payloads were stored under this transaction for this topic: store the others too, then publish without
+    messages."""
 
 
 class StoredUnpublished(Denied):
-    """The transaction has stored payloads that are not published; it is as it was.  ``topics``: where they wait."""
+    """The transaction has stored payloads that are not published; it is still open.  ``topics``: where they are."""
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -145,7 +146,7 @@ class StoredUnpublished(Denied):
 
 
 class Fenced(Denied):
-    """A newer epoch of this producer asked to be the only one."""
+    """A newer epoch of this producer fenced this one."""
 
 
 class NotAllowed(Denied):
@@ -167,7 +168,7 @@ class Expired(Denied):
 
 
 class GenerationChanged(Denied):
-    """The topic was deleted and made anew; ``generation`` is the one that lives now."""
+    """The topic was deleted and created again; ``generation`` is the current one."""
 
     def __init__(self, message: str, *, generation: int) -> None:
         super().__init__(message, code=error_codes.GENERATION_CHANGED, status=409)
@@ -175,10 +176,10 @@ class GenerationChanged(Denied):
 
 
 class InDoubt(FairleadError):
-    """A commit was sent and its answer never came.  Nothing was rolled back, for it may well have happened.
+    """A commit was sent and no answer came.  Nothing was rolled back, because it may have succeeded.
 
-    ``finish_transaction(pointer, "abort")`` finds out: when that works nothing is visible and the participants' changes
-    must go; ``TransactionOver.state`` says ``committed`` when everything is.
+    ``finish_transaction(pointer, "abort")`` finds out: when it succeeds nothing is visible and the participants'
+    changes must be undone; ``TransactionOver`` with the state ``committed`` means that everything is visible.
     """
 
     def __init__(self, message: str, *, pointer: int) -> None:

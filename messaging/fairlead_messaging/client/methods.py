@@ -68,7 +68,7 @@ def on_topic(
 
 
 class Methods:
-    """Everything the service can be asked."""
+    """Every call of the service."""
 
     create_topic = Method(requests.create_topic)
     topic = Method(requests.topic)
@@ -102,15 +102,15 @@ class Methods:
 
 
 class BlockingClient(ABC):
-    """A client whose methods return when the answer is there."""
+    """A client whose methods block until the answer is there."""
 
     @abstractmethod
     def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request, as often as it needs and the client's ``retries`` allow."""
+        """Send any request, retried as far as the client's ``retries`` allow."""
 
     @abstractmethod
     def take(self, step: ClientRequest[Any] | Pause) -> Any:
-        """A step of a script: do the request, or wait."""
+        """Perform a step of a script: send the request, or wait."""
 
 
 class AwaitingClient(ABC):
@@ -118,8 +118,8 @@ class AwaitingClient(ABC):
 
     @abstractmethod
     async def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request, as often as it needs and the client's ``retries`` allow."""
+        """Send any request, retried as far as the client's ``retries`` allow."""
 
     @abstractmethod
     async def take(self, step: ClientRequest[Any] | Pause) -> Any:
-        """A step of a script: do the request, or wait."""
+        """Perform a step of a script: send the request, or wait."""

@@ -1,4 +1,4 @@
-"""Messages on their way out: gathered, numbered, sent in order, dropped and counted when there is no room.
+"""Messages waiting to be sent: buffered, numbered, sent in order, dropped and counted when there is no room.
 
     offer ─→ waiting ─batch→ one request ─┬─taken→ published      the same batch is sent again until one of these
                                           └─refused→ dropped       is known, so a lost answer stores nothing twice
@@ -24,7 +24,7 @@ BATCH_BYTES_MAX = 4 * 1024 * 1024
 """Of payload; in JSON a third more, far from the 16 MiB the service takes in one request."""
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 10.0
-"""A batch that does not get through is tried again after the first, then twice as long each time up to the second."""
+"""A failed batch is retried after the first, doubled each time up to the second."""
 
 
 class PublishBuffer:
@@ -61,7 +61,8 @@ class PublishBuffer:
 
     @property
     def settled(self) -> int:
-        """How many of those accepted are published or dropped; when it reaches an ``accepted`` of before, those are."""
+        """How many of the accepted messages are published or dropped; messages settle in the order they were
+        accepted."""
         return self.accepted - len(self._waiting)
 
     def offer(self, payload: bytes) -> bool:
@@ -75,7 +76,7 @@ class PublishBuffer:
         return True
 
     def batch(self) -> ClientRequest[Placed] | None:
-        """The oldest messages as one request; asked again before it is settled, the very same one."""
+        """The oldest messages as one request; until it is settled, the same one each time."""
         if not self._waiting:
             return None
         if not self._sending:
@@ -89,17 +90,17 @@ class PublishBuffer:
         self._forget(self._sending)
 
     def failed(self, failed: Temporary) -> float:
-        """The batch did not get through; seconds to wait before it is sent again."""
+        """The batch failed; returns the seconds to wait before it is sent again."""
         pause = max(self._pause, failed.retry_after_seconds or 0.0)
         self._pause = min(2 * self._pause, RETRY_SECONDS_MAX)
         return pause
 
     def refused(self) -> int:
-        """The batch will never be stored; how many messages that were."""
+        """The batch will never be stored; returns how many messages it had."""
         return self._drop(self._sending)
 
     def give_up(self) -> int:
-        """Drop all that waits; how many messages that were."""
+        """Drop all that waits; returns how many messages that were."""
         return self._drop(len(self._waiting))
 
     def _fit(self) -> int:

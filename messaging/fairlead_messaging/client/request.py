@@ -1,13 +1,15 @@
-"""One request of the messaging service, as a value: what to send and how to read the answer.
+"""One request to the messaging service and its response, as values: what to send, and how to read the answer.
 
-No socket here: the asyncio client and the synchronous one send the same requests (``requests``), each in its way.
+Nothing here opens a socket: both clients send the same requests (built by ``requests``), each in its own way.  pyarrow
+is imported when the first Arrow page is read, so most clients do not need it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -16,9 +18,12 @@ from fairlead_messaging.api import headers
 from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.client import errors
 from fairlead_messaging.client.errors import Denied
-from fairlead_messaging.client.response import Response
-from fairlead_wire.errors import LocalError
+from fairlead_wire.errors import LocalError, RemoteError
+from fairlead_wire.link import peer_json
 from fairlead_wire.traces.trace import TRACEPARENT
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,10 +35,10 @@ def _raise(refused: Denied, in_doubt: bool) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRequest(Generic[T]):
-    """One request.  ``path`` is encoded.  ``wait_seconds`` is how long the service may hold the answer back on purpose.
+    """One request.  ``path`` is URL-encoded.  ``wait_seconds``: how long the service may deliberately delay its answer.
 
-    ``repeatable``: doing it twice is as good as once, so it may be sent again when the answer was lost.
-    ``on_refusal(refused, in_doubt)`` may turn a refusal into a result; ``in_doubt``: an earlier sending had no answer.
+    ``repeatable``: the request is idempotent, so it may be sent again when the answer was lost.
+    ``on_refusal(refused, in_doubt)`` may turn a refusal into a result; ``in_doubt``: an earlier attempt got no answer.
     """
 
     method: str
@@ -66,7 +71,7 @@ class ClientRequest(Generic[T]):
         raise failure
 
 
-def to(route: ApiRoute[Any], *names: str | int, decode: Callable[[Response], T], **more: Any) -> ClientRequest[T]:
+def build(route: ApiRoute[Any], *names: str | int, decode: Callable[[Response], T], **more: Any) -> ClientRequest[T]:
     """A request to a route whose answer ``decode`` reads; ``more``: fields of ``ClientRequest``, or a ``query``."""
     query = more.pop("query", None)
     path = route.at(*names) + (f"?{urlencode(msgspec.to_builtins(query))}" if query is not None else "")
@@ -75,18 +80,18 @@ def to(route: ApiRoute[Any], *names: str | int, decode: Callable[[Response], T],
     return ClientRequest(method=route.method, path=path, decode=decode, body=raw, **more)
 
 
-def ask(route: ApiRoute[R], *names: str | int, **more: Any) -> ClientRequest[R]:
-    """A request whose answer is the route's own."""
-    return to(route, *names, decode=lambda response: response.json(route.response), **more)
+def build_json(route: ApiRoute[R], *names: str | int, **more: Any) -> ClientRequest[R]:
+    """A request whose answer is the JSON that the route declares."""
+    return build(route, *names, decode=lambda response: response.json(route.response), **more)
 
 
-def order(route: ApiRoute[Any], *names: str | int, **more: Any) -> ClientRequest[None]:
-    """A request whose answer says nothing more."""
-    return to(route, *names, decode=lambda response: None, **more)
+def build_empty(route: ApiRoute[Any], *names: str | int, **more: Any) -> ClientRequest[None]:
+    """A request whose answer has no content."""
+    return build(route, *names, decode=lambda response: None, **more)
 
 
-def gone(kind: type[Denied], code: str | None = None) -> Callable[[Denied, bool], None]:
-    """For deletions: that it is not there is as good, when an earlier sending may have deleted it."""
+def missing_is_done(kind: type[Denied], code: str | None = None) -> Callable[[Denied, bool], None]:
+    """For deletions: "not found" counts as success when an earlier attempt may have deleted it."""
 
     def missing(refused: Denied, in_doubt: bool) -> None:
         if not (in_doubt and isinstance(refused, kind) and code in (None, refused.code)):
@@ -101,3 +106,66 @@ def split(topic: str) -> tuple[str, str]:
     if not (namespace and slash and name):
         raise LocalError(f"a topic is namespace/name, not {topic!r}")
     return namespace, name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """Names of ``headers`` are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        return self.headers.get(name.lower())
+
+    @property
+    def generation(self) -> int:
+        """Of the topic; 0 when the service does not say."""
+        text = self.header(headers.GENERATION) or ""
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+
+    def json(self, kind: type[T] | None) -> T:
+        """The body as ``kind``.  Raises ``Malformed``, a ``RemoteError``, for a body of another shape."""
+        shape: Any = kind
+        decoded: T = peer_json.decode(_decoder(shape), self.body)
+        return decoded
+
+
+@lru_cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowPage:
+    """One answer to a bulk poll: rows ``id`` (binary), ``ts`` (timestamp[us, UTC]), ``payload`` (binary)."""
+
+    table: pa.Table
+    next_position: str
+    generation: int
+    stable: str
+    oldest: str
+    service: str
+    hidden: int = 0
+    """Messages of rolled-back transactions that were passed over."""
+
+
+def read_arrow_page(after: str, response: Response) -> ArrowPage:
+    """``after``: where the page was asked to begin.  Raises ``RemoteError`` for what is no Arrow stream."""
+    import pyarrow as pa
+
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(response.body)) as stream:
+            table = stream.read_all()
+        return ArrowPage(
+            table=table,
+            next_position=response.header(headers.NEXT_POSITION) or after,
+            generation=int(response.header(headers.GENERATION) or 0),
+            stable=response.header(headers.STABLE_POSITION) or "",
+            oldest=response.header(headers.OLDEST_POSITION) or "",
+            service=response.header(headers.SERVICE) or "",
+            hidden=int(response.header(headers.HIDDEN_MESSAGES) or 0),
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise RemoteError(f"the service answered a poll with no Arrow stream: {error}") from error

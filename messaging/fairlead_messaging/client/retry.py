@@ -1,4 +1,4 @@
-"""How often one call is sent: what may be repeated, after what wait, and what a refusal means the second time.
+"""Retries of one call: what may be repeated, after what wait, and what a refusal means the second time.
 
 send ─→ Response ─read→ result            (a refusal may mean "done already" after a lost answer)
   └──→ Failed ─after→ seconds to wait, or the failure again: that was the last attempt
@@ -10,8 +10,7 @@ from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.client.errors import Disconnected, Failed
-from fairlead_messaging.client.request import ClientRequest
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
@@ -29,13 +28,13 @@ PATIENT = DeliveryPolicy(
     jitter="equal",
     total_seconds_max=60,
 )
-"""For programs that would rather wait than fail: a service that restarts is waited for, a minute at most."""
+"""For programs that would rather wait than fail: waits for a restarting service, for a minute at most."""
 
 
 def send(
     asked: ClientRequest[T], policy: DeliveryPolicy | None, uniform: Uniform
 ) -> Generator[ClientRequest[Any] | Pause, Any, T]:
-    """The script of one request: each step is one sending or a wait, until it is answered or ``policy`` allows no more.
+    """The script of one request: each step is an attempt or a wait, until it is answered or ``policy`` allows no more.
 
     Raises what ``ClientRequest.read`` does, and ``Failed``.
     """
@@ -50,7 +49,7 @@ def send(
 
 
 class Attempts(Generic[T]):
-    """Of one call.  Without a policy only a kept connection that had died is replaced, once."""
+    """The attempts of one call.  Without a policy only an idle connection that had died is replaced, once."""
 
     def __init__(self, asked: ClientRequest[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
         self._asked = asked
@@ -65,7 +64,7 @@ class Attempts(Generic[T]):
     def after(self, failed: Failed) -> float:
         """Seconds to wait before the next attempt.  Raises ``failed`` when there is none.
 
-        It is raised in doubt when any attempt was: that the last one met no service says nothing about the first.
+        It is raised in doubt when any attempt was: that the last one reached no service says nothing about the first.
         """
         self._in_doubt = failed.in_doubt = self._in_doubt or failed.in_doubt
         if failed.in_doubt and not self._asked.repeatable:

@@ -1,6 +1,6 @@
-"""Scripts: what is sent and waited for in which order, as generators, and the two ways to perform them.
+"""Scripts: what is sent and waited for, and in which order, as generators; and the two ways to perform them.
 
-    script ─step→ perform ─its result, or what it met→ script ─→ … ─→ the script's own result
+    script ─step→ perform ─its result, or its error→ script ─→ … ─→ the script's own result
 
 A script yields steps (a ``ClientRequest`` to send, a ``Pause``, or what its caller understands) and never acts itself,
 so one script serves programs with an event loop (``perform_async``) and without (``perform``).
@@ -24,7 +24,7 @@ class Pause:
 
 
 def perform(script: Generator[Step, Any, T], do: Callable[[Step], Any]) -> T:
-    """The script's result; what a step raises is thrown into the script, which may undo what was done."""
+    """The script's result; errors of a step are thrown into the script, which may undo what was done."""
     try:
         step = next(script)
         while True:

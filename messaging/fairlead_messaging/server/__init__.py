@@ -1,6 +1,6 @@
 """The service: one writer, readers of snapshots, push subscriptions.
 
-    io.rest ─requests→ commands ─→ io.committer ─propose→ service ─┬ log           where a message stands, for ever
+    io.rest ─requests→ commands ─→ io.committer ─propose→ service ─┬ log           where a message stands, forever
                                         │                          ├ producers     which sequences are stored
                                         │ one atomic batch         ├ transactions  which messages are committed
                                         ▼                          └ subscriptions, readers, retention

@@ -1,4 +1,5 @@
-"""Which connections may stay, so that a client that holds connections keeps no others out, probes least of all.
+"""Admission: which connections may stay open, so that no client that holds many keeps others out, least of all probes;
+and a budget of memory (``MemoryBudget``).
 
     accepted ─admit→ waiting (for a first or next request) ─begin→ answered ─rest→ waiting …
                         └─ longer than HEAD_SECONDS | IDLE_SECONDS, or room is needed → closed, the longest first
@@ -15,6 +16,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from fairlead_messaging.api.errors import Unavailable
+
 HEAD_SECONDS = 10.0
 """From the connection to the head of its first request, the TLS handshake included."""
 IDLE_SECONDS = 60.0
@@ -28,7 +31,7 @@ PROBES_MAX = 64
 
 
 class AdmissionVerdict(Enum):
-    """What becomes of a new connection."""
+    """The decision on a new connection."""
 
     ADMITTED = 1
     PROBES_ONLY = 2
@@ -93,7 +96,7 @@ class Admission:
         return len(self._fresh) + len(self._idle)
 
     def admit(self, key: Hashable, peer: str, now: float) -> tuple[AdmissionVerdict, list[Hashable]]:
-        """What becomes of this connection, and which others have to be closed for it; those are forgotten here."""
+        """The decision on this connection, and which others to close for it; those are already forgotten here."""
         limits, found = self._limits, self._peers.get(peer) or _Peer()
         verdict, closed = AdmissionVerdict.ADMITTED, list[Hashable]()
         has_share = found.count >= limits.peer or found.waiting >= limits.peer_waiting
@@ -118,7 +121,7 @@ class Admission:
         return key in self._probes
 
     def begin(self, key: Hashable) -> None:
-        """The head of a request is there."""
+        """The head of a request has arrived."""
         peer = self._peer_of.get(key)
         if peer is not None:
             self._peers[peer].forget(key)
@@ -133,7 +136,7 @@ class Admission:
             self._idle[key] = now
 
     def leave(self, key: Hashable) -> None:
-        """The connection ended; unknown ones are none."""
+        """The connection ended; unknown ones are ignored."""
         peer = self._peer_of.pop(key, None)
         if peer is None:
             return
@@ -147,7 +150,7 @@ class Admission:
         self._probes.discard(key)
 
     def overdue(self, now: float) -> list[Hashable]:
-        """Connections that waited too long; they are forgotten here, close them."""
+        """Connections that waited too long; they are already forgotten here: close them."""
         late = [*_until(self._fresh, now - HEAD_SECONDS), *_until(self._idle, now - IDLE_SECONDS)]
         for key in late:
             self.leave(key)
@@ -168,3 +171,43 @@ def _until(waiting: OrderedDict[Hashable, float], end: float) -> Iterator[Hashab
         if since > end:
             return
         yield key
+
+
+# --- Memory.
+
+RETRY_AFTER_SECONDS = 1.0
+
+
+class MemoryBudget:
+    """Bytes kept in memory for callers: at most ``bytes_max`` at a time, so that many callers cannot take all memory.
+
+    ``code`` is the error code of the limit.  Changed by the event loop only."""
+
+    def __init__(self, bytes_max: int, code: str) -> None:
+        self._bytes_max = bytes_max
+        self._code = code
+        self.in_use = 0
+
+    def check(self) -> None:
+        """Raises: Unavailable when the whole budget is in use."""
+        if self.in_use >= self._bytes_max:
+            raise self._full()
+
+    def take(self, size: int) -> None:
+        """Raises: Unavailable when there is no room; then nothing is taken."""
+        if self.in_use + size > self._bytes_max:
+            raise self._full()
+        self.in_use += size
+
+    def add(self, size: int) -> None:
+        """Count bytes that are already in memory, even beyond the limit."""
+        self.in_use += size
+
+    def release(self, size: int) -> None:
+        self.in_use -= size
+
+    def _full(self) -> Unavailable:
+        return Unavailable(
+            f"{self._bytes_max} bytes are in use for other callers", code=self._code,
+            retry_after_seconds=RETRY_AFTER_SECONDS,
+        )  # fmt: skip

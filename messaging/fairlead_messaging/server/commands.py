@@ -1,6 +1,6 @@
-"""What the one writer can be asked to change: one frozen record per request, typed by what it answers.
+"""Commands: what the one writer can be asked to change, one frozen record per request, typed by its answer.
 
-``Command[T]`` answers a T.  Commands on transactions and on subscriptions stand in those rooms.
+``Command[T]`` answers a T.  Commands on transactions and subscriptions are in those packages.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeVar
 
 from fairlead_messaging.api.message_id import MessageId, Position
 from fairlead_messaging.api.responses import Table
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
-from fairlead_messaging.server.log.message import Messages
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
+from fairlead_messaging.server.log.rows import Messages
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.producers import NumberedProducer
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 T = TypeVar("T")
 
@@ -59,9 +59,9 @@ class DeleteTopic(TopicCommand[TopicGeneration]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAt:
-    """Where the messages stand; with a producer, which sequences were stored and which were known.
+    """The positions of the messages; with a producer, which sequences were stored and which were known.
 
-    What was stored has ``first`` and the positions that follow it.  ``newest``: what was known is there or before.
+    Stored messages have ``first`` and the positions that follow it; known ones are at ``newest`` or before.
     """
 
     first: Position | None
@@ -98,9 +98,9 @@ class RecordReaderPosition(TopicCommand[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRows(Command[None]):
-    """Writes that no reader can notice: rows that cannot be read any more, or a probe.
+    """Writes that no reader can notice: removals of rows that can no longer be read, or a probe.
 
-    ``silent``: rows of producers as they were found; those that were written since stay.
+    ``silent``: rows of producers as they were found; those written since are kept.
     """
 
     batch: Batch

@@ -1,17 +1,19 @@
-"""Looking into a topic without consuming it: every row, also those that readers skip or wait for, and why."""
+"""Looking into topics without consuming anything: every row with its state, and statistics of each topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from fairlead_messaging.api.message_id import POSITION_BYTES, MessageId, PositionBytes, id_of, timestamp_of
-from fairlead_messaging.api.responses import Inspected
-from fairlead_messaging.server.log import keys, reader, rows
-from fairlead_messaging.server.log.row_state import RowState
+from fairlead_messaging.api.message_id import POSITION_BYTES, MessageId, PositionBytes, id_of, position_of, timestamp_of
+from fairlead_messaging.api.responses import Inspected, Reader
+from fairlead_messaging.server import readers
+from fairlead_messaging.server.log import bulk, keys, reader, rows, running_totals, topics
+from fairlead_messaging.server.log.rows import RowState
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import TransactionView
+from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 
 
 def inspect(
@@ -68,3 +70,51 @@ def _messages(
     if first < last:
         for key, value in snapshot.scan(prefix + first + b"\x00", prefix + last + b"\x00"):
             yield id_of(position, keys.position(key)), rows.decode(value)
+
+
+# --- Statistics of topics.
+
+TOPICS_MAX = 1000
+"""Topics in one scrape; the alphabetically first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStats:
+    """``messages`` and ``size`` (bytes) live in it.
+
+    ``blocked_seconds``: age of its first uncommitted row; None while that cannot be known.
+    """
+
+    topic: str
+    messages: int
+    size: int
+    blocked_seconds: float | None
+    readers: list[Reader]
+
+
+def topic_stats(snapshot: Snapshot, now_ms: int) -> list[TopicStats]:
+    """Of every living topic."""
+    view = _view(snapshot)
+    found = []
+    for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:
+        gone = running_totals.upto(snapshot, topic, position_of(bulk.last_expired(snapshot, topic, now_ms)))
+        held = running_totals.everything(snapshot, topic).minus(gone)
+        blocked = visibility.first_uncommitted(snapshot, view, topic, now_ms=now_ms) if view is not None else None
+        blocked_seconds = max(0.0, (now_ms - blocked.since_ms) / 1000) if blocked is not None else 0.0
+        found.append(
+            TopicStats(
+                topic=f"{topic.namespace}/{topic.name}",
+                messages=held.rows,
+                size=held.size,
+                blocked_seconds=blocked_seconds if view is not None else None,
+                readers=readers.every(snapshot, topic, now_ms),
+            )
+        )
+    return found
+
+
+def _view(snapshot: Snapshot) -> TransactionView | None:
+    try:
+        return TransactionView(snapshot)
+    except TransactionsUnavailable:
+        return None

@@ -1,4 +1,5 @@
-"""JSON bodies to the requests of ``api``, and answers back to JSON; ``avro`` does the same for the seed's other form.
+"""JSON bodies decoded to the requests of ``api``, and answers encoded; ``avro`` does the same for the seed's other
+form.
 
 Sizes were bounded before.
 """

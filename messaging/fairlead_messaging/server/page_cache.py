@@ -1,4 +1,4 @@
-"""Pages many readers ask for, kept as they were answered, within a budget of bytes.
+"""A cache of pages that many readers request, as they were answered, within a budget of bytes.
 
 Two kinds are kept: pages of plain messages (no transaction, no ttl of their own), which are the same for every reader,
 and decided pages, of which each transaction has ended: the same for readers of one isolation.  No commit, rollback or
@@ -81,7 +81,8 @@ class PageCache:
     def get(
         self, key: PageKey, isolation: str, *, oldest_live: MessageId, log_end: bytes | None, now_ms: int
     ) -> CachedPage | None:
-        """The page for a reader of this isolation, if the store would answer it now; ``ANY``: only what is for all.
+        """The page for a reader of this isolation, if the store would still answer it; ``ANY``: only pages for all
+        readers.
 
         ``oldest_live`` is the bound of expiry, ``log_end`` where the topic ends now.
         """
@@ -100,7 +101,7 @@ class PageCache:
         return None
 
     def put(self, key: PageKey, isolation: str, page: CachedPage) -> None:
-        """Too large a page for the budget is simply not kept."""
+        """Keep a page; one that is too large for the budget is not kept."""
         place = (key, isolation)
         before = self._pages.pop(place, None)
         self.size += _size(page) - (_size(before) if before is not None else 0)

@@ -1,4 +1,4 @@
-"""Named readers: how far each has durably read, so that their lag can be seen.  Positions move nothing."""
+"""Named readers: how far each has durably read, so that its lag is visible.  Positions have no other effect."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from fairlead_messaging.api.responses import Reader, Table
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import bulk, keys, running_totals, topic
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapshot
 
 
 class _Position(msgspec.Struct):
@@ -26,7 +25,7 @@ class _Position(msgspec.Struct):
 
 
 READERS_MAX = 1000
-"""Of one topic; beyond, the one that was noted longest ago is forgotten.  Who may read names them as it likes."""
+"""Of one topic; beyond that the least recently recorded is forgotten.  Readers choose their names freely."""
 
 
 def record(kv: OrderedKV, living: TopicGeneration, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:

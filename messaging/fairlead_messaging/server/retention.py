@@ -1,6 +1,6 @@
-"""What may be removed for good: rows that cannot be read any more.
+"""Retention: what may be removed permanently, because it can no longer be read.
 
-    older generations      unreachable since the topic was deleted or created anew
+    older generations      unreachable since the topic was deleted or created again
     past the topic's ttl   one range from the topic's beginning, so nothing is scanned
     past their own ttl     found by an index ordered by expiry, a bounded number a pass
     payloads               with the reference that published them
@@ -26,19 +26,18 @@ from fairlead_messaging.api.message_id import (
     position_of,
     timestamp_of,
 )
+from fairlead_messaging.server import producers
 from fairlead_messaging.server.log import keys, reader, rows, running_totals
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers import sequences
-from fairlead_messaging.server.producers.producer import RETENTION_SECONDS_MIN
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
+from fairlead_messaging.server.producers import RETENTION_SECONDS_MIN
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapshot
 from fairlead_messaging.server.subscriptions import push_page, subscription
 
 ROWS_MAX = 20_000
-"""Single rows looked at or removed in one sweep of a topic."""
+"""Single rows examined or removed in one sweep of a topic."""
 
 COMPACT_ROWS_MIN = 10_000
-"""Fewer removed rows are left to the store's own housekeeping."""
+"""Fewer removed rows are left to the store's own compaction."""
 
 SILENT_MAX = 200
 """Rows of silent producers forgotten in one write, which asks for each of them again."""
@@ -194,7 +193,7 @@ def _find_silent_producers(
         if count >= ROWS_MAX or len(found.silent) >= SILENT_MAX:
             found.resume, found.more = key, True
             return
-        if sequences.updated_ms(raw) < silent_since:
+        if producers.updated_ms(raw) < silent_since:
             found.silent.append((key, raw))
 
 
@@ -206,3 +205,37 @@ def forget_silent(kv: OrderedKV, silent: Sequence[tuple[bytes, bytes]], batch: B
     for key, raw in silent:
         if key not in written and kv.get(key) == raw:
             batch.delete(key)
+
+
+# --- Whether the clock can be trusted for removals.
+# Readers judge expiry by the clock as it is, and a wrong clock does no lasting harm there. Removal is permanent: after
+# a jump ahead it waits, so that an operator, or the clock itself, has time to correct it.
+
+JUMP_MS = 60_000
+"""How much further than real time the clock may advance between two checks."""
+
+TRUST_AGAIN_MS = 3_600_000
+"""A clock that has stayed where it jumped to for this long is trusted again."""
+
+
+class ClockJumpGuard:
+    """Compares the wall clock with one that only runs forward; both in milliseconds."""
+
+    def __init__(self, wall_ms: int, steady_ms: int) -> None:
+        self._wall_ms = wall_ms
+        self._steady_ms = steady_ms
+        self._jumped_at: int | None = None
+        self._ahead_ms = 0
+
+    def look(self, wall_ms: int, steady_ms: int) -> bool:
+        """True when removing by ``wall_ms`` is safe."""
+        drift = (wall_ms - self._wall_ms) - (steady_ms - self._steady_ms)
+        self._wall_ms, self._steady_ms = wall_ms, steady_ms
+        if drift > JUMP_MS:
+            self._jumped_at = steady_ms
+            self._ahead_ms += drift
+        elif self._jumped_at is not None and drift < 0:
+            self._ahead_ms += drift
+        if self._jumped_at is not None and (self._ahead_ms <= JUMP_MS or steady_ms - self._jumped_at >= TRUST_AGAIN_MS):
+            self._jumped_at, self._ahead_ms = None, 0
+        return self._jumped_at is None

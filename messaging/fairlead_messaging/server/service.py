@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fairlead_messaging.api.errors import Conflict, OverQuota
-from fairlead_messaging.server import publishing, readers, retention
-from fairlead_messaging.server.access import caller
-from fairlead_messaging.server.access.caller import Caller
+from fairlead_messaging.api.errors import Conflict, OverQuota, Refused
+from fairlead_messaging.server import access, readers, retention
+from fairlead_messaging.server.access import Caller
 from fairlead_messaging.server.commands import (
     Command,
     CreateTopic,
@@ -26,23 +25,24 @@ from fairlead_messaging.server.commands import (
     RemoveRows,
     UpdateTopic,
 )
+from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.log.topic_log import TopicLog
+from fairlead_messaging.server.producers import ProducerTable
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.subscriptions import changes
-from fairlead_messaging.server.subscriptions.commands import (
+from fairlead_messaging.server.subscriptions.changes import (
     DeleteSubscription,
     PutSubscription,
     RecordDelivery,
     SubscriptionCommand,
 )
 from fairlead_messaging.server.topic_states import Name, TopicStates
-from fairlead_messaging.server.transactions import publish, rollback
+from fairlead_messaging.server.transactions import publishing
 from fairlead_messaging.server.transactions.availability import TransactionService
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
-    ExpiredTransactions,
     ExpireTransactions,
     Invalidate,
     MarkAborted,
@@ -52,9 +52,8 @@ from fairlead_messaging.server.transactions.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
 from fairlead_messaging.server.transactions.manager import StartedTransaction, TransactionManager
-from fairlead_messaging.server.transactions.transaction import Touched, Transaction, TransactionState
+from fairlead_messaging.server.transactions.transaction import Touched, Transaction, TransactionLimits, TransactionState
 
 T = TypeVar("T")
 TOPICS_RETRY_SECONDS = 60.0
@@ -136,11 +135,11 @@ class Service:
         name = (command.namespace, command.name)
         log, producers = self._topics.of(name)
         if command.pointer is None:
-            answer = publishing.publish(log, producers, command, batch, now_ms)
+            answer = publish_plain(log, producers, command, batch, now_ms)
         else:
             manager = self.transaction_service.manager(now_ms)
             self._check_owner(manager, command.pointer, command.by)
-            answer = publish.publish(log, manager, command, batch, now_ms)
+            answer = publishing.publish(log, manager, command, batch, now_ms)
         if answer.last is not None:
             self._topics.advance(name)
         return answer
@@ -187,7 +186,7 @@ class Service:
     def _store(self, command: Store, batch: Batch, now_ms: int) -> None:
         name, manager = (command.namespace, command.name), self.transaction_service.manager(now_ms)
         self._check_owner(manager, command.pointer, command.by)
-        publish.store(self._topics.of(name).log, manager, command, batch, now_ms)
+        publishing.store(self._topics.of(name).log, manager, command, batch, now_ms)
         self._topics.advance(name)
 
     # --- transactions
@@ -202,7 +201,7 @@ class Service:
     def _commit(self, manager: TransactionManager, command: Commit, batch: Batch, now_ms: int) -> Transaction:
         found = self._check_owner(manager, command.pointer, command.by)
         if found is not None and found.state is TransactionState.IN_PROGRESS:
-            publish.check_published(manager.writable(command.pointer, now_ms), self._lives)
+            publishing.check_published(manager.writable(command.pointer, now_ms), self._lives)
         return self._finished(manager.commit(command.pointer, command.changes, batch, now_ms))
 
     def _abort(self, manager: TransactionManager, command: Abort, batch: Batch, now_ms: int) -> Transaction:
@@ -215,12 +214,12 @@ class Service:
 
     def _expire(
         self, manager: TransactionManager, command: ExpireTransactions, batch: Batch, now_ms: int
-    ) -> ExpiredTransactions:
-        return ExpiredTransactions(transactions=tuple(self._finished(each) for each in manager.expire(batch, now_ms)))
+    ) -> tuple[Transaction, ...]:
+        return tuple(self._finished(each) for each in manager.expire(batch, now_ms))
 
     def _mark_aborted(self, manager: TransactionManager, command: MarkAborted, batch: Batch, now_ms: int) -> bool:
         rolling = [touched for each in manager.rolling for touched in each.touched if touched.rolling is not None]
-        if rollback.go_on(self._kv, manager, batch):
+        if publishing.go_on(self._kv, manager, batch):
             self._decided.update((touched.namespace, touched.name) for touched in rolling)
             return True
         return manager.mark_aborted(batch)
@@ -231,21 +230,21 @@ class Service:
     def _roll_back(self, manager: TransactionManager, command: Rollback, batch: Batch, now_ms: int) -> None:
         name = (command.namespace, command.name)
         self._check_owner(manager, command.pointer, command.by)
-        rollback.roll_back(self._kv, self._topics.of(name).log, manager, command, batch, now_ms)
+        publishing.roll_back(self._kv, self._topics.of(name).log, manager, command, batch, now_ms)
         self._decided.add(name)
 
     def _check_owner(self, manager: TransactionManager, pointer: int, by: Caller) -> Transaction | None:
         """The transaction, if there is one.  Raises: Forbidden."""
         found = manager.find(pointer)
         if found is not None:
-            caller.check_owner(by, pointer, found.owner)
+            access.check_owner(by, pointer, found.owner)
         return found
 
     def _check_may_end(self, manager: TransactionManager, pointer: int, by: Caller) -> None:
         """Raises: Forbidden."""
         found = manager.find(pointer)
         if found is not None:
-            caller.check_may_end(by, pointer, found.owner, found.touched)
+            access.check_may_end(by, pointer, found.owner, found.touched)
 
     def _finished(self, found: Transaction) -> Transaction:
         """Readers of the topics it touched may see more now."""
@@ -270,7 +269,7 @@ class Service:
         return self._topics.applied() | decided
 
     def forget(self) -> None:
-        """The batch failed: drop what was assumed, but never give a position out twice."""
+        """The batch failed: drop what was assumed, but never assign a position twice."""
         self._decided.clear()
         self._topics.forget()
         self.transaction_service.forget()
@@ -288,4 +287,43 @@ def _topic(command: CreateTopic | UpdateTopic, generation: int) -> TopicGenerati
         ttl_seconds=command.ttl_seconds,
         properties=command.properties,
         delivery=command.delivery,
+    )
+
+
+# --- Publishing without a transaction.
+
+
+def publish_plain(log: TopicLog, producers: ProducerTable, command: Publish, batch: Batch, now_ms: int) -> PublishedAt:
+    """Raises: NotFound, Refused, Conflict (fenced); nothing was changed then."""
+    topic = log.living(command.namespace, command.name)
+    if topic.transactional == "required":
+        raise Refused("this topic takes only transactional messages", code="transaction_required")
+    if command.producer is not None:
+        return _publish_once(log, producers, topic, command, batch, now_ms)
+    first, last = log.append(command.messages, batch, now_ms)
+    return PublishedAt(first=first, last=last)
+
+
+def _publish_once(
+    log: TopicLog, producers: ProducerTable, topic: TopicGeneration, command: Publish, batch: Batch, now_ms: int
+) -> PublishedAt:
+    """Store what is not known yet; the intervals are written in the same batch as the messages."""
+    producer = command.producer
+    assert producer is not None
+    epochs = producers.epochs(topic, producer.id)
+    epochs.check(producer)
+    known = producers.known(topic, producer.id, producer.epoch)
+    fresh, repeated = known.split(producer.sequences)
+    first, last = log.append([command.messages[index] for index in fresh], batch, now_ms)
+    if fresh:
+        known.add([producer.sequences[index] for index in fresh], now_ms, batch)
+    if epochs.note(producer):
+        batch.put(keys.fence(topic, producer.id), epochs.encode())
+    return PublishedAt(
+        first=first,
+        last=last,
+        stored=tuple(producer.sequences[index] for index in fresh),
+        known=tuple(producer.sequences[index] for index in repeated),
+        generation=topic.generation,
+        newest=log.sequencer.last,
     )

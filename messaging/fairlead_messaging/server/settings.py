@@ -12,11 +12,12 @@ from typing import Annotated, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
-from fairlead_messaging.server.access.access_model import AccessModel, TokenReviewModel
-from fairlead_messaging.server.cassandra_model import CassandraModel
+from fairlead_messaging.api.verbs import Verb
+from fairlead_messaging.server import access
+from fairlead_messaging.server.access import AccessEntry, AccessTable
 from fairlead_messaging.server.log.topic import TTL_SECONDS_MAX, expand_system_topics
-from fairlead_messaging.server.quotas.quota_model import QuotaModel
-from fairlead_messaging.server.transactions.deadline import (
+from fairlead_messaging.server.quotas import QuotaModel
+from fairlead_messaging.server.transactions.transaction import (
     HOLD_UP_SECONDS_MAX,
     LIFETIME_SECONDS_MAX,
     TIMEOUT_SECONDS_MAX,
@@ -27,6 +28,119 @@ from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import ListenAddress, Model
+
+ENTRIES_MAX: Final = 10_000
+AUDIENCE: Final = "fairlead-messaging"
+
+
+class AccessModel(Model):
+    """Grants of one subject; several entries of one add up. What no entry grants is 403."""
+
+    subject: str
+    """A name in a certificate (common name, or the first DNS name), a SPIFFE URI (`spiffe://…`), or
+    `serviceaccount:NAMESPACE:NAME`."""
+    verbs: Annotated[list[str], Field(min_length=1)]
+    """`publish`, `consume`, `administer`; `create` is the part of `administer` that makes topics."""
+    topics: Annotated[list[str], Field(min_length=1, max_length=ENTRIES_MAX)]
+    """Globs of `namespace/name`: `*` stands for any characters of one part, `*` alone for every topic, `!` in front
+    takes topics away from this entry."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        mistakes.refuse(self._wrong())
+        return self
+
+    def _wrong(self) -> Iterator[Mistake]:
+        try:
+            access.parse_subject(self.subject)
+        except ValueError as error:
+            yield Mistake("subject", f"{error}, is {mistakes.shown(self.subject)}")
+        for index, verb in enumerate(self.verbs):
+            if verb not in set(Verb):
+                yield Mistake(f"verbs[{index}]", mistakes.not_one_of(Verb, verb))
+        for index, text in enumerate(self.topics):
+            try:
+                access.parse_glob(text)
+            except ValueError as error:
+                yield Mistake(f"topics[{index}]", f"{error}; is {mistakes.shown(text)}")
+        if all(text.startswith("!") for text in self.topics):
+            yield Mistake("topics", "grants nothing: each pattern takes topics away; add * to begin with all")
+
+    @property
+    def entry(self) -> AccessEntry:
+        return AccessEntry(
+            access.parse_subject(self.subject),
+            frozenset(map(Verb, self.verbs)),
+            tuple(map(access.parse_glob, self.topics)),
+        )
+
+
+class TokenReviewModel(Model):
+    """Where tokens of ServiceAccounts are checked: `POST …/tokenreviews` of the Kubernetes API. Used when an entry of
+    `access` names a ServiceAccount."""
+
+    kubeconfig: FilePath | None = None
+    """Absent: in-cluster. Needs the ClusterRole `system:auth-delegator`."""
+    audience: Annotated[str, Field(min_length=1, max_length=253)] = AUDIENCE
+    """What a token must be made for (`audiences` of a projected token); one for the API server itself opens nothing."""
+
+
+def access_table(entries: list[AccessModel]) -> AccessTable:
+    return AccessTable(each.entry for each in entries)
+
+
+PORT: Final = 9042
+PORT_DIGITS_MAX: Final = 5
+NOT_IN_A_HOST: Final = frozenset("@/ ")
+CONSISTENCIES: Final = ("LOCAL_QUORUM", "QUORUM", "ALL", "LOCAL_ONE", "ONE")
+"""What a write that was answered, and a read, rests on. The last two only where there is one copy."""
+
+
+def _consistency(name: str) -> str:
+    if name.upper() not in CONSISTENCIES:
+        raise ValueError(mistakes.not_one_of(CONSISTENCIES, name))
+    return name.upper()
+
+
+def contact_point(text: str) -> tuple[str, int]:
+    """Host and port of ``host`` or ``host:port``; IPv6 in brackets where it has a port.  Raises: ValueError."""
+    host, port = text, str(PORT)
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise ValueError(f"must be host or host:port, is {mistakes.shown(text)}")
+        port = rest[1:] or port
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    is_number = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX
+    if not host or not NOT_IN_A_HOST.isdisjoint(host) or not is_number or not 0 < int(port) < 65536:
+        raise ValueError(f"must be host or host:port, is {mistakes.shown(text)}")
+    return host, int(port)
+
+
+def _contact_point(text: str) -> str:
+    contact_point(text)
+    return text
+
+
+class CassandraModel(Model):
+    """Of `store = "cassandra"`; [how it is used](../howto/messaging-on-cassandra.md)."""
+
+    contact_points: list[Annotated[str, AfterValidator(_contact_point)]] = Field(default=[], max_length=64)
+    """Required with `store = "cassandra"`: some nodes, as `host` or `host:port` (9042); they know the others."""
+    keyspace: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,47}$")] = "fairlead"
+    """Of this service alone. Made with up to three copies in the data center when it is not there and the user may."""
+    datacenter: str | None = None
+    """Whose nodes are asked; absent: that of the first contact point that answers."""
+    consistency: Annotated[str, AfterValidator(_consistency)] = "LOCAL_QUORUM"
+    """Of reads and writes: `LOCAL_QUORUM`, `QUORUM`, `ALL`; `LOCAL_ONE` and `ONE` only for a keyspace with one copy."""
+    username: str | None = None
+    """With `password_file`; absent: no login."""
+    password_file: FilePath | None = None
+    """Holds the password; read again at every connection, so it can be changed while the service runs."""
+    tls_ca: FilePath | None = None
+    """Authority of the nodes' certificates, which must name their addresses; absent: no TLS."""
+
 
 COUNT_MAX: Final = 2**31 - 1
 BUDGET_MAX: Final = 2**40

@@ -1,4 +1,4 @@
-"""What the writer has at hand of the topics it wrote to: their logs and their producers, read from the store once.
+"""The writer's state of the topics it wrote to: their logs and their producers, read from the store once.
 
 It runs ahead of the store by the batch being built; when a batch fails all of it is dropped and read again.
 """
@@ -11,9 +11,8 @@ from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.server.log import topics
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.log.topic_log import TopicLog
-from fairlead_messaging.server.producers.table import ProducerTable
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.producers import ProducerTable
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 TOPICS_CACHED_MAX = 10_000
 """Topics whose writer state is remembered."""
@@ -23,7 +22,7 @@ Name = tuple[str, str]
 
 
 class TopicState(NamedTuple):
-    """What the writer has at hand of one topic."""
+    """The writer's state of one topic."""
 
     log: TopicLog
     producers: ProducerTable
@@ -41,7 +40,7 @@ class TopicStates:
         self._given_out: dict[Name, Position] = {}
 
     def of(self, name: Name) -> TopicState:
-        """Read from the store when it is not at hand."""
+        """Read from the store when it is not cached."""
         state = self._states.get(name)
         if state is None:
             log = TopicLog(self._kv, topics.record(self._kv, *name))
@@ -56,7 +55,7 @@ class TopicStates:
         return self.of(name).log.living(*name)
 
     def replace(self, topic: TopicGeneration, batch: Batch) -> TopicGeneration:
-        """Write a topic's record, and go on with it."""
+        """Write a topic's record, and use it from now on."""
         state = self.of((topic.namespace, topic.name))
         topics.write(batch, topic)
         self._replaced.add((topic.namespace, topic.name))
@@ -97,7 +96,7 @@ class TopicStates:
         return advanced
 
     def forget(self) -> None:
-        """The batch failed: drop what was assumed, but never give a position out twice."""
+        """The batch failed: drop what was assumed, but never assign a position twice."""
         for name in self._advanced:
             self._given_out[name] = self._states[name].log.sequencer.last
         self._advanced.clear()

@@ -1,4 +1,4 @@
-"""What may be asked for beyond its shape: limits, times, ids and numbers of requests, as the service understands them.
+"""Validation of requests beyond their shape: limits, times, ids and numbers.
 
 Sizes were bounded before.
 """
@@ -29,9 +29,9 @@ from fairlead_messaging.api.requests import (
     PublishRequest,
     RollbackDetail,
 )
-from fairlead_messaging.server.log.message import LoggedMessage, Messages
+from fairlead_messaging.server.log.rows import LoggedMessage, Messages
 from fairlead_messaging.server.log.topic import parse_ttl
-from fairlead_messaging.server.producers.producer import NumberedProducer, make
+from fairlead_messaging.server.producers import NumberedProducer, make
 
 MESSAGE_OVERHEAD_BYTES = 256
 """What a message takes in memory beside its payload, until it is in the store; nothing else bounds their number.

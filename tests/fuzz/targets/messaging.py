@@ -11,12 +11,12 @@ from tests.fuzz.target import Target, promise
 
 from fairlead_messaging.api import message_id, requests, responses
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.client import arrow_page, errors
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client import errors
+from fairlead_messaging.client.request import Response, read_arrow_page
 from fairlead_messaging.server import avro, json_bodies, validation
 from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.subscriptions import endpoint, subscription
+from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.transactions import visibility
 from fairlead_wire.backoff import delivery
 from fairlead_wire.errors import RemoteError
@@ -168,9 +168,9 @@ def policy(content: bytes) -> None:
 def push_endpoint(content: bytes) -> None:
     """The address of an endpoint, and what it answers."""
     text = content.decode(errors="surrogateescape")
-    endpoint.is_url(text)
-    seconds = retry_after.seconds(text, endpoint.RETRY_AFTER_SECONDS_MAX)
-    promise(seconds is None or 0 <= seconds <= endpoint.RETRY_AFTER_SECONDS_MAX, "an endpoint cannot ask for ever")
+    subscription.is_endpoint_url(text)
+    seconds = retry_after.seconds(text, subscription.RETRY_AFTER_SECONDS_MAX)
+    promise(seconds is None or 0 <= seconds <= subscription.RETRY_AFTER_SECONDS_MAX, "an endpoint cannot ask for ever")
 
 
 _ANSWERS = {
@@ -200,7 +200,7 @@ def arrow(content: bytes) -> None:
     """A stream of Arrow: the first line is the position in the headers."""
     line, _, raw = content.partition(b"\n")
     headers = {"fairlead-next-position": line.decode("latin-1"), "fairlead-generation": line.decode("latin-1")}
-    page = arrow_page.read("", Response(status=200, headers=headers, body=raw))
+    page = read_arrow_page("", Response(status=200, headers=headers, body=raw))
     promise(page.table.num_rows >= 0, "a page has rows or none")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.edges.line_up import LineUp, line_up, route
 
-from fairlead_messaging.server.producers import sequences
+from fairlead_messaging.server import producers
 
 pytestmark = pytest.mark.process
 
@@ -19,7 +19,7 @@ COUNT = 4_000
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it were 140,000 messages: what a topic knows of this node is spread over many rows."""
-    monkeypatch.setattr(sequences, "PAGE_INTERVALS_MAX", 16)
+    monkeypatch.setattr(producers, "PAGE_INTERVALS_MAX", 16)
 
 
 async def in_turns(up: LineUp, *kinds: str) -> list[str]:

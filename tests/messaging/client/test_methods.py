@@ -9,8 +9,7 @@ import pytest
 
 from fairlead_messaging.client import requests
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_messaging.client.methods import BlockingClient, Method, Methods, on_topic
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_wire.errors import LocalError

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_messaging.client import errors, requests
-from fairlead_messaging.client.request import ClientRequest
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy

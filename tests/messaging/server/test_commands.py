@@ -10,7 +10,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_type
 
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, RecordReaderPosition, RemoveRows, UpdateTopic
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_a_command_cannot_be_changed() -> None:

@@ -177,7 +177,7 @@ async def test_a_poll_that_moved_on_leaves_its_page_at_its_new_place(topics: Top
     start = topics.clock.now_ms
     asked = {"startFrom": start, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
     waiting = asyncio.create_task(topics.poll("t", **asked))
-    await until(lambda: topics.broker.long_polls > 0)
+    await until(lambda: topics.broker.notifier.waiting > 0)
     await topics.finish(pointer, "abort")
     await topics.publish("t", "after")
     assert (await waiting).payloads == ["after"]
@@ -295,7 +295,7 @@ async def _waited(topics: Topics, start: str | int | None) -> None:
     """A poll that waits while a transaction comes and is aborted; it answers with what is published after that."""
     asked = {"startFrom": start, "inclusive": False, "limit": 1, "isolation": "read_committed", "wait_ms": 30_000}
     poll = asyncio.create_task(topics.poll("t", **asked))
-    await until(lambda: topics.broker.long_polls > 0 or poll.done())
+    await until(lambda: topics.broker.notifier.waiting > 0 or poll.done())
     pointer, _ = await topics.start()
     await topics.publish("t", {"payload": b64("aborted"), "ttl": 2}, tx=pointer)
     await topics.finish(pointer, "abort")

@@ -11,8 +11,8 @@ from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server import readers, retention
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import keys, running_totals
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 

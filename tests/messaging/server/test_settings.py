@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pydantic
 import pytest
 
-from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.settings import AccessModel, CassandraModel, MessagingSettings, contact_point
 from fairlead_wire.validation.model import MODELS
 
 
@@ -51,3 +52,54 @@ from fairlead_wire.validation.model import MODELS
 def test_bad_values(keys: dict[str, object], named: str) -> None:
     """The key, or what to do, is in the reason."""
     assert named in "\n".join(map(str, MODELS.find(keys, MessagingSettings)))
+
+
+# --- What the settings of Cassandra accept.
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("node", ("node", 9042)),
+        ("10.0.0.1:19042", ("10.0.0.1", 19042)),
+        ("[::1]:5", ("::1", 5)),
+        ("[::1]", ("::1", 9042)),
+        ("fe80::1", ("fe80::1", 9042)),
+    ],
+)
+def test_contact_points(text: str, found: tuple[str, int]) -> None:
+    """With or without a port."""
+    assert contact_point(text) == found
+
+
+@pytest.mark.parametrize("text", ["", ":1", "a:", "a:0", "a:70000", "[::1", "[::1]x", "a:b"])
+def test_what_is_no_contact_point(text: str) -> None:
+    """Is refused with what it must be."""
+    with pytest.raises(ValueError, match="host or host:port"):
+        contact_point(text)
+
+
+def test_consistency_in_any_case() -> None:
+    """As drivers take it."""
+    assert CassandraModel(consistency="local_quorum").consistency == "LOCAL_QUORUM"
+
+
+# --- The table as people write it.
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("subject", "serviceaccount:x", "subject: must be serviceaccount:NAMESPACE:NAME"),
+        ("subject", "spiffe://fairlead/node/a", "nodes publish through the hub"),
+        ("verbs", ["publish", "consum"], "did you mean consume"),
+        ("topics", ["telemetry"], "topics[0]: must be namespace/name"),
+        ("topics", ["!system/*"], "grants nothing"),
+    ],
+)
+def test_what_would_grant_something_else_is_refused_with_its_key(key: str, value: object, said: str) -> None:
+    """A table that is wrong by a letter must not wait for the first refusal."""
+    whole = {"subject": "app", "verbs": ["publish"], "topics": ["default/*"], key: value}
+    with pytest.raises(pydantic.ValidationError) as caught:
+        AccessModel.model_validate(whole)
+    assert said in str(caught.value)

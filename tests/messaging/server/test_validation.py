@@ -8,7 +8,7 @@ from fairlead_messaging.api.errors import Refused, TooLarge
 from fairlead_messaging.api.message_id import FIRST, Position
 from fairlead_messaging.api.requests import PollRequest, PublishRequest
 from fairlead_messaging.server import json_bodies, validation
-from fairlead_messaging.server.log.message import columns
+from fairlead_messaging.server.log.rows import columns
 
 
 def test_messages_are_texts_or_objects() -> None:

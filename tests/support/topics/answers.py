@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fairlead_messaging.client.request import ClientRequest
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import ClientRequest, Response
 
 
 def answer(status: int = 200, body: bytes = b"", **headers: str) -> Response:

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from tests.support.topics.cassandra import DATACENTER, Cassandra
 
-from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV, open_shard
 from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession
+from fairlead_messaging.server.settings import CassandraModel
 
 
 class Counted:

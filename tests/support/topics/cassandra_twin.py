@@ -11,12 +11,9 @@ from typing import Any, cast
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra.journal import Journal, ShardState
 from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
-from fairlead_messaging.server.io.stores.cassandra.session import UnknownOutcome
-from fairlead_messaging.server.io.stores.cassandra.tables import SLOTS
-from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.buckets import Directory
+from fairlead_messaging.server.io.stores.cassandra.session import SLOTS, UnknownOutcome
+from fairlead_messaging.server.store.buckets import Directory, RedoRecord, decode_record
 from fairlead_messaging.server.store.layer import Row
-from fairlead_messaging.server.store.redo import RedoRecord
 
 
 class Disk:
@@ -91,7 +88,7 @@ class TwinJournal:
         return self._disk.met(write)
 
     def records_after(self, number: int) -> list[RedoRecord]:
-        return [redo.decode(raw) for found, raw in sorted(self._disk.slots.values()) if found > number]
+        return [decode_record(raw) for found, raw in sorted(self._disk.slots.values()) if found > number]
 
     def drop_orphans(self, state: ShardState, kept: int) -> None:
         pass
@@ -134,7 +131,7 @@ class TwinRows:
         for bucket, first, last in directory.spans(low, high):
             found = sorted(
                 (key, value)
-                for (there, key), (time, value) in self._disk.rows.items()
+                for (there, key), (time, value) in tuple(self._disk.rows.items())  # the applier writes meanwhile
                 if there == bucket and first <= key < last and value is not None and self._lives(bucket, key, time)
             )
             check()

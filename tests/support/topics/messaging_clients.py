@@ -12,9 +12,8 @@ from typing import Any
 
 from fairlead_messaging.api.responses import Message
 from fairlead_messaging.client.io import sync_client
-from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.sync_buffered import BufferedPublisher
+from fairlead_messaging.client.io.buffered_publisher import AsyncBufferedPublisher, BufferedPublisher
 from fairlead_messaging.client.io.transaction_context import AsyncTransactionContext, TransactionContext
 
 KINDS = ("asyncio", "sync")

@@ -5,22 +5,21 @@ core = Core();  core.create("t");  core.do(publish("t", "a"));  core.read("t")
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.commands import Command, CreateTopic, Publish
 from fairlead_messaging.server.log import reader, topics
-from fairlead_messaging.server.log.message import LoggedMessage
 from fairlead_messaging.server.log.reader import MessagePage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
+from fairlead_messaging.server.producers import NumberedProducer
 from fairlead_messaging.server.service import Service
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
+from fairlead_messaging.server.transactions.transaction import TransactionLimits
 
 NAMESPACE = "n"
 START_MS = 1_000_000_000
@@ -111,4 +110,6 @@ def answers_as_typed(core: Core, command: Command[Any]) -> None:
     """The answer is an instance of the T in the command's ``Command[T]``."""
     [wanted] = [get_args(base)[0] for base in type(command).__orig_bases__ if get_args(base)]  # type: ignore[attr-defined]
     answer = core.do(command)
-    assert isinstance(answer, wanted), f"{type(command).__name__} answered {type(answer).__name__}, not {wanted}"
+    assert isinstance(answer, get_origin(wanted) or wanted), (
+        f"{type(command).__name__} answered {type(answer).__name__}, not {wanted}"
+    )

@@ -283,7 +283,7 @@ def _pages(
 ) -> Iterator[pa.RecordBatch]:
     """Committed messages, with a line on standard error that says how far reading is."""
     from fairlead_ingest.io.contracts import messages
-    from fairlead_messaging.client.io.bulk_client import BulkClient
+    from fairlead_messaging.client.io.sync_client import BulkClient
 
     account = context.find_object(messaging_client.Account)
     assert account is not None

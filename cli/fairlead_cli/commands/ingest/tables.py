@@ -81,7 +81,7 @@ def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> 
     """
     from fairlead_ingest.io import status as statuses
     from fairlead_ingest.io.service_tls import tls_of
-    from fairlead_messaging.client.io.bulk_client import BulkClient
+    from fairlead_messaging.client.io.sync_client import BulkClient
 
     now = datetime.datetime.now(datetime.UTC)
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
@@ -153,7 +153,7 @@ def report(
     from fairlead_ingest.io.service_tls import tls_of
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.report import page as pages
-    from fairlead_messaging.client.io.bulk_client import BulkClient
+    from fairlead_messaging.client.io.sync_client import BulkClient
 
     if not out.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")

@@ -22,8 +22,7 @@ from fairlead_cli.text import counts, printable
 from fairlead_wire import distribution
 
 if TYPE_CHECKING:
-    from fairlead_messaging.server.backup.decoding import Decoder
-    from fairlead_messaging.server.backup.sources import Source
+    from fairlead_messaging.server.backup import Decoder, Source
 
 OWNER_ONLY = 0o600
 NO_GROUP_NO_OTHERS = 0o077
@@ -62,8 +61,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
     It holds every message: keep it as you keep the store. With an access table, `administer` and `consume` on every
     topic are needed.
     """
-    from fairlead_messaging.server.backup.decoding import BadBackup
-    from fairlead_messaging.server.backup.sources import Copied
+    from fairlead_messaging.server.backup import BadBackup, Copied
 
     if os.path.lexists(out):
         raise click.UsageError(f"{out} is there already: name another file")
@@ -119,8 +117,8 @@ def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check:
     must not be behind that of the old service. A store that is there already is never touched.
     """
     from fairlead_messaging.api.errors import StorageError
-    from fairlead_messaging.server.backup.decoding import BadBackup, Decoder
-    from fairlead_messaging.server.io.stores import restored_store
+    from fairlead_messaging.server.backup import BadBackup, Decoder
+    from fairlead_messaging.server.io.stores import offline_store
 
     if (data_dir is None) == (not check):
         raise click.UsageError("name --data-dir, or --check to read only")
@@ -133,7 +131,7 @@ def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check:
                 read = Decoder(source)
                 now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
                 with ProgressBar("restoring, rows", passing=True) as progress:
-                    restored_store.restore(
+                    offline_store.restore(
                         read,
                         data_dir,
                         "sqlite" if store == "sqlite" else "rocksdb",
@@ -161,8 +159,7 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
             yield answer
         return
     from fairlead_messaging.api.errors import StorageError
-    from fairlead_messaging.server.backup import encoding
-    from fairlead_messaging.server.backup.sources import Pieces
+    from fairlead_messaging.server.backup import Pieces, encode
     from fairlead_messaging.server.io.stores import offline_store
     from fairlead_messaging.server.log import keys
 
@@ -171,7 +168,7 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
             key = keys.service("id")
             service = next((value.decode() for _, value in rows.scan(key, key + b"\x00")), "")
             with contextlib.closing(
-                encoding.encode(
+                encode(
                     rows.scan(*keys.EVERYTHING),
                     program=distribution.version(),
                     service=service,
@@ -237,7 +234,7 @@ def _name(partial: Path, out: Path) -> None:
 
 def _checked(source: Source, label: str) -> Decoder:
     """All of it was read, and it is whole.  Raises: BadBackup."""
-    from fairlead_messaging.server.backup.decoding import Decoder
+    from fairlead_messaging.server.backup import Decoder
 
     read = Decoder(source)
     with ProgressBar(label, passing=True) as progress:

@@ -100,7 +100,7 @@ def dump(
     """
     from fairlead_messaging.api.errors import StorageError
     from fairlead_messaging.server.dump import table_dump
-    from fairlead_messaging.server.dump.selection import DumpSelection
+    from fairlead_messaging.server.dump.table_dump import DumpSelection
     from fairlead_messaging.server.io.stores import offline_store
 
     selection = DumpSelection(

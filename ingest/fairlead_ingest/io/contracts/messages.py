@@ -13,7 +13,7 @@ from fairlead_ingest.io.topics.range_reader import fetch, one_ahead
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.errors import Expired
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 SPLITS = 64
 # A stretch as short as this is read as it is, and what lies before the wanted messages is passed over.

@@ -30,7 +30,7 @@ from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.store_path import Place, place
 from fairlead_messaging.client.errors import TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 # Of a position's text, the publish time in milliseconds.
 _TIME_DIGITS = 16

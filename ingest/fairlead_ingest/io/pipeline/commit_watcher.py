@@ -21,7 +21,7 @@ from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import Committed, LogEntry
 from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.api.requests import APPLICATION_CHARS_MAX, TABLE_CHARS_MAX, TableNote
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 

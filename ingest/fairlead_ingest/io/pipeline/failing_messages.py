@@ -18,7 +18,7 @@ from fairlead_ingest.io.spark.spark_errors import ABOUT_QUERIES
 from fairlead_ingest.pipeline import halving
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.failing_messages")

@@ -37,7 +37,7 @@ from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source import starting_position
 from fairlead_ingest.table import commit
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.job")

@@ -10,7 +10,7 @@ from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.round_robin import RoundRobin
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 # Asking more often would be most of an idle job's requests.
 LAG_SECONDS = 15.0

@@ -17,7 +17,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.report.facts import UNKNOWN, CommitPoint, LetterCount, ReportGap, TableFacts, TopicLag
 from fairlead_ingest.table import freshness
 from fairlead_ingest.table.store_path import Place
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 COMMITS_MAX = 500
 """Commits of the log that are drawn, the newest; in a store each is a request."""

@@ -38,7 +38,7 @@ from fairlead_ingest.io.table import object_store
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_messaging.client.errors import TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire import distribution
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs

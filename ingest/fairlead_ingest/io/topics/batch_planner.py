@@ -26,7 +26,7 @@ from fairlead_ingest.source.batch_shares import Limits, Used
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 PLANS_AT_ONCE: Final = 4
 

@@ -18,8 +18,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.rows import envelope, schema
 from fairlead_ingest.source import data_loss_policy, limits, starting_position
 from fairlead_ingest.source.offset_ranges import OffsetRange
-from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.connections import Tls
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 FORMATS = ("raw", "envelope")
 N = TypeVar("N", int, float)

@@ -18,9 +18,9 @@ from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.source import data_loss_policy
 from fairlead_ingest.source.offset_ranges import OffsetRange
-from fairlead_messaging.client.arrow_page import ArrowPage
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.request import ArrowPage
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 FORMAT = "fairlead"
 

@@ -31,7 +31,7 @@ from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import reachable
 from fairlead_ingest.io.topics.topic_writer import PAYLOAD, kept_alive, lost_is_told, portions
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.errors import Permanent, Temporary
 
 FOLDER = "fairlead_topic"

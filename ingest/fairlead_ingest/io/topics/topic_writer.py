@@ -24,8 +24,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import reachable
 from fairlead_messaging.client.errors import InDoubt, TransactionOver
-from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.renewal import Renewal
+from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_messaging.client.io.transaction_context import Renewal
 from fairlead_wire.errors import Permanent, Temporary
 
 PAYLOAD = "payload"

@@ -1,6 +1,6 @@
-"""Acts: connections, the two clients, and what is built on them.
+"""Acts: the two clients, and what is built on them for both.
 
 async_client ─aiohttp→ service        sync_client ─connections→ service
-  ↑ async_buffered                      ↑ sync_buffered, bulk_client
-  └──────────── transaction_context, for both ┘
+  ↑                                     ↑
+  └── buffered_publisher, transaction_context ──┘
 """

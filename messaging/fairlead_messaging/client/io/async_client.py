@@ -26,13 +26,12 @@ import aiohttp
 from yarl import URL
 
 from fairlead_messaging.api.responses import Message
-from fairlead_messaging.client import retry, script, transaction_coordinator
+from fairlead_messaging.client import retry, script, transaction
 from fairlead_messaging.client.cursor import Cursor, ReadOptions
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
 from fairlead_messaging.client.methods import AwaitingClient, Methods
-from fairlead_messaging.client.request import ClientRequest
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
@@ -79,7 +78,7 @@ class AsyncClient(Methods, AwaitingClient):
         await self.close()
 
     async def close(self) -> None:
-        """End the connections; another call makes new ones."""
+        """Close the connections; another call opens new ones."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -87,7 +86,7 @@ class AsyncClient(Methods, AwaitingClient):
     async def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> AsyncIterator[Message]:
         """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
-        To go on another day start from the last message's id with ``inclusive=False``.
+        To continue later start from the last message's id with ``inclusive=False``.
         """
         cursor = Cursor(namespace, name, **reading)
         while cursor.more:
@@ -95,15 +94,16 @@ class AsyncClient(Methods, AwaitingClient):
                 yield message
 
     async def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
+        """Send any request of ``client.requests``, retried as far as ``retries`` allow."""
         return await script.perform_async(retry.send(asked, self._retries, random.random), self._attempt)
 
     async def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
-        await script.perform_async(transaction_coordinator.commit(pointer, changes), self.take)
+        """As ``finish_transaction``, but retries for half a minute while there is no answer; then it raises
+        ``InDoubt``."""
+        await script.perform_async(transaction.commit(pointer, changes), self.take)
 
     async def take(self, step: ClientRequest[Any] | Pause) -> Any:
-        """A step of a script: do the request, or wait."""
+        """Perform a step of a script: send the request, or wait."""
         return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self.do(step))
 
     async def _attempt(self, step: ClientRequest[Any] | Pause) -> Any:
@@ -160,7 +160,7 @@ class AsyncClient(Methods, AwaitingClient):
         raise RemoteError(f"{asked.path}: the answer is over {limit} bytes")
 
     def _reload(self) -> None:
-        """Files are replaced under running programs.  Connections are kept by context: a new one begins new ones."""
+        """Files are replaced under running programs.  Connections belong to a context: a new context opens new ones."""
         now = asyncio.get_running_loop().time()
         if self._tls is not None and now - self._files_looked_at >= RELOAD_SECONDS:
             self._files_looked_at = now

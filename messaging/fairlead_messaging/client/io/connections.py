@@ -1,15 +1,16 @@
-"""Kept connections of the synchronous clients: one request, one answer, each with a time it may take.
+"""The connection pool of the synchronous clients: one request, one answer, within a deadline.
 
-    exchange ─→ an idle connection that still lives, or a new one ─→ Response ─→ idle again
+    exchange ─→ an idle connection that is still open, or a new one ─→ Response ─→ idle again
 
-Stands on the standard library, so that it works in worker processes of a batch engine without an event loop. Any
-number of threads may ask at once; each has a connection to itself while it does. After a fork the child makes its own
-connections: those of the parent are neither used nor ended. Answers are bounded before they are read, also in time: a
-peer that sends a byte now and then does not hold a caller beyond ``answer_seconds``.
+Uses only the standard library, so that it works in worker processes of a batch engine without an event loop. Any number
+of threads may send requests at once; each has a connection to itself while it does. After a fork the child opens its
+own connections: those of the parent are neither used nor closed. Answers are bounded before they are read, in size and
+in time: a peer that sends a byte now and then does not hold a caller beyond ``answer_seconds``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import io
@@ -22,27 +23,32 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
-from fairlead_messaging.client.io.token_file import TokenFile
-from fairlead_messaging.client.response import Response
+from fairlead_messaging.client.request import Response
 from fairlead_wire.errors import LocalError, RemoteError
 from fairlead_wire.io import tls
 from fairlead_wire.validation import addresses, mistakes
+
+# --- The token of a ServiceAccount.
+
+CHECK_SECONDS: Final = 5.0
+TOKEN_BYTES_MAX: Final = 8192
+
 
 ANSWER_BYTES_MAX = 256 * 1024 * 1024
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 IDLE_MAX = 16
-"""Connections kept for later; how many are in use at once is up to the callers."""
+"""Idle connections kept for reuse; how many are in use at once is up to the callers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Files for TLS: who signs the service (``ca``), and who we are: ``cert`` and ``key``, or the token of a Kubernetes
-    ServiceAccount (``token_file``), which is read again when it is replaced."""
+    """Files for TLS: the authority of the service (``ca``), and our identity: ``cert`` and ``key``, or the token of a
+    Kubernetes ServiceAccount (``token_file``), which is read again when it is replaced."""
 
     ca: str
     cert: str = ""
@@ -55,7 +61,7 @@ class Tls:
         return _AuthorityAlone(Path(self.ca))
 
     def token(self) -> TokenFile | None:
-        """What says who we are beside, or in place of, a certificate. Raises ``LocalError``."""
+        """Our token, beside or in place of a certificate. Raises ``LocalError``."""
         return TokenFile(self.token_file) if self.token_file else None
 
     def client(self) -> tls.ClientTls:
@@ -67,7 +73,7 @@ class Tls:
 
 
 class _AuthorityAlone(tls.Files):
-    """Where a token says who we are, and no certificate of ours is shown."""
+    """For clients identified by a token, which present no certificate."""
 
     def __init__(self, ca: Path) -> None:
         super().__init__(ca=ca, cert=ca, key=ca)
@@ -89,7 +95,7 @@ def check_url(base_url: str, *, has_tls: bool) -> str:
     if not usable or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
         raise LocalError(f"messaging_url must look like http://host:port, not {mistakes.shown(base_url)}")
     if "@" in parts.netloc:
-        # It would be sent by none of the clients alike, and stand in each error that names the service.
+        # The clients would not all send it, and it would appear in every error that names the service.
         raise LocalError("messaging_url must carry no user or password: a certificate or a token says who asks")
     if parts.scheme == "https" and not has_tls:
         raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")
@@ -97,7 +103,7 @@ def check_url(base_url: str, *, has_tls: bool) -> str:
 
 
 def _is_refused_certificate(error: BaseException) -> bool:
-    """With TLS 1.3 a server says so only after our handshake is done, in place of an answer; nothing was begun."""
+    """With TLS 1.3 a server rejects a certificate only after our handshake, in place of an answer; nothing was done."""
     reason = str(error.reason) if isinstance(error, ssl.SSLError) else ""
     return "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason)
 
@@ -126,7 +132,7 @@ class Connections:
 
     def close(self) -> None:
         """End what is idle.  Another exchange makes new connections."""
-        self._mind_the_fork()
+        self._check_fork()
         while self._idle:
             self._idle.pop().close()
 
@@ -177,7 +183,7 @@ class Connections:
         return Download(connection, response, lambda error: self._failure(error, f"GET {path}", piece_seconds))
 
     def _failure(self, error: Exception, asked: str, seconds: float) -> Failed:
-        """What is the matter, in the words of ``errors``."""
+        """The error as one of ``errors``."""
         if isinstance(error, TimeoutError):
             return TimedOut(f"{self.base_url} did not answer {asked} within {seconds:g} s", seconds=seconds)
         if isinstance(error, ConnectionError | http.client.IncompleteRead | ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -201,7 +207,7 @@ class Connections:
 
     def _ready(self) -> http.client.HTTPConnection:
         """An idle connection the peer has not ended, or a new one.  Raises ``Unreachable``."""
-        self._mind_the_fork()
+        self._check_fork()
         while self._idle:
             try:
                 connection = self._idle.pop()
@@ -227,7 +233,7 @@ class Connections:
         made.response_class = _Response
         return made
 
-    def _mind_the_fork(self) -> None:
+    def _check_fork(self) -> None:
         if self._process != os.getpid():
             # Two processes on one connection would read each other's answers. Detached, not closed: TLS would say
             # goodbye on the parent's behalf.
@@ -239,7 +245,7 @@ class Connections:
 
 
 class Download:
-    """An answer that is read piece by piece, for as long as that takes."""
+    """An answer that is read in pieces, however long that takes."""
 
     def __init__(
         self,
@@ -252,14 +258,14 @@ class Download:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, fewer at the end alone.  Raises: as ``Connections.exchange``."""
+        """Exactly ``size`` bytes, fewer only at the end.  Raises: as ``Connections.exchange``."""
         try:
             return self._response.read(None if size < 0 else size)
         except (OSError, http.client.HTTPException) as error:
             raise self._failure(error) from error
 
     def close(self) -> None:
-        """End the connection, wherever the answer is."""
+        """Close the connection, wherever the answer is."""
         self._response.close()
         self._connection.close()
 
@@ -271,7 +277,7 @@ class Download:
 
 
 class _Response(http.client.HTTPResponse):
-    """Reads with one deadline for all of the answer instead of a new wait for every piece."""
+    """Reads with one deadline for the whole answer instead of a new timeout for every piece."""
 
     def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
         super().__init__(sock, *args, **more)
@@ -308,14 +314,14 @@ def _ask(
     headers: Mapping[str, str],
     deadline: float,
 ) -> None:
-    """Send the request; what is left of the time is for the answer."""
+    """Send the request; the rest of the time is for the answer."""
     connection.sock.settimeout(max(0.001, deadline - time.monotonic()))
     connection.request(method, path, body=body, headers=dict(headers))
     connection.sock.settimeout(max(0.001, deadline - time.monotonic()))
 
 
 def _lives(connection: http.client.HTTPConnection) -> bool:
-    """Nothing to read on an idle connection: the peer has neither ended it nor sent anything unasked."""
+    """Whether an idle connection is still open: the peer has neither closed it nor sent anything unasked."""
     if connection.sock is None:
         return False
     asking = select.poll()
@@ -332,3 +338,33 @@ def _why(error: BaseException) -> str:
     if isinstance(error, http.client.IncompleteRead):
         return "the answer was cut short"
     return str(error) or type(error).__name__
+
+
+class TokenFile:
+    """Any number of threads may ask at once."""
+
+    def __init__(self, path: str, *, steady: Callable[[], float] = time.monotonic) -> None:
+        """Raises ``LocalError`` when there is no token in it."""
+        self._path = Path(path)
+        self._steady = steady
+        self._token, self._read_at = self._read(), steady()
+
+    def header(self) -> dict[str, str]:
+        """The header for a request.  While the file cannot be read the previous token is used."""
+        now = self._steady()
+        if now - self._read_at >= CHECK_SECONDS:
+            self._read_at = now
+            # It is being replaced, or the service will say that the old one has expired.
+            with contextlib.suppress(LocalError):
+                self._token = self._read()
+        return {"Authorization": f"Bearer {self._token}"}
+
+    def _read(self) -> str:
+        try:
+            with self._path.open("rb") as file:
+                token = file.read(TOKEN_BYTES_MAX + 1).strip()
+        except OSError as error:
+            raise LocalError(f"token_file {self._path}: {error.strerror or error}") from None
+        if not token or len(token) > TOKEN_BYTES_MAX or not token.isascii() or len(token.split()) != 1:
+            raise LocalError(f"token_file {self._path}: is no token: one word of at most {TOKEN_BYTES_MAX} characters")
+        return token.decode()

@@ -1,12 +1,10 @@
-"""The client of the messaging service for programs without an event loop; ``async_client`` has the asyncio one.
+"""The clients for programs without an event loop; ``async_client`` has the one for asyncio.
 
     with Client("http://127.0.0.1:11015") as client:
         client.publish("default", "orders", [b"1"])
         for message in client.messages("default", "orders"): …
 
-Methods, errors, retries and what is safe to repeat are those of ``AsyncClient``.  Any number of threads may share a
-``Client``; each request has a connection to itself.  It may be carried over a fork (the child makes its own
-connections) and pickled (only its settings travel), as Spark does with what a closure names.
+``BulkClient`` is for batch engines: topics as ``namespace/name``, Arrow pages, transactions that store rows.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from typing import Any, Self, TypeVar, Unpack
 from fairlead_messaging.api import headers
 from fairlead_messaging.api.responses import Message
 from fairlead_messaging.api.routes import BACKUP
-from fairlead_messaging.client import errors, retry, script, transaction_coordinator
+from fairlead_messaging.client import errors, requests, retry, script, transaction
 from fairlead_messaging.client.cursor import Cursor, ReadOptions
 from fairlead_messaging.client.io.connections import (
     ANSWER_BYTES_MAX,
@@ -30,19 +28,25 @@ from fairlead_messaging.client.io.connections import (
     Download,
     Tls,
 )
-from fairlead_messaging.client.methods import BlockingClient, Methods
-from fairlead_messaging.client.request import ClientRequest
+from fairlead_messaging.client.methods import BlockingClient, Method, Methods, on_topic
+from fairlead_messaging.client.request import ClientRequest, split
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 T = TypeVar("T")
 BACKUP_PIECE_SECONDS = 60.0
-"""The first piece waits for a snapshot, each for the disk of the service."""
+"""The first piece waits for a snapshot, each of them for the disk of the service."""
 REFUSAL_BYTES_MAX = 64 * 1024
 
 
 class Client(Methods, BlockingClient):
-    """Arguments as for ``AsyncClient``; TLS by files only, which are read again when they change."""
+    """Has the methods, errors, retries and arguments of ``AsyncClient``; but TLS takes files only, read again when they
+    change.
+
+    Any number of threads may share a ``Client``; each request has a connection to itself.  It may be carried over a
+    fork (the child makes its own connections) and pickled (only its settings travel), as Spark does with what a closure
+    names.
+    """
 
     def __init__(
         self,
@@ -77,21 +81,22 @@ class Client(Methods, BlockingClient):
         self.close()
 
     def close(self) -> None:
-        """End the connections that are idle; another call makes new ones."""
+        """Close the idle connections; another call opens new ones."""
         self._connections.close()
 
     def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> Iterator[Message]:
         """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
-        To go on another day start from the last message's id with ``inclusive=False``.
+        To continue later start from the last message's id with ``inclusive=False``.
         """
         cursor = Cursor(namespace, name, **reading)
         while cursor.more:
             yield from cursor.take(self.do(cursor.ask()))
 
     def backup(self) -> Download:
-        """Everything the service stores, to be read piece by piece and closed; it is whole if it ends with its end
-        frame.  Raises: as every method; it is not repeated."""
+        """Everything the service stores, to be read in pieces and closed; it is complete if it ends with its end frame.
+
+        Raises: as every method; it is never retried."""
         found = self._connections.download(BACKUP.path, {"Accept": headers.BACKUP}, piece_seconds=BACKUP_PIECE_SECONDS)
         if found.status != 200:
             with found:
@@ -100,15 +105,16 @@ class Client(Methods, BlockingClient):
         return found
 
     def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request of ``client.requests``, as often as it needs and ``retries`` allow."""
+        """Send any request of ``client.requests``, retried as far as ``retries`` allow."""
         return script.perform(retry.send(asked, self._retries, random.random), self._attempt)
 
     def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, and asks again for half a minute without an answer; then it raises ``InDoubt``."""
-        script.perform(transaction_coordinator.commit(pointer, changes), self.take)
+        """As ``finish_transaction``, but retries for half a minute while there is no answer; then it raises
+        ``InDoubt``."""
+        script.perform(transaction.commit(pointer, changes), self.take)
 
     def take(self, step: ClientRequest[Any] | Pause) -> Any:
-        """A step of a script: do the request, or wait."""
+        """Perform a step of a script: send the request, or wait."""
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
@@ -125,3 +131,84 @@ class Client(Methods, BlockingClient):
             step.headers,
             answer_seconds=self._timeout_seconds + step.wait_seconds,
         )
+
+
+class BulkClient(BlockingClient):
+    """Reads and writes topics (``namespace/name``) for batch engines.
+
+        plan(after, upto, limits) ─→ ranges ─→ poll(range) ─→ ArrowPage(table, …) ─→ …
+        start_transaction ─→ store_in… ─→ publish_stored ─→ commit
+
+    It never retries, because its caller knows how long it may wait; only ``commit`` does, which must not end in doubt.
+    Make it where it is used: it cannot be pickled.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        tls: Tls | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
+        self._client = Client(
+            base_url,
+            tls=tls,
+            timeout_seconds=timeout_seconds,
+            connect_seconds=timeout_seconds,
+            answer_bytes_max=answer_bytes_max,
+        )
+        self.base_url = base_url.rstrip("/")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the client may be used again and opens a new one."""
+        self._client.close()
+
+    plan = Method(on_topic(requests.plan))
+    poll = Method(on_topic(requests.poll_arrow))
+    offsets = Method(on_topic(requests.offsets))
+    note_reader = Method(on_topic(requests.note_reader))
+
+    def do(self, asked: ClientRequest[T]) -> T:
+        """Send any request of ``client.requests``, once."""
+        return self._client.do(asked)
+
+    def take(self, step: ClientRequest[Any] | Pause) -> Any:
+        """Perform a step of a script: send the request, or wait."""
+        return self._client.take(step)
+
+    # --- writing
+
+    def start_transaction(self, timeout_seconds: float) -> int:
+        """The pointer of a new transaction. Raises as ``plan``."""
+        return self._client.start_transaction(timeout_seconds).transactionWritePointer
+
+    def renew_transaction(self, pointer: int, timeout_seconds: float | None = None) -> None:
+        """Extend it by that timeout from now on. Raises ``TransactionOver``, else as ``plan``."""
+        self._client.renew_transaction(pointer, timeout_seconds)
+
+    def store_in(self, pointer: int, topic: str, payloads: Sequence[bytes]) -> None:
+        """Store under a transaction; never sent twice, because it would be stored twice. Raises as ``plan``."""
+        self._client.store_in(pointer, *split(topic), payloads)
+
+    def publish_stored(self, pointer: int, topic: str) -> None:
+        """Publish what was stored under a transaction. Raises as ``plan``."""
+        self._client.publish_in(pointer, *split(topic), ())
+
+    def commit(self, pointer: int) -> None:
+        """Commit; also succeeds when an attempt whose answer was lost did it. Waits up to half a minute for an answer.
+
+        Raises ``InDoubt`` when none came, ``TransactionOver`` when it can no longer be committed.
+        """
+        self._client.commit(pointer)
+
+    def abort(self, pointer: int) -> None:
+        """Abort: what was stored never becomes visible. Raises ``TransactionOver`` when it has ended, else as
+        ``plan``."""
+        self._client.finish_transaction(pointer, "abort")

@@ -1,4 +1,4 @@
-"""A transaction around several participants, messaging the last of them.
+"""A transaction around several participants, of which messaging is the last.
 
     with TransactionContext(client, participants=[table]) as work:
         table.write(…)
@@ -6,38 +6,139 @@
 
 On leaving: each participant persists in turn, then the messages are published, then the transaction commits.  On any
 failure everything is rolled back and the transaction aborted; if a rollback fails too, it is invalidated, which hides
-its messages all the same.  Messages are buffered here; a full buffer is stored with the service.
-The transaction is renewed in the background, so the block may last for hours; ``TransactionLost`` says when it ended
-all the same, at the next ``publish``, at ``check`` or on leaving, before anything is persisted.
+its messages too.  Messages are buffered here; a full buffer is stored with the service.
+The transaction is renewed in the background, so the block may last for hours; if it ends nevertheless, the next
+``publish``, ``check`` or leaving the block raises ``TransactionLost``, before anything is persisted.
 ``InDoubt``: the commit was sent and no answer says whether it happened; nothing was rolled back.
 
-``AsyncTransactionContext`` is the same with ``async with`` and ``await``, for an ``AsyncClient``.
+``Renewal`` does only the renewing:
+
+    with Renewal(client, pointer, timeout_seconds=60) as renewal:
+        for part in hours_of_work:
+            renewal.check()          # raises TransactionLost as soon as it is known
+            client.store_in(pointer, "default", "orders", part)
+
+Leaving its block only stops the renewals: commit or abort inside it.
+
+``AsyncTransactionContext`` and ``AsyncRenewal`` are the same with ``async with`` and ``await``, for an ``AsyncClient``.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from fairlead_messaging.api.responses import Started
-from fairlead_messaging.client import script
-from fairlead_messaging.client.io.renewal import AsyncRenewal, Renewal
+from fairlead_messaging.client import script, transaction
+from fairlead_messaging.client.errors import TransactionLost
 from fairlead_messaging.client.methods import AwaitingClient, BlockingClient
-from fairlead_messaging.client.transaction_coordinator import (
-    BUFFER_BYTES_MAX,
-    Persist,
-    RollBack,
-    Step,
-    TransactionCoordinator,
-    Who,
-)
+from fairlead_messaging.client.request import ClientRequest
+from fairlead_messaging.client.script import Pause
+from fairlead_messaging.client.transaction import BUFFER_BYTES_MAX, Persist, RollBack, Step, TransactionCoordinator, Who
+
+LEAVE_SECONDS = 1.0
+"""How long leaving the block waits for a renewal in progress; later it does no harm."""
+
+
+class _Ended(BaseException):
+    """The block was left."""
+
+
+class _RenewalResult:
+    """Whether the transaction is lost."""
+
+    _lost: TransactionLost | None = None
+
+    @property
+    def lost(self) -> TransactionLost | None:
+        """Why it can no longer commit, once that is known."""
+        return self._lost
+
+    def check(self) -> None:
+        """Raises ``TransactionLost`` once that is known."""
+        if self._lost is not None:
+            raise self._lost
+
+
+class Renewal(_RenewalResult):
+    """For a ``Client`` or ``BulkClient``; renews in a thread of its own."""
+
+    def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:
+        self._client = client
+        self._script = transaction.keep_alive(pointer, timeout_seconds, time.monotonic)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="transaction-renewal", daemon=True)
+
+    def start(self) -> None:
+        """As entering the block."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """As leaving the block; idempotent."""
+        self._ended.set()
+        self._thread.join(LEAVE_SECONDS)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        with contextlib.suppress(_Ended):
+            self._lost = script.perform(self._script, self._do)
+
+    def _do(self, step: ClientRequest[Any] | Pause) -> Any:
+        if not isinstance(step, Pause):
+            return self._client.do(step)
+        if self._ended.wait(step.seconds):
+            raise _Ended
+        return None
+
+
+class AsyncRenewal(_RenewalResult):
+    """The same with ``async with``, for an ``AsyncClient``."""
+
+    def __init__(self, client: AwaitingClient, pointer: int, *, timeout_seconds: float) -> None:
+        self._client = client
+        self._script = transaction.keep_alive(pointer, timeout_seconds, time.monotonic)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """As entering the block."""
+        self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        """As leaving the block; idempotent."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def _run(self) -> None:
+        self._lost = await script.perform_async(self._script, self._client.take)
+
 
 C = TypeVar("C")
 
 
 class Participant(Protocol):
-    """Something whose changes stand or fall with the messages."""
+    """Something whose changes must be committed together with the messages, or not at all."""
 
     def changes(self) -> Sequence[str]:
         """Keys changed, for conflict detection; may be empty."""
@@ -86,7 +187,7 @@ class _Context(Generic[C, Who]):
 
     @property
     def failures(self) -> Sequence[BaseException]:
-        """What went wrong while rolling back; the messages are hidden all the same, at the latest by the timeout."""
+        """Errors while rolling back; the messages are hidden nevertheless, at the latest by the timeout."""
         return self._coordinator.failures
 
     def check(self) -> None:

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, Position, decode_position, id_of
+from fairlead_messaging.server import producers
 from fairlead_messaging.server.dump.row_key import RowKey, Undecodable
 from fairlead_messaging.server.log import keys, rows, running_totals, topic
-from fairlead_messaging.server.producers import sequences
-from fairlead_messaging.server.producers.producer import Epochs
+from fairlead_messaging.server.producers import Epochs
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.transactions import transaction
 from fairlead_messaging.server.transactions.transaction import Touched
@@ -154,7 +154,7 @@ def _touched(each: Touched) -> Fields:
 def _producer(key: RowKey, value: bytes, _: RowContext) -> Fields:
     if len(value) < 8 or (value[0] == 0 and len(value) % 16 != 8) or value[0] > 1 or (value[0] and len(value) < 16):
         raise Undecodable(f"no page of numbers has {len(value)} bytes")
-    known = sequences.decode(value)
+    known = producers.decode(value)
     pairs = list(zip(known.lows, known.highs, strict=True))
     if any(low > high for low, high in pairs) or known.lows != sorted(known.lows):
         raise Undecodable("the numbers are not in order")
@@ -162,7 +162,7 @@ def _producer(key: RowKey, value: bytes, _: RowContext) -> Fields:
         "producer": key.name,
         "epoch": key.epoch,
         "first": key.first,
-        "updated": moment(sequences.updated_ms(value)),
+        "updated": moment(producers.updated_ms(value)),
         "intervals": len(pairs),
         "known": [list(pair) for pair in pairs[:INTERVALS_SHOWN_MAX]],
     }

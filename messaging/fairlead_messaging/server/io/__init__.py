@@ -2,10 +2,11 @@
 
     rest (HTTP) ─→ broker ─change→ committer ─batches→ stores
                      │  └─read→ snapshot_readers ─→ a snapshot, in a thread
-                     ├─ notifier            wakes long polls when a batch is durable
                      ├─ transaction_keeper  ends transactions whose time is up, marks rows of aborted ones
                      ├─ cleaner             removes what cannot be read any more
-                     └─ pusher              one task for each subscription
+                     └─ pusher              one task for each subscription, whose steps push_performer carries out
+    access_control, token_reviewer   who asks: certificates, tokens, grants reloaded from the settings
+    quota_keeper, metrics            what namespaces use, and what is counted
 
-What is decided stands in the rooms above; here it is done.
+What to do is decided in the packages above; here it is done.
 """

@@ -1,4 +1,4 @@
-"""Who asks and whether the table grants it; refusals are counted and, now and then, written to the log.
+"""Identifies the caller and checks what the table grants; refusals are counted and logged, at a limited rate.
 
 certificate ─────────────────→ Identity ─AccessTable→ Caller ─check(verb, topic)→ go on, or Forbidden
 token ─TokenReviewer─→ account ───┘
@@ -6,23 +6,24 @@ token ─TokenReviewer─→ account ───┘
 
 from __future__ import annotations
 
+import asyncio
 import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from fairlead_messaging.api.errors import CertificateEnded, Forbidden, Unauthenticated
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import access_model, subject
-from fairlead_messaging.server.access.access_table import AccessTable
-from fairlead_messaging.server.access.caller import Caller
-from fairlead_messaging.server.access.subject import Identity
-from fairlead_messaging.server.io.identity.token_reviewer import TokenReviewer
+from fairlead_messaging.server import access
+from fairlead_messaging.server.access import AccessTable, Caller, Identity
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.settings import MessagingSettings
+from fairlead_messaging.server.io.token_reviewer import TokenReviewer
+from fairlead_messaging.server.settings import MessagingSettings, access_table
 from fairlead_wire.io import logs
+from fairlead_wire.io.settings import SettingsError
 from fairlead_wire.log_limiter import LogLimiter
 
 SAID_SECONDS: Final = 60.0
@@ -39,7 +40,7 @@ _log = logs.get("messaging.access")
 
 
 class AccessControl:
-    """Who asks, and what of it an entry of ``table`` grants; the rest is refused."""
+    """Identifies callers and checks them against ``table``; what no entry grants is refused."""
 
     def __init__(
         self,
@@ -54,18 +55,18 @@ class AccessControl:
         self._reviewer = reviewer
         self._wall = wall
         self.replaced = 0
-        """How often the grants were replaced: what waited meanwhile is judged again."""
+        """How often the grants were replaced: requests that waited meanwhile are checked again."""
         self._limiter = LogLimiter(SAID_SECONDS)
         # A certificate's names are read once, not at each request of its connection.
         self._of_names = lru_cache(CALLERS_KEPT)(self._find)
 
     @property
     def takes_tokens(self) -> bool:
-        """Whether who shows no certificate may bring a token."""
+        """Whether a caller without a certificate may present a token."""
         return self._reviewer is not None
 
     def replace(self, table: AccessTable) -> None:
-        """Other grants count from the next request on, also of connections that are open."""
+        """Use other grants from the next request on, also on connections that are already open."""
         self._table = table
         self.replaced += 1
         self._of_names.cache_clear()
@@ -80,7 +81,7 @@ class AccessControl:
             await self._reviewer.close()
 
     async def caller(self, certificate: Mapping[str, Any] | None, authorization: str | None, peer: str) -> Caller:
-        """A token counts before a certificate, which may be a proxy's.
+        """The caller.  A token takes precedence over a certificate, which may be a proxy's.
 
         Raises: Unauthenticated, Forbidden for one whom nothing is granted, Unavailable when a token cannot be checked.
         """
@@ -103,11 +104,11 @@ class AccessControl:
         raise Forbidden(f"{caller.shown} may not ask this service: {reason}")
 
     def is_to_close(self, certificate: Mapping[str, Any] | None) -> bool:
-        """Whether the connection is closed behind this answer, for its certificate ends soon."""
+        """Whether to close the connection after this answer, because its certificate expires soon."""
         return certificate is not None and self._wall() >= _end_of(certificate) - CLOSING_SECONDS
 
     def refuse(self, caller: Caller, verb: Verb, topic: str, peer: str) -> NoReturn:
-        """What no entry grants.  Raises: Forbidden, naming verb and topic."""
+        """Refuse what no entry grants.  Raises: Forbidden, naming verb and topic."""
         shown = topic if len(topic) <= TOPIC_CHARS_MAX else f"{topic[:TOPIC_CHARS_MAX]}…"
         self._say(caller.shown, str(verb), shown, "not granted", peer)
         where = f" to {shown}" if verb is Verb.PUBLISH else f" {shown}" if shown else ""
@@ -121,16 +122,16 @@ class AccessControl:
         )
 
     def _find(self, names: tuple[Any, ...], alternatives: tuple[Any, ...]) -> tuple[Caller, str]:
-        return self._with_grants(subject.of_certificate({"subject": names, "subjectAltName": alternatives}))
+        return self._with_grants(access.identity_of_certificate({"subject": names, "subjectAltName": alternatives}))
 
     def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
-        """Who it is with what it is granted, and why it is refused altogether, or ""."""
+        """The caller with its grants, and why it is refused altogether, or ""."""
         grants = self._table.of(identity)
         refused = identity.refused or ("" if grants else "no access entry is about it")
         return Caller(str(identity), identity.owner, grants), refused
 
     def _check_end(self, certificate: Mapping[str, Any], peer: str) -> None:
-        """TLS looks at it once, and a connection that is kept busy lives for years.  Raises: CertificateEnded."""
+        """TLS checks a certificate only once, and a busy connection may live for years.  Raises: CertificateEnded."""
         if self._wall() >= _end_of(certificate):
             reason = "the certificate has ended since this connection was opened"
             self._say("", "", "", reason, peer)
@@ -141,7 +142,7 @@ class AccessControl:
         raise Unauthenticated(f"{reason}: show a certificate of this service's authority, or a token made for it")
 
     def _say(self, who: str, verb: str, topic: str, reason: str, peer: str) -> None:
-        """One line for the audit; not more often for a subject that tries every topic there could be."""
+        """One log line for the audit; at a limited rate for a subject that tries every possible topic."""
         self._metrics.access_refused.labels(verb or "none").inc()
         key = (who, verb, reason) if who else (peer, "", reason)
         times = self._limiter.due(key, time.monotonic())
@@ -165,10 +166,75 @@ def _seconds(text: str) -> float:
 def of_settings(
     settings: MessagingSettings, metrics: MessagingMetrics, *, wall: Callable[[], float] = time.time
 ) -> AccessControl:
-    """As the settings have it; with ``security = "insecure"`` it is not asked."""
+    """From the settings; with ``security = "insecure"`` it is not used."""
     if settings.security == "mtls" and not settings.access:
         _log.warning("access_denied_to_all", reason="there is no [[access]] entry", remedy="write one for each client")
     review = settings.token_review
     names_accounts = any(each.entry.subject.kind == "serviceaccount" for each in settings.access)
     reviewer = TokenReviewer(review.audience, review.kubeconfig) if names_accounts else None
-    return AccessControl(access_model.table(settings.access), metrics, reviewer, wall=wall)
+    return AccessControl(access_table(settings.access), metrics, reviewer, wall=wall)
+
+
+# --- Reloading [[access]] while the service runs.
+# file changed ─▶ all settings read and checked ─▶ a table that may replace the current one ─▶ AccessControl
+#                         └────── wrong ──────────────────┴──▶ the old grants stay, and a log line says why
+
+CHECK_SECONDS: Final = 1.0
+
+_Stamp = tuple[int, int, int, int] | None
+
+
+class CannotReplace(Exception):
+    """Why the grants of a file cannot be used without a restart; its text is for people."""
+
+
+async def keep_loaded(
+    path: Path,
+    settings: MessagingSettings,
+    access: AccessControl,
+    read: Callable[[Path], MessagingSettings],
+    *,
+    seconds: float = CHECK_SECONDS,
+) -> None:
+    """Until cancelled.  ``settings``: those in force, as ``read`` gave them from ``path``, perhaps a while ago."""
+    last = _stamp(path)
+    known: _Stamp | str = "none: the file may have changed between its reading and this first look"
+    while True:
+        await asyncio.sleep(seconds)
+        before, last = last, _stamp(path)
+        # Twice the same: half of a file that is being written may say less than is meant, and be right.
+        if last == known or last != before:
+            continue
+        known = last
+        try:
+            # Ten thousand entries take a while to check: meanwhile the service goes on.
+            found = await asyncio.to_thread(read, path)
+            changed = found.access != settings.access
+            if changed:
+                _replace(access, found)
+                settings = settings.model_copy(update={"access": found.access})
+        except (SettingsError, CannotReplace) as error:
+            _log.error("access_kept", reason=str(error), remedy=f"mend {path}; the grants of before count until then")
+            continue
+        if changed:
+            _log.info("access_reloaded", entries=len(found.access), file=str(path))
+        if found != settings:
+            _log.warning("restart_needed", file=str(path), reason="settings other than [[access]] changed")
+
+
+def _replace(access: AccessControl, found: MessagingSettings) -> None:
+    """Raises ``CannotReplace``."""
+    accounts = any(each.entry.subject.kind == "serviceaccount" for each in found.access)
+    if accounts and not access.takes_tokens:
+        raise CannotReplace("an entry names a ServiceAccount, and no entry did when the service started; restart it")
+    access.replace(access_table(found.access))
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Of the file that stands there now, also behind the links of a ConfigMap; None: there is none, or it is unread."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    # Changed, not only modified: a file that could not be read is mended by its mode or its owner.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

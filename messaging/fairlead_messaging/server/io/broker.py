@@ -5,37 +5,34 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TypeVar
 
 from fairlead_messaging.api.errors import Conflict, StorageError, Unavailable
-from fairlead_messaging.api.responses import EndedBy
+from fairlead_messaging.server.admission import MemoryBudget
 from fairlead_messaging.server.commands import Command, CreateTopic, RemoveRows
 from fairlead_messaging.server.io.cleaner import Cleaner
 from fairlead_messaging.server.io.committer import Committer
-from fairlead_messaging.server.io.notifier import Notifier
 from fairlead_messaging.server.io.snapshot_readers import SnapshotReaders
 from fairlead_messaging.server.io.transaction_keeper import TransactionKeeper
 from fairlead_messaging.server.log import keys, reader, topics
 from fairlead_messaging.server.log.topic import TopicGeneration, expand_system_topics
-from fairlead_messaging.server.memory_budget import MemoryBudget
 from fairlead_messaging.server.page_cache import CachedPage, PageCache, PageKey
-from fairlead_messaging.server.quotas.quota_model import Quotas
+from fairlead_messaging.server.quotas import Quotas
 from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
-from fairlead_messaging.server.transactions.commands import (
-    Rollback,
-    TransactionCommand,
-)
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.server.transactions.commands import Rollback, TransactionCommand
 from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 from fairlead_wire.io import logs
+
+Name = tuple[str, str]
+
 
 SYSTEM_NAMESPACE = "system"
 
 PROBE_SECONDS = 5.0
-"""A write so long ago says nothing about the disk as it is."""
+"""An older write says nothing about the current state of the disk."""
 
 _log = logs.get("messaging.broker")
 
@@ -49,27 +46,27 @@ class Broker:
         self.settings = settings
         self.now_ms = now_ms
         self._kv = kv
-        self._notifier = Notifier()
+        self.notifier = Notifier()
         self._readers = SnapshotReaders(kv)
-        self._cache = PageCache(settings.cache.max_bytes)
+        self.cache = PageCache(settings.cache.max_bytes)
         self._cache_lock = threading.Lock()
         self.bodies = MemoryBudget(settings.bodies_bytes_max, "too_many_bodies")
         self.pages = MemoryBudget(settings.pages_bytes_max, "too_many_pages")
         self.transaction_limits = settings.transactions.limits
         self.quotas = Quotas(settings.quotas)
         self._service = Service(kv, self.transaction_limits, lambda namespace: self.quotas.of(namespace).topics)
-        self._committer = Committer(kv, self._service, now_ms, self._notifier.notify)
-        self._keeper = TransactionKeeper(self._committer, self._service, now_ms)
-        self.cleaner = Cleaner(kv, self._committer, self._readers, now_ms)
+        self.committer = Committer(kv, self._service, now_ms, self.notifier.notify)
+        self.keeper = TransactionKeeper(self.committer, self._service, now_ms)
+        self.cleaner = Cleaner(kv, self.committer, self._readers, now_ms)
         self._tasks = [
-            asyncio.create_task(self._keeper.run()),
+            asyncio.create_task(self.keeper.run()),
             asyncio.create_task(self.cleaner.run(settings.cleanup.interval_seconds)),
         ]
         self.service_id = self._mint_service_id(new_id)
         self.closing = False
 
     def _mint_service_id(self, new_id: str) -> str:
-        """The id of this data directory: ``new_id`` the first time, the same ever after."""
+        """The id of this data directory: ``new_id`` the first time, and the same from then on."""
         key = keys.service("id")
         self._kv.compare_and_set(key, None, new_id.encode())
         found = self._kv.get(key)
@@ -92,11 +89,11 @@ class Broker:
 
     async def change(self, command: Command[Result], size: int = 0) -> Result:
         """The command's answer, durable.  Raises MessagingError."""
-        answer = await self._committer.submit(command, size)
+        answer = await self.committer.submit(command, size)
         if isinstance(command, TransactionCommand | Rollback):
-            self._keeper.notify()
+            self.keeper.notify()
         if isinstance(command, Rollback):
-            await self._keeper.finish_rollback(command.pointer)
+            await self.keeper.finish_rollback(command.pointer)
         return answer
 
     async def read(
@@ -125,16 +122,12 @@ class Broker:
         with self._cache_lock:
             now_ms = self.now_ms()
             oldest_live = reader.oldest_live(topic, now_ms)
-            return self._cache.get(key, isolation, oldest_live=oldest_live, log_end=log_end, now_ms=now_ms)
+            return self.cache.get(key, isolation, oldest_live=oldest_live, log_end=log_end, now_ms=now_ms)
 
     def keep(self, key: PageKey, isolation: str, page: CachedPage) -> None:
         """Called by reader threads."""
         with self._cache_lock:
-            self._cache.put(key, isolation, page)
-
-    @property
-    def cache(self) -> PageCache:
-        return self._cache
+            self.cache.put(key, isolation, page)
 
     async def read_until(
         self,
@@ -143,15 +136,15 @@ class Broker:
         is_enough: Callable[[Result], bool],
         wait_ms: int,
     ) -> Result:
-        """Look, and look again whenever the topic changes, until it is enough or ``wait_ms`` have passed.
+        """Read, and read again whenever the topic changes, until it is enough or ``wait_ms`` have passed.
 
         Raises: Unavailable when it would have to wait and ``long_polls_max`` do so already.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
-        crowded = self._notifier.waiting >= self.settings.long_polls_max
+        crowded = self.notifier.waiting >= self.settings.long_polls_max
         while True:
-            changed = self._notifier.subscribe(topic) if wait_ms and not crowded else None
+            changed = self.notifier.subscribe(topic) if wait_ms and not crowded else None
             try:
                 found = await self.read(look)
                 remaining = deadline - loop.time()
@@ -179,11 +172,6 @@ class Broker:
         return manager.oldest_start_ms if manager is not None else None
 
     @property
-    def ended_transactions(self) -> Mapping[EndedBy, int]:
-        """How many the service ended by itself, by reason."""
-        return self._keeper.ended
-
-    @property
     def unmarked(self) -> int:
         """Aborted transactions whose rows are not all marked yet, as far as that is known."""
         manager = self._service.transaction_service.present
@@ -204,43 +192,64 @@ class Broker:
                 reason = error.reason
         return reason
 
-    @property
-    def waiting(self) -> int:
-        return self._committer.waiting
-
-    @property
-    def batches(self) -> int:
-        return self._committer.batches
-
     async def is_writable(self) -> bool:
-        """Whether writes reach the disk: the last one, if it was just now; else one more is tried."""
-        if not self._committer.healthy or time.monotonic() - self._committer.written_at > PROBE_SECONDS:
+        """Whether writes reach the disk: the last one, if it was recent; else a probe is written."""
+        if not self.committer.healthy or time.monotonic() - self.committer.written_at > PROBE_SECONDS:
             probe = Batch()
             probe.put(keys.service("probe"), b"")
             try:
-                await self._committer.submit(RemoveRows(batch=probe))
+                await self.committer.submit(RemoveRows(batch=probe))
             except Unavailable:
                 return False
         return True
 
-    @property
-    def failures(self) -> int:
-        return self._committer.failures
-
-    @property
-    def long_polls(self) -> int:
-        return self._notifier.waiting
-
     def stop_waiting(self) -> None:
         """Long polls answer now, so that stopping does not wait for them."""
         self.closing = True
-        self._notifier.notify_all()
+        self.notifier.notify_all()
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._committer.close()
+        await self.committer.close()
         await self._readers.close()
         await self.cleaner.close()
         self._kv.close()
+
+
+class Notifier:
+    """Wakes long-polling readers when their topic got something new.
+
+    Readers subscribe *before* they read, so that nothing is missed between reading and waiting.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Name, set[asyncio.Future[None]]] = {}
+
+    def subscribe(self, name: Name) -> asyncio.Future[None]:
+        """Done at the next change of this topic; cancel it when no longer needed."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, set()).add(future)
+        future.add_done_callback(lambda done: self._leave(name, done))
+        return future
+
+    def notify(self, names: set[Name]) -> None:
+        for name in names:
+            for future in tuple(self._waiting.get(name, ())):
+                if not future.done():
+                    future.set_result(None)
+
+    def notify_all(self) -> None:
+        self.notify(set(self._waiting))
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(futures) for futures in self._waiting.values())
+
+    def _leave(self, name: Name, future: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._waiting[name]

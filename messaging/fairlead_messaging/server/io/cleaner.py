@@ -11,11 +11,11 @@ from functools import partial
 from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.errors import StorageError, Unavailable
 from fairlead_messaging.server import retention
-from fairlead_messaging.server.clock_guard import ClockJumpGuard
 from fairlead_messaging.server.commands import RemoveRows
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.io.snapshot_readers import SnapshotReaders
 from fairlead_messaging.server.log import topics
+from fairlead_messaging.server.retention import ClockJumpGuard
 from fairlead_messaging.server.store.ordered_kv import OrderedKV
 from fairlead_messaging.server.transactions.commands import PruneTransactions
 from fairlead_wire.io import logs
@@ -38,7 +38,7 @@ class Cleaner:
         self.cleanups = 0
 
     async def run(self, interval_seconds: float) -> None:
-        """For ever; not while the clock may have jumped ahead, because removal is for good."""
+        """Forever; but not while the clock may have jumped ahead, because removal is permanent."""
         guard = ClockJumpGuard(self._now_ms(), _steady_ms())
         while True:
             await asyncio.sleep(interval_seconds)

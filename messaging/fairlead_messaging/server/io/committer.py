@@ -1,4 +1,4 @@
-"""Group commit: whatever is waiting becomes one durable write.
+"""Group commit: all waiting commands become one durable write.
 
 Commands are judged in order, one at a time, on the event loop (in the writer's thread where they are large, or the
 store is behind a network); the write waits in a thread.  While one batch is being written the next one gathers, so the
@@ -17,25 +17,24 @@ from typing import Any, TypeVar
 from fairlead_messaging.api.errors import MessagingError, StorageError, Unavailable
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.service import Service
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_wire.io import logs
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
 """A batch is closed once it holds this many bytes; the rest waits for the next."""
 
 LARGE_BYTES = 256 * 1024
-"""A command that came in so many bytes is decoded and judged in a thread, so that others are answered meanwhile."""
+"""A command of that size is handled in a thread, so that others are answered meanwhile."""
 
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 WAITING_COMMANDS_MAX = 10_000
-"""Beyond these callers are asked to come back later."""
+"""Beyond these limits callers are asked to retry later."""
 
 RETRY_AFTER_SECONDS = 1.0
 DISK_REMEDY = "free space on data_dir's disk, or make it writable; the service goes on by itself"
 REMOTE_REMEDY = "look why the nodes of the store do not answer; the service goes on by itself when they do"
 LOG_SECONDS = 10.0
-"""How often a store that goes on failing is written to the log."""
+"""How often a persistent failure of the store is logged."""
 
 _log = logs.get("messaging.committer")
 
@@ -111,9 +110,9 @@ class Committer:
         self._task = None
 
     async def _is_back(self) -> bool:
-        """After a failure a write of nothing comes first: a store may need it to be opened again, and judging reads it.
+        """After a failure an empty write comes first: it may reopen the store, which the next commands read.
 
-        While that fails all that waits is refused at once.
+        While that fails all waiting commands are refused at once.
         """
         try:
             await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, Batch())
@@ -179,7 +178,7 @@ class Committer:
             self._on_advanced(advanced)
 
     def _note_failure(self, error: StorageError, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
-        """Every command fails while a disk is full; not every one is worth a line."""
+        """Every command fails while a disk is full; only some of these failures are logged."""
         self.healthy = False
         self._failed_in_a_row += 1
         now = time.monotonic()
@@ -192,7 +191,7 @@ class Committer:
         self._fail_all(answers, error)
 
     def _fail_all(self, answers: list[tuple[asyncio.Future[Any], Any]], error: Exception) -> None:
-        """Nothing of this batch is known to be stored: forget what was assumed, and answer so to every caller."""
+        """It is unknown whether this batch was stored: forget what was assumed, and tell every caller."""
         self.failures += 1
         self._service.forget()
         for future, _ in answers:

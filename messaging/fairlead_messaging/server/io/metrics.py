@@ -10,12 +10,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from fairlead_messaging.server.log.message import Messages, columns
-from fairlead_messaging.server.topic_stats import TopicStats
+from fairlead_messaging.server.inspection import TopicStats
+from fairlead_messaging.server.log.rows import Messages, columns
 
 LATENCY_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 TOPIC_LABELS_MAX = 10_000
 PREFIX = "fairlead_messaging_"
+CASSANDRA_PREFIX = "fairlead_messaging_cassandra_"
 
 
 class Total(Collector):
@@ -178,3 +179,49 @@ class MessagingMetrics:
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
+
+
+class CassandraMetrics:
+    """What the store on Cassandra counts, registered where that is the store."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            CASSANDRA_PREFIX + "request_seconds",
+            "Time of a request to Cassandra that was answered, by what it was for",
+            ["operation"],
+            buckets=LATENCY_SECONDS,
+            registry=registry,
+        )
+        self._unknown = Counter(
+            CASSANDRA_PREFIX + "unknown_outcomes",
+            "Writes without an answer; each was found out before anything was said",
+            registry=registry,
+        )
+        self._repeated = Counter(
+            CASSANDRA_PREFIX + "repeated_writes",
+            "Of these, writes that had not taken place and were done again",
+            registry=registry,
+        )
+        self._taken_over = Counter(
+            CASSANDRA_PREFIX + "taken_over", "Times that another instance became the one that writes", registry=registry
+        )
+        self._unapplied = Gauge(
+            CASSANDRA_PREFIX + "unapplied_batches",
+            "Durable batches that lie in the journal alone so far",
+            registry=registry,
+        )
+
+    def note_request(self, operation: str, seconds: float) -> None:
+        self._seconds.labels(operation).observe(seconds)
+
+    def note_unknown(self) -> None:
+        self._unknown.inc()
+
+    def note_repeated(self) -> None:
+        self._repeated.inc()
+
+    def note_taken_over(self) -> None:
+        self._taken_over.inc()
+
+    def show_unapplied(self, batches: int) -> None:
+        self._unapplied.set(batches)

@@ -1,36 +1,33 @@
-"""Does what the script of a subscription asks for: reads its record and messages, sends them, saves how it went."""
+"""Performs the script of a subscription: reads its record and messages, sends them, and saves the outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import resource
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.io.broker import Broker
-from fairlead_messaging.server.io.endpoint_resolver import EndpointResolver
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.log import keys, topics
-from fairlead_messaging.server.log.message import LoggedMessage, Messages
+from fairlead_messaging.server.log.rows import LoggedMessage, Messages
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.producers.producer import NumberedProducer
+from fairlead_messaging.server.producers import NumberedProducer
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import (
-    dead_letter,
-    effective_policy,
-    endpoint,
-    push_page,
-    subscription,
-)
-from fairlead_messaging.server.subscriptions.commands import RecordDelivery
-from fairlead_messaging.server.subscriptions.progress import REASON_CHARS_MAX
+from fairlead_messaging.server.subscriptions import push_page, subscription
+from fairlead_messaging.server.subscriptions.changes import RecordDelivery
 from fairlead_messaging.server.subscriptions.push import (
+    REASON_CHARS_MAX,
     BackOff,
     Find,
     Load,
@@ -48,11 +45,17 @@ from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_M
 from fairlead_wire.http import retry_after
 from fairlead_wire.io import logs
 
+# --- Resolving the names of endpoints.
+
+THREADS = 32
+NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
 REQUEST_TIMEOUT_SECONDS = 10.0
 PAGE_MESSAGES = 100
 PAGE_BYTES = 4 * 1024 * 1024
 PAUSE_SECONDS_MAX = 1.0
-"""The clock is looked at so often while waiting for a time: it may step."""
+"""How often the clock is read while waiting for a time: it may step."""
 
 Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
@@ -93,10 +96,12 @@ class PushSender:
                 status, asked = response.status, response.headers.get("Retry-After")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             return PushResult((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
-        if endpoint.is_delivered(status):
+        if subscription.is_delivered_status(status):
             return PushResult()
         return PushResult(
-            f"status {status}", endpoint.is_final(status), retry_after.seconds(asked, endpoint.RETRY_AFTER_SECONDS_MAX)
+            f"status {status}",
+            subscription.is_final_status(status),
+            retry_after.seconds(asked, subscription.RETRY_AFTER_SECONDS_MAX),
         )
 
     async def close(self) -> None:
@@ -106,7 +111,7 @@ class PushSender:
 
 
 class PushPerformer:
-    """The steps of one subscription; ``trouble`` is what holds it up beside its endpoint, "" when nothing does."""
+    """The steps of one subscription; ``trouble`` is what holds it up other than its endpoint, "" when nothing does."""
 
     def __init__(
         self, name: Name, broker: Broker, sender: PushSender, metrics: MessagingMetrics, storing: Storing = unlimited
@@ -125,7 +130,7 @@ class PushPerformer:
         return self._record is not None
 
     async def perform(self, step: Step) -> Any:
-        """What the step comes to.  Raises: MessagingError."""
+        """The result of the step.  Raises: MessagingError."""
         match step:
             case Load():
                 loaded = await self._load()
@@ -167,7 +172,7 @@ class PushPerformer:
             if raw is None:
                 raise NotFound(f"subscription {name} does not exist", code="subscription_not_found")
             record = subscription.decode(raw)
-            return Loaded(record, living.generation, effective_policy.of(living, record))
+            return Loaded(record, living.generation, subscription.effective_policy(living, record))
 
         return await self._broker.read(look)
 
@@ -186,9 +191,11 @@ class PushPerformer:
         return await self._broker.read_until(topic, look, lambda page: page.is_enough(step.after), step.wait_ms)
 
     async def _store_dead_letter(self, item: PushItem, dead_letter_topic: str) -> None:
-        namespace, topic = dead_letter.topic_names(dead_letter_topic)
+        namespace, topic = subscription.dead_letter_topic_names(dead_letter_topic)
         # A producer of its own for each message: a crash between the two writes stores the dead letter once.
-        producer = NumberedProducer(id=dead_letter.producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,))
+        producer = NumberedProducer(
+            id=subscription.dead_letter_producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,)
+        )
         letter = Publish(namespace=namespace, name=topic, messages=[LoggedMessage(item.payload)], producer=producer)
         # Counted like what clients publish: subscriptions that hand letters round would fill the disk for all.
         with self._storing(namespace, letter.messages):
@@ -231,3 +238,31 @@ class PushPerformer:
         if living.generation != generation:
             raise NotFound(f"topic {'/'.join(self._name[:2])} was created anew", code="topic_not_found")
         return living
+
+
+class EndpointResolver(AbstractResolver):
+    """Leaves out the addresses that may not be pushed to: a name may resolve to another address each time.
+
+    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
+    for what has nothing to do with names.
+    """
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "resolver")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        allowed = [
+            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=protocol, flags=NUMERIC)
+            for kind, _, protocol, _, at in found
+            if subscription.is_endpoint_address(str(at[0]))
+        ]
+        if not allowed:
+            raise OSError(f"{host} is link-local: not pushed to")
+        return allowed
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,8 +1,8 @@
 """Runs the pushes of all subscriptions: one task for each, so that a dead endpoint delays no other.
 
-What is done in which order is ``push``'s, ``push_performer`` does it.  A look at the table every few seconds starts
-what is missing, ends what is gone and begins anew what was changed, so that no request cut short leaves a subscription
-without its task.
+``push`` decides what is done in which order, ``push_performer`` does it.  A check of the table every few seconds starts
+tasks that are missing, stops those of subscriptions that are gone and restarts those of changed ones, so that no
+interrupted request leaves a subscription without its task.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.push_performer import Name, PushPerformer, PushSender, Storing, unlimited
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import effective_policy, push, subscription
+from fairlead_messaging.server.subscriptions import push, subscription
 from fairlead_messaging.server.subscriptions.push import Push, Step
 from fairlead_wire.io import logs
 
-LOOK_SECONDS = 5.0
-"""How soon a subscription whose task is missing gets one."""
+CHECK_SECONDS = 5.0
+"""How often to check that each subscription has its task."""
 DEFECT_PAUSE_SECONDS = 5.0
 
 _log = logs.get("messaging.pusher")
@@ -55,16 +55,16 @@ class Pusher:
         return len(self._running)
 
     def trouble(self, name: Name) -> str:
-        """What holds a subscription up beside its endpoint: the store, or a defect; "" when nothing does."""
+        """What holds a subscription up other than its endpoint: the store, or a defect; "" when nothing does."""
         running = self._running.get(name)
         return running.performer.trouble if running is not None else ""
 
     async def start(self) -> None:
-        """Go on with every subscription there is, and see to it that none is left alone."""
-        self._looking = asyncio.create_task(self._look_for_ever())
+        """Resume every subscription, and keep checking that each has a task."""
+        self._looking = asyncio.create_task(self._check_forever())
 
     def renew(self, name: Name) -> None:
-        """Begin with a subscription, or begin again after it was changed; one that is gone just ends."""
+        """Start the task of a subscription, or restart it after a change; the task of one that is gone just ends."""
         self._end(name)
         performer = PushPerformer(name, self._broker, self._sender, self._metrics, self._storing)
         running = _RunningPush(push=Push(self._broker.now_ms, self._random), performer=performer)
@@ -90,13 +90,13 @@ class Pusher:
         if self._running.get(name) is running:
             del self._running[name]
 
-    async def _look_for_ever(self) -> None:
+    async def _check_forever(self) -> None:
         while True:
             await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
 
     async def look(self) -> None:
-        """Start, end and begin anew what the table says, also where a topic's delivery policy was changed."""
+        """Start, stop and restart tasks as the table says, also where a topic's delivery policy was changed."""
         try:
             await self._look()
         except MessagingError as error:
@@ -109,7 +109,9 @@ class Pusher:
 
         def every(snapshot: Snapshot) -> dict[Name, str]:
             return {
-                (topic.namespace, topic.name, name): push.version_of(record, effective_policy.of(topic, record))
+                (topic.namespace, topic.name, name): push.version_of(
+                    record, subscription.effective_policy(topic, record)
+                )
                 for topic, name, record in subscription.every(snapshot)
             }
 

@@ -1,4 +1,4 @@
-"""Quotas at work: a publish is let in, or answered 429 with the seconds until there is room.
+"""Enforces quotas: a publish is admitted, or answered 429 with the seconds until there is room.
 
 handler ─storing(namespace, messages)→ let in, then stored or not
 run     ─every MEASURE_SECONDS→ what each namespace holds, for the sum and for metrics
@@ -17,18 +17,15 @@ from typing import Final
 from fairlead_messaging.api.errors import OverQuota, StorageError, Unavailable
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.log.message import Messages, columns
-from fairlead_messaging.server.quotas import measure
-from fairlead_messaging.server.quotas.byte_rate import ByteRate
-from fairlead_messaging.server.quotas.quota_model import Quotas
-from fairlead_messaging.server.quotas.stored_bytes import StoredBytes
+from fairlead_messaging.server.log.rows import Messages, columns
+from fairlead_messaging.server.quotas import ByteRate, Quotas, StoredBytes, counted_size, measure
 from fairlead_wire.io import logs
 
 MEASURE_SECONDS: Final = 10.0
 LABELS_MAX: Final = 1000
 """Namespaces told apart in metrics."""
 RETRY_SECONDS: Final = 30.0
-"""For bytes that have to expire first: when, depends on their times to live."""
+"""Retry-After where stored bytes have to expire first; when they do depends on their times to live."""
 
 _log = logs.get("messaging.quotas")
 
@@ -65,7 +62,7 @@ class QuotaKeeper:
         if quota.bytes_per_second is None and quota.stored_bytes is None:
             yield
             return
-        size = measure.size_of(len(messages), sum(map(len, columns(messages)[0])))
+        size = counted_size(len(messages), sum(map(len, columns(messages)[0])))
         now = self._steady()
         if quota.stored_bytes is not None and self._stored.of(namespace) + size > quota.stored_bytes:
             self._refused(namespace, "stored_bytes")
@@ -116,7 +113,7 @@ class QuotaKeeper:
         self._stored.begin()
         counts = partial(_counts, self._quotas)
         now_ms = self._broker.now_ms()
-        found = await self._broker.read(lambda snapshot: measure.take(snapshot, now_ms, counts), probe=True)
+        found = await self._broker.read(lambda snapshot: measure(snapshot, now_ms, counts), probe=True)
         self._stored.measured(found)
         self._metrics.show_quotas({namespace: (size, self._limit(namespace)) for namespace, size in found.items()})
 

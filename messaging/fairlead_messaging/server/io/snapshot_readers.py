@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class SnapshotReaders:
-    """Polls, bulk pages and probes do not wait behind each other."""
+    """Thread pools of their own for polls, bulk pages, probes and backups, so that none waits for another kind."""
 
     def __init__(self, kv: OrderedKV) -> None:
         self._kv = kv
@@ -25,7 +25,7 @@ class SnapshotReaders:
         # Bulk pages are made one after another: they are all processor, and two threads taking turns at the
         # interpreter need longer for both than one does.
         self._bulk_pages = ThreadPoolExecutor(1, "bulk-reader")
-        # Of their own, so that a question how the service is does not wait behind thousands of polls.
+        # So that a health check does not wait behind thousands of polls.
         self._probes = ThreadPoolExecutor(1, "prober")
         # One snapshot is read for minutes: by one thread, as a store's snapshot wants it, and one at a time.
         self._copies = ThreadPoolExecutor(1, "copier")
@@ -39,7 +39,7 @@ class SnapshotReaders:
         return await asyncio.get_running_loop().run_in_executor(threads, self._look, look, sequential)
 
     async def copy(self, make: Callable[[Snapshot], Generator[Result]]) -> AsyncGenerator[Result]:
-        """What ``make`` gives of one snapshot, piece by piece, each made when it is asked for.
+        """What ``make`` yields of one snapshot, piece by piece, each made when it is requested.
 
         Raises: Unavailable while another runs, or when the store cannot be read.
         """

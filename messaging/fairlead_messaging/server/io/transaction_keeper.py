@@ -1,4 +1,4 @@
-"""What transactions need beside their commands: timeouts, and marks on the rows of those that did not commit."""
+"""Background work of transactions: timeouts, and marks on the rows of those that did not commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDINGS: tuple[EndedBy, ...] = ("timeout", "lifetime", "hold_up")
 TOPICS_LOGGED_MAX = 10
 
 RECOVER_SECONDS = 0.5
-"""How often it is asked for while it is unavailable; the writer reads the tables again once a second."""
+"""How often to try while it is unavailable; the writer reads the tables again once a second."""
 
 _log = logs.get("messaging.transactions")
 
@@ -52,7 +52,7 @@ class TransactionKeeper:
         self._changed.set()
 
     async def finish_rollback(self, pointer: int) -> None:
-        """Returns once no rollback of this transaction is being carried out."""
+        """Returns once no rollback of this transaction is in progress."""
         while any(each.pointer == pointer for each in self._rolling()):
             await self._committer.submit(MarkAborted())
 
@@ -61,7 +61,7 @@ class TransactionKeeper:
         return manager.rolling if manager is not None else ()
 
     async def run(self) -> None:
-        """For ever: end transactions whose time is up, and mark the rows of aborted ones."""
+        """Forever: end transactions whose time is up, and mark the rows of aborted ones."""
         self._changed.set()  # what an earlier run left behind
         while True:
             manager = self._service.transaction_service.present
@@ -80,7 +80,7 @@ class TransactionKeeper:
             try:
                 if expiry is not None and expiry < self._now_ms():
                     expired = await self._committer.submit(ExpireTransactions())
-                    self._note_ended(expired.transactions)
+                    self._note_ended(expired)
                 while (manager := self._service.transaction_service.present) and (manager.unmarked or manager.rolling):
                     await self._committer.submit(MarkAborted())
             except Unavailable as error:
@@ -89,7 +89,7 @@ class TransactionKeeper:
                 await asyncio.sleep(error.retry_after_seconds)
 
     async def _recover(self) -> None:
-        """Have their tables read again, once a second, until they can be."""
+        """Have their tables read again, once a second, until that succeeds."""
         reason = self._service.transaction_service.reason
         if reason != self._reason:
             self._reason = reason
@@ -104,6 +104,6 @@ class TransactionKeeper:
             await asyncio.sleep(RECOVER_SECONDS)
         else:
             self._reason = ""
-            self._note_ended(expired.transactions)
+            self._note_ended(expired)
             _log.info("transactions_available")
             self._changed.set()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, before, id_of, last_of
 from fairlead_messaging.server.log import keys, reader, running_totals
-from fairlead_messaging.server.log.row_state import Uncommitted
+from fairlead_messaging.server.log.rows import Uncommitted
 from fairlead_messaging.server.log.running_totals import RunningTotal
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot

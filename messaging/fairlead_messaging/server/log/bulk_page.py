@@ -7,16 +7,78 @@ is what ``reader.read`` gives, at a third of its cost.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
+from struct import Struct
 
-from fairlead_messaging.api.message_id import NO_PAYLOAD, POSITION_BYTES, MessageId, id_of
-from fairlead_messaging.server.log import arrow, keys, reader
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead_messaging.api.message_id import ID_BYTES, NO_PAYLOAD, POSITION_BYTES, MessageId, id_of
+from fairlead_messaging.server.log import keys, reader
 from fairlead_messaging.server.log.reader import JUDGED_ROWS_MAX, MessagePage, ReadRange
-from fairlead_messaging.server.log.row_state import RowStates
+from fairlead_messaging.server.log.rows import RowStates
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
+
+# --- The Arrow stream: columns id (binary), ts (timestamp[us, UTC]) and payload (binary).
+# It is passed on as its parts (schema, record batches, end), so nothing is copied to join them. ``ts`` is the publish
+# time taken from the id.
+
+SCHEMA = pa.schema([("id", pa.binary()), ("ts", pa.timestamp("us", tz="UTC")), ("payload", pa.binary())])
+HEAD = memoryview(SCHEMA.serialize())
+END = memoryview(b"\xff\xff\xff\xff\x00\x00\x00\x00")
+
+_TIME = SCHEMA.field("ts").type
+_VALUE_BYTES_MAX = 2**31 - 1
+"""Where a value ends at the latest; Arrow's slicing overflows without a stop."""
+
+
+def encode(ids: Sequence[bytes], payloads: list[bytes]) -> memoryview:
+    """One record batch of messages."""
+    positions = b"".join([message_id[:POSITION_BYTES] for message_id in ids])
+    return _batch(len(ids), pa.py_buffer(b"".join(ids)), positions, pa.array(payloads, pa.binary()))
+
+
+def encode_plain(keys: list[bytes], values: list[bytes]) -> memoryview:
+    """One record batch straight from rows of the message table, each value a byte of flags before its payload.
+
+    No Python object is made for a message: the values become one buffer, out of which Arrow takes the payloads.
+    """
+    positions = [key[-POSITION_BYTES:] for key in keys]
+    ids = NO_PAYLOAD.join(positions) + NO_PAYLOAD
+    offsets = array("i", accumulate(map(len, values), initial=0))
+    stored = pa.Array.from_buffers(
+        pa.binary(), len(keys), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    )
+    payloads = pc.binary_slice(stored, 1, _VALUE_BYTES_MAX)
+    return _batch(len(keys), pa.py_buffer(ids), b"".join(positions), payloads)
+
+
+def _batch(count: int, ids: pa.Buffer, positions: bytes, payloads: pa.Array) -> memoryview:
+    microseconds = array("q", [milliseconds * 1000 for milliseconds in _times(count).unpack(positions)])
+    columns = [
+        pa.Array.from_buffers(pa.binary(), count, [None, _id_offsets(count), ids]),
+        pa.Array.from_buffers(_TIME, count, [None, pa.py_buffer(microseconds)]),
+        payloads,
+    ]
+    return memoryview(pa.record_batch(columns, schema=SCHEMA).serialize())
+
+
+@lru_cache(16)
+def _times(count: int) -> Struct:
+    """Unpacks the milliseconds of so many positions."""
+    return Struct(">" + f"q{POSITION_BYTES - 8}x" * count)
+
+
+@lru_cache(16)
+def _id_offsets(count: int) -> pa.Buffer:
+    return pa.py_buffer(array("i", range(0, ID_BYTES * count + 1, ID_BYTES)))
+
 
 PIECE_ROWS = 1024
 PIECE_BYTES = 1024 * 1024
@@ -28,7 +90,7 @@ class BulkPage:
     """``parts`` joined are one Arrow stream; the rest is as in ``reader.MessagePage``."""
 
     next_position: MessageId
-    parts: list[memoryview] = field(default_factory=lambda: [arrow.HEAD])
+    parts: list[memoryview] = field(default_factory=lambda: [HEAD])
     count: int = 0
     size: int = 0
     complete: bool = False
@@ -76,7 +138,7 @@ def read(
         if not judged.complete or judged.blocked:
             page.complete = judged.blocked
             break
-    page.parts.append(arrow.END)
+    page.parts.append(END)
     return page
 
 
@@ -105,7 +167,7 @@ def _take_plain(page: BulkPage, left: ReadRange, places: list[bytes], values: li
         count, size = next((n, total) for n, total in enumerate(totals, 1) if total >= left.bytes_max)
     if not count:
         return
-    page.parts.append(arrow.encode_plain(places[:count], values[:count]))
+    page.parts.append(encode_plain(places[:count], values[:count]))
     page.count += count
     page.size += size
     page.next_position = id_of(keys.position(places[count - 1]))
@@ -113,7 +175,7 @@ def _take_plain(page: BulkPage, left: ReadRange, places: list[bytes], values: li
 
 def _add(page: BulkPage, judged: MessagePage) -> None:
     if judged.ids:
-        page.parts.append(arrow.encode(judged.ids, judged.payloads))
+        page.parts.append(encode(judged.ids, judged.payloads))
     page.count += len(judged.ids)
     page.size += judged.size
     page.next_position = judged.next_position

@@ -1,7 +1,7 @@
 """How rows are keyed: one ordered keyspace, a letter per table.
 
     T ns:topic:                                        metadata
-    H ns:topic:                                        highest position ever given out
+    H ns:topic:                                        highest position ever assigned
     M ns:topic: generation timestamp sequence          message table
     P ns:topic: generation pointer timestamp sequence  payload table
     R ns:topic: generation id-length id epoch [first]  sequences known of a producer, by page

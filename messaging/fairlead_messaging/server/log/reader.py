@@ -22,7 +22,7 @@ from fairlead_messaging.api.message_id import (
     timestamp_of,
 )
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.row_state import RowState, RowStates
+from fairlead_messaging.server.log.rows import RowState, RowStates
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 

@@ -10,8 +10,12 @@ stored later under the same pointer can never slip in before a reader's position
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, cast
+
+from fairlead_messaging.api.message_id import MessageId, timestamp_of
 
 HAS_POINTER, HAS_TTL, IS_REFERENCE = 1, 2, 4
 
@@ -63,3 +67,55 @@ def rolled_back(value: bytes) -> bytes:
     """The same row with its pointer negative."""
     row = decode(value)
     return encode(row.payload, row.ttl_seconds, -abs(row.pointer), is_reference=row.is_reference)
+
+
+# --- Messages that have no position yet.
+
+
+class LoggedMessage(NamedTuple):
+    """A payload and its own time to live in seconds; 0 means the topic's."""
+
+    payload: bytes
+    ttl_seconds: int = 0
+
+
+Messages = Sequence[bytes | LoggedMessage]
+"""Of one request; bare bytes live as long as their topic.  A million of them are not a million objects more."""
+
+
+def columns(messages: Messages) -> tuple[Sequence[bytes], list[int]]:
+    """(payloads, times to live in seconds); no times when none has its own."""
+    if all(kind is bytes for kind in set(map(type, messages))):
+        return cast("Sequence[bytes]", messages), []
+    whole = [message if isinstance(message, LoggedMessage) else LoggedMessage(message) for message in messages]
+    ttls = [message.ttl_seconds for message in whole]
+    return [message.payload for message in whole], ttls if any(ttls) else []
+
+
+# --- The state of a row for a reader.
+# Readers ask through ``RowStates`` and know nothing of transactions; ``transactions.visibility`` answers.
+
+
+class RowState(Enum):
+    """COMMITTED: show the row.  ABORTED: it will never be shown.  UNCOMMITTED: end the scan before it."""
+
+    COMMITTED = 1
+    ABORTED = 2
+    UNCOMMITTED = 3
+
+
+RowStates = Callable[[int], RowState]
+"""The state of a row by its pointer, which is negative when the row was rolled back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncommitted:
+    """Ids from ``message_id`` on may still change; ``pointer`` is None where only the search ended there."""
+
+    message_id: MessageId
+    pointer: int | None
+
+    @property
+    def since_ms(self) -> int:
+        """When it was published, milliseconds since 1970."""
+        return timestamp_of(self.message_id)

@@ -56,7 +56,7 @@ def decode(raw: bytes) -> RunningTotal:
 
 
 class LogEnd(NamedTuple):
-    """Written with every batch: the last position given out, and the total of the present generation."""
+    """Written with every batch: the last assigned position, and the total of the current generation."""
 
     position: Position
     generation: int

@@ -13,18 +13,20 @@ from itertools import accumulate
 from fairlead_messaging.api.message_id import (
     LAST,
     POSITION_BYTES,
+    SEQUENCE_MAX,
     Position,
     PositionBytes,
     decode_position,
     position_of,
 )
 from fairlead_messaging.server.log import keys, rows, running_totals, topics
-from fairlead_messaging.server.log.message import LoggedMessage, Messages, columns
+from fairlead_messaging.server.log.rows import LoggedMessage, Messages, columns
 from fairlead_messaging.server.log.running_totals import MARK_BYTES, MARK_ROWS, LogEnd, RunningTotal
-from fairlead_messaging.server.log.sequencer import Sequencer
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
+
+_SEQUENCE_BITS = SEQUENCE_MAX.bit_length()
+
 
 PIECE_MESSAGES = 4096
 """Turned into rows at a time: a single step over a million would hold the interpreter, and all other requests."""
@@ -50,7 +52,7 @@ class TopicLog:
             self._expiry_prefix = keys.table(keys.EXPIRY, topic)
 
     def _recover(self, topic: TopicGeneration) -> None:
-        """Go on after the last position given out: as written with each batch, or the newest row's, if later."""
+        """Continue after the last assigned position: as written with each batch, or the newest row's, if later."""
         candidates: list[Position] = []
         written = self._kv.get(keys.log_end(topic))
         if written is not None:
@@ -138,7 +140,7 @@ class TopicLog:
             self.count(positions[start - 1], len(run), sum(run), batch)
 
     def replace(self, topic: TopicGeneration) -> bool:
-        """Take over a created, updated or deleted record; positions go on from where they were.
+        """Use a created, updated or deleted record; positions continue from where they were.
 
         True when it is of another generation, of which nothing is known yet.
         """
@@ -150,7 +152,7 @@ class TopicLog:
         return is_new
 
     def go_on_after(self, position: Position) -> None:
-        """Positions up to this one were given out, whether or not they were stored."""
+        """Positions up to this one were assigned, whether or not they were stored."""
         self.sequencer = Sequencer(max(position, self.sequencer.last))
 
     def living(self, namespace: str, name: str) -> TopicGeneration:
@@ -160,7 +162,38 @@ class TopicLog:
         return self.topic
 
     def write_end(self, batch: Batch) -> None:
-        """Where it ends now; once a batch."""
+        """Write where the log ends now; once per batch."""
         assert self.topic is not None
         end = LogEnd(self.sequencer.last, abs(self.topic.generation), self.total)
         batch.put(keys.log_end(self.topic), end.encode())
+
+
+class Sequencer:
+    """Assigns positions: one per topic, over all its generations.  They strictly increase whatever the clock does.
+
+    timestamp = max(clock, last): a clock that steps back, a restart within one millisecond and more than 65536 messages
+    in a millisecond all continue from the last assigned position.
+
+    A position is one integer here, the sequence its low bits: counting past the last sequence of a millisecond
+    reaches the first of the next by itself.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self, last: Position | None) -> None:
+        self._last = last.timestamp << _SEQUENCE_BITS | last.sequence if last is not None else SEQUENCE_MAX
+
+    def next(self, now_ms: int) -> Position:
+        """The next position; its timestamp is the clock's or the last one assigned, whichever is later."""
+        self._last = max(now_ms << _SEQUENCE_BITS, self._last + 1)
+        return self.last
+
+    def take(self, count: int, now_ms: int) -> list[PositionBytes]:
+        """The next positions, encoded; at least one."""
+        first = max(now_ms << _SEQUENCE_BITS, self._last + 1)
+        self._last = first + count - 1
+        return [PositionBytes(number.to_bytes(POSITION_BYTES, "big")) for number in range(first, first + count)]
+
+    @property
+    def last(self) -> Position:
+        return Position(self._last >> _SEQUENCE_BITS, self._last & SEQUENCE_MAX)

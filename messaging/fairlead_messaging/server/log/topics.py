@@ -5,8 +5,7 @@ from __future__ import annotations
 from fairlead_messaging.api.errors import NotFound
 from fairlead_messaging.server.log import keys, topic
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch, Gets
-from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_messaging.server.store.ordered_kv import Batch, Gets, Snapshot
 
 
 def record(source: Gets, namespace: str, name: str) -> TopicGeneration | None:

@@ -1,8 +1,9 @@
 """Where everything is kept: ordered keys and values, written in atomic batches, read from snapshots.
 
-    batch       writes that become durable together or not at all
-    ordered_kv  the port: what every store promises, and the suite in tests/conformance checks
-    memory_kv   the twin in memory, for tests, simulations and ``store = "memory"``
+    ordered_kv  the port: batches, snapshots, and what every store promises; the suite in tests/conformance checks it
+    memory_kv   the implementation in memory, for tests, simulations and ``store = "memory"``
+    layer       what one batch changes, over a store that does not have it yet           ┐ of stores of wide rows
+    buckets     which partition a key goes into, and a batch as changes of single ones   ┘ (Cassandra)
 
-The stores on disk (RocksDB, SQLite) act, so they are in ``server.io.stores``.
+The stores that act (RocksDB, SQLite, Cassandra) are in ``server.io.stores``.
 """

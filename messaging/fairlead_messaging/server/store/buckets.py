@@ -1,4 +1,4 @@
-"""Into which partition of a wide-row store a key goes, so that no partition grows without bound.
+"""Partitions (buckets) of a store of wide rows: which one a key goes into, so that none grows without bound.
 
 Buckets are contiguous: each is named by its lowest key and reaches to the next one's.  So rows stay in order, a scan
 walks from bucket to bucket, and what is below a key is in its bucket or in the one before.
@@ -15,17 +15,19 @@ import bisect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+import msgspec
+
 from fairlead_messaging.server.store.layer import Layer
 
 BUCKET_BYTES_MAX: Final = 32 * 1024 * 1024
-"""After so many bytes of keys and values the next keys at its end begin another; far below what Cassandra warns of."""
+"""After this many bytes the next keys at its end begin another bucket; far below what Cassandra warns of."""
 LETTERS: Final = tuple(bytes([each]) for each in b"DEFHILMOPRSTUWXY")
 GROWING: Final = frozenset(b"MPIYER")
 GENERATION_BYTES: Final = 4
 
 
 class Directory:
-    """Every bucket there is, by its lowest key.  A value: changes make another."""
+    """All buckets, by their lowest keys.  Immutable: changes make another."""
 
     __slots__ = ("_lows",)
 
@@ -142,3 +144,72 @@ def _emptied(
                 continue
             if first == bucket or last_below(bucket, first) is None:
                 yield bucket
+
+
+# --- Redo records: one batch as changes of single buckets. Applying them twice, late, or in another order
+# leaves the same rows. Every change carries the number of its batch as its timestamp, and the later of two timestamps
+# wins. So a record can be applied on its own: neither the directory of its time nor the records before it are needed.
+
+
+class BucketChanges(msgspec.Struct, array_like=True):
+    """Of one bucket: ranges first, then rows (None: deleted)."""
+
+    bucket: bytes
+    ranges: list[tuple[bytes, bytes]]
+    rows: list[tuple[bytes, bytes | None]]
+
+
+class RedoRecord(msgspec.Struct, array_like=True):
+    """All of one batch."""
+
+    number: int
+    sizes: dict[bytes, int]
+    """Buckets that are new, or have grown by much: how many bytes were put into each."""
+    dropped: list[bytes]
+    buckets: list[BucketChanges]
+
+    @property
+    def range_time(self) -> int:
+        """Ranges come before the rows of the same batch, and of two changes with one time a deletion stands."""
+        return 2 * self.number
+
+    @property
+    def row_time(self) -> int:
+        return 2 * self.number + 1
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(RedoRecord)
+
+
+def encode_record(record: RedoRecord) -> bytes:
+    return _ENCODER.encode(record)
+
+
+def decode_record(raw: bytes) -> RedoRecord:
+    """Raises: msgspec.MsgspecError."""
+    return _DECODER.decode(raw)
+
+
+def record_of(layer: Layer, directory: Directory, changes: Changes) -> RedoRecord:
+    """``directory`` as it is with the changes."""
+    by_bucket: dict[bytes, BucketChanges] = {}
+
+    def of(bucket: bytes) -> BucketChanges:
+        found = by_bucket.get(bucket)
+        if found is None:
+            found = by_bucket[bucket] = BucketChanges(bucket, [], [])
+        return found
+
+    for low, high in layer.ranges:
+        for bucket, first, last in directory.spans(low, high):
+            of(bucket).ranges.append((first, last))
+    for key, value in layer.points.items():
+        of(directory.bucket(key)).rows.append((key, value))
+    return RedoRecord(layer.number, dict.fromkeys(changes.added, 0), changes.dropped, list(by_bucket.values()))
+
+
+def value_pieces(value: bytes, size: int) -> Iterator[bytes]:
+    """A value in pieces that a row may hold; at least one."""
+    for first in range(0, max(1, len(value)), size):
+        yield value[first : first + size]

@@ -1,4 +1,4 @@
-"""What one batch changes, laid over a store that does not have it yet.
+"""Layers: what one batch changes, laid over a store that does not have it yet.
 
 A store that writes in two steps (first durably, then where it is read) keeps the batches between both as layers.
 Of each key a layer says one of three things: its value, that it is gone, or nothing.
@@ -10,7 +10,7 @@ import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from fairlead_messaging.server.store.batch import DELETE_RANGE, PUT, Batch
+from fairlead_messaging.server.store.ordered_kv import DELETE_RANGE, PUT, Batch
 
 Row = tuple[bytes, bytes]
 Range = tuple[bytes, bytes]

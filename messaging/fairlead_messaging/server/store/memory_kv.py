@@ -1,4 +1,4 @@
-"""The store's twin in memory."""
+"""The store in memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import threading
 from collections.abc import Iterator
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, take_of
+from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, OneWriter, SnapshotBase
 
 DEAD_KEYS_MAX = 10_000
-"""Deleted keys it carries before it forgets them."""
+"""Deleted keys it keeps before it purges them."""
 
 
 class MemoryKV(OneWriter):
-    """The twin: versions per key, so that a snapshot costs nothing and never changes."""
+    """Versions per key, so that a snapshot costs nothing and never changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +40,7 @@ class MemoryKV(OneWriter):
                     ]:
                         self._write(doomed, None)
             if self._dead > DEAD_KEYS_MAX and not self._open:
-                self._forget_dead(0, len(self._keys))
+                self._purge_dead(0, len(self._keys))
 
     def get(self, key: bytes) -> bytes | None:
         with self._lock:
@@ -59,7 +58,7 @@ class MemoryKV(OneWriter):
         with self._lock:
             if self._open:
                 return
-            self._forget_dead(bisect.bisect_left(self._keys, low), bisect.bisect_left(self._keys, high))
+            self._purge_dead(bisect.bisect_left(self._keys, low), bisect.bisect_left(self._keys, high))
 
     def reclaim(self) -> None:
         """Memory has no files."""
@@ -71,7 +70,7 @@ class MemoryKV(OneWriter):
         if self._closed:
             raise StorageError("the store is closed")
 
-    def _forget_dead(self, start: int, stop: int) -> None:
+    def _purge_dead(self, start: int, stop: int) -> None:
         kept = []
         for key in self._keys[start:stop]:
             if self._versions[key][-1][1] is None:
@@ -131,7 +130,7 @@ class MemoryKV(OneWriter):
                 del self._open[sequence]
 
 
-class MemorySnapshot(Closing):
+class MemorySnapshot(SnapshotBase):
     """The memory store as it was after one batch."""
 
     def __init__(self, store: MemoryKV, sequence: int) -> None:
@@ -153,9 +152,6 @@ class MemorySnapshot(Closing):
         while row is not None:
             yield row
             row = self._source()._next(row[0], high, self._sequence, inclusive=False)
-
-    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
-        return take_of(self.scan(low, high), rows_max, bytes_max)
 
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
         return self._source()._previous(low, high, self._sequence)

@@ -4,10 +4,9 @@
                                                         ├─try later→ wait, send again    by the delivery policy
                                                         └─final→ dead letter topic       or dropped, counted either way
 
-    subscription  the durable record: position, attempts, counts
-    progress      what each outcome makes of the record
-    endpoint      where may be pushed to, and what its answers mean
-    changes, commands   how records are changed by the one writer
+    subscription  the durable record: position, attempts, counts; its endpoint, dead letters and the policy in force
+    changes       how the one writer changes records
+    push          the script, and what each outcome makes of the record
 
 Law: every committed message after the subscription began is counted once, as delivered, dead-lettered, dropped or
 expired; the position and its count are one write.

@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
+from fairlead_messaging.server.commands import TopicCommand
 from fairlead_messaging.server.log import keys, topic
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
-from fairlead_messaging.server.subscriptions import effective_policy, subscription
-from fairlead_messaging.server.subscriptions.commands import (
-    DeleteSubscription,
-    PutSubscription,
-    RecordDelivery,
-    SubscriptionCommand,
-)
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
+from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutSubscription(TopicCommand[None]):
+    """Create a subscription at the record's position, or change an existing one where it stands."""
+
+    subscription: str
+    record: SubscriptionRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDelivery(TopicCommand[None]):
+    """The outcome of deliveries; ``policy`` is the digest of the delivery policy they followed.
+
+    NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it, or the policy that
+    counts for it, was changed.
+    """
+
+    generation: int
+    subscription: str
+    record: SubscriptionRecord
+    policy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSubscription(TopicCommand[None]):
+    """Nothing more is delivered for it."""
+
+    subscription: str
+
+
+SubscriptionCommand = PutSubscription | RecordDelivery | DeleteSubscription
 
 
 def change(kv: OrderedKV, living: TopicGeneration, command: SubscriptionCommand, batch: Batch) -> None:
@@ -38,7 +66,7 @@ def change(kv: OrderedKV, living: TopicGeneration, command: SubscriptionCommand,
             if command.generation != living.generation:
                 raise _missing(command.subscription)
             stored = subscription.decode(_there(raw, command.subscription))
-            policy = effective_policy.digest(effective_policy.of(living, stored))
+            policy = subscription.policy_digest(subscription.effective_policy(living, stored))
             if stored.revision != record.revision or policy != command.policy:
                 raise Conflict(f"subscription {command.subscription} was changed", code="subscription_changed")
             batch.put(key, subscription.encode(record))
@@ -58,7 +86,7 @@ def _missing(name: str) -> NotFound:
 
 
 def _in_place(record: SubscriptionRecord, raw: bytes | None) -> SubscriptionRecord:
-    """A changed subscription goes on where it stands, with its attempts begun anew."""
+    """A changed subscription keeps its position; its attempts are counted from zero again."""
     if raw is None:
         return record
     found = subscription.decode(raw)

@@ -22,14 +22,126 @@ import msgspec
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, OverQuota, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
-from fairlead_messaging.server.subscriptions import effective_policy, progress
+from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
 from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+
+# --- What each outcome makes of a subscription's record: values in, values out.
+
+UNDELIVERABLE_MAX = 100
+"""Messages given up whose dead letters cannot be written yet; at so many the subscription waits for its topic."""
+REASON_CHARS_MAX = 200
+LETTER_RETRY_MS = 5_000
+"""How often dead letters that could not be written are tried again."""
+
+
+def attempt_failed(
+    record: SubscriptionRecord,
+    policy: DeliveryPolicy,
+    reason: str,
+    now_ms: int,
+    *,
+    uniform: Uniform,
+    retry_after_seconds: float | None,
+) -> SubscriptionRecord | None:
+    """The record with its next attempt; None when the policy allows no more."""
+    wait = delivery.next_delay(
+        policy,
+        record.attempts,
+        uniform=uniform,
+        waited_seconds=record.waited_seconds,
+        previous_seconds=record.previous_seconds,
+        retry_after_seconds=retry_after_seconds,
+    )
+    if wait is None:
+        return None
+    return msgspec.structs.replace(
+        record,
+        attempts=record.attempts + 1,
+        waited_seconds=record.waited_seconds + wait.seconds,
+        previous_seconds=wait.seconds,
+        next_attempt_ms=now_ms + int(wait.seconds * 1000),
+        last_error=reason,
+        attempts_under=subscription.policy_digest(policy),
+    )
+
+
+def under_policy(record: SubscriptionRecord, policy: str) -> SubscriptionRecord:
+    """The record under the policy with this digest: attempts counted under another policy are reset."""
+    if not record.attempts or record.attempts_under in ("", policy):
+        return record
+    return msgspec.structs.replace(record, attempts=0, waited_seconds=0.0, previous_seconds=0.0, next_attempt_ms=0)
+
+
+def within_its_wait(record: SubscriptionRecord, now_ms: int) -> SubscriptionRecord:
+    """The record with a next attempt no further away than its wait: after a clock stepped back it would be."""
+    latest_ms = now_ms + max(int(record.previous_seconds * 1000), LETTER_RETRY_MS)
+    return record if record.next_attempt_ms <= latest_ms else msgspec.structs.replace(record, next_attempt_ms=latest_ms)
+
+
+def moved_to(
+    record: SubscriptionRecord,
+    position: str,
+    *,
+    delivered: int = 0,
+    dead: int = 0,
+    dropped: int = 0,
+    expired: int = 0,
+    reason: str = "",
+) -> SubscriptionRecord:
+    """The record after a message was handled; attempts are reset.  ``reason``: why it was given up."""
+    return msgspec.structs.replace(
+        record,
+        position=position,
+        attempts=0,
+        waited_seconds=0.0,
+        previous_seconds=0.0,
+        next_attempt_ms=0,
+        last_error=reason or record.last_error,
+        delivered=record.delivered + delivered,
+        dead_lettered=record.dead_lettered + dead,
+        dropped=record.dropped + dropped,
+        expired=record.expired + expired,
+    )
+
+
+def set_aside(
+    record: SubscriptionRecord, position: str, *, expired: int, reason: str, letter_error: str
+) -> SubscriptionRecord | None:
+    """The record with a message given up whose dead letter cannot be written now; None when too many wait already."""
+    if len(record.undeliverable) >= UNDELIVERABLE_MAX:
+        return None
+    after = moved_to(record, position, expired=expired, reason=reason)
+    waiting = (*record.undeliverable, GivenUpMessage(position, reason[:REASON_CHARS_MAX]))
+    return msgspec.structs.replace(after, undeliverable=waiting, dead_letter_error=letter_error[:REASON_CHARS_MAX])
+
+
+def resolved(
+    record: SubscriptionRecord, letter: GivenUpMessage, *, dead: int = 0, dropped: int = 0, expired: int = 0
+) -> SubscriptionRecord:
+    """The record after one of the messages set aside was handled."""
+    left = tuple(each for each in record.undeliverable if each.id != letter.id)
+    return msgspec.structs.replace(
+        record,
+        undeliverable=left,
+        dead_letter_error=record.dead_letter_error if left else "",
+        dead_lettered=record.dead_lettered + dead,
+        dropped=record.dropped + dropped,
+        expired=record.expired + expired,
+    )
+
+
+def waits_for_letters(record: SubscriptionRecord, reason: str, now_ms: int) -> SubscriptionRecord:
+    """The record when a message can neither be delivered nor set aside: it stays, and is tried again later."""
+    return msgspec.structs.replace(
+        record, next_attempt_ms=now_ms + LETTER_RETRY_MS, dead_letter_error=reason[:REASON_CHARS_MAX]
+    )
+
 
 TROUBLE_SECONDS = 5.0
-"""Pause after a failure that says nothing about when to come back."""
+"""Pause after a failure that does not say when to retry."""
 IDLE_WAIT_MS = 30_000
 
 
@@ -92,7 +204,7 @@ class StoreDeadLetter:
 class Save:
     """Make the record durable.
 
-    Conflict when the subscription was put anew or its policy changed, NotFound when it is gone.
+    Conflict when the subscription was replaced or its policy changed, NotFound when it is gone.
     """
 
     record: SubscriptionRecord
@@ -102,22 +214,22 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class PushPause:
-    """Do nothing until the clock says so: the policy's own wait."""
+    """Do nothing until that time: the policy's own wait."""
 
     until_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """Something beside the endpoint went wrong; do nothing for so long, whatever the clock does."""
+    """Something other than the endpoint failed; do nothing for that long, whatever the clock does."""
 
     seconds: float
     reason: str
 
 
 def version_of(record: SubscriptionRecord, policy: DeliveryPolicy) -> str:
-    """Changes when a running subscription has to begin again: it was put anew, or another policy counts."""
-    return f"{record.revision}/{effective_policy.digest(policy)}"
+    """Changes when a running subscription has to restart: it was replaced, or another policy is in force."""
+    return f"{record.revision}/{subscription.policy_digest(policy)}"
 
 
 Step = Load | ReadPage | Find | Send | StoreDeadLetter | Save | PushPause | BackOff
@@ -145,7 +257,7 @@ class Push:
             except NotFound:
                 return
             except Conflict:
-                continue  # put anew meanwhile, or another policy counts: the record says how to go on
+                continue  # replaced meanwhile, or another policy is in force: the record says how to continue
             except Unavailable as error:
                 yield BackOff(error.retry_after_seconds, error.message)
             except MessagingError as error:
@@ -154,9 +266,9 @@ class Push:
     def _round(self) -> Script:
         loaded: Loaded = yield Load()
         generation, self._policy = loaded.generation, loaded.policy
-        self._digest = effective_policy.digest(loaded.policy)
+        self._digest = subscription.policy_digest(loaded.policy)
         self.version = version_of(loaded.record, loaded.policy)
-        record = progress.under(loaded.record, self._digest)
+        record = under_policy(loaded.record, self._digest)
         if self._generation is None:
             self._generation = generation
         elif generation != self._generation:
@@ -170,7 +282,7 @@ class Push:
         for item in page.items:
             record = yield from self._deliver(record, item)
         if page.end > (bytes.fromhex(record.position) if record.position else FIRST):
-            yield from self._save(progress.moved(record, page.end.hex(), expired=page.expired))
+            yield from self._save(moved_to(record, page.end.hex(), expired=page.expired))
 
     def _save(self, record: SubscriptionRecord) -> Generator[Step, Any, SubscriptionRecord]:
         assert self._generation is not None
@@ -185,18 +297,18 @@ class Push:
             record = yield from self._store_waiting_letters(record)
             now_ms = self._now_ms()
             if now_ms > item.expires_ms:
-                return (yield from self._save(progress.moved(record, position, expired=item.expired + 1)))
-            record = progress.within_its_wait(record, now_ms)
+                return (yield from self._save(moved_to(record, position, expired=item.expired + 1)))
+            record = within_its_wait(record, now_ms)
             if record.next_attempt_ms > now_ms:
                 until_ms = min(record.next_attempt_ms, item.expires_ms + 1)
                 yield PushPause(min(until_ms, self._letters_due_ms) if record.undeliverable else until_ms)
                 continue
             sent: PushResult = yield Send(record.url, item)
             if not sent.error:
-                return (yield from self._save(progress.moved(record, position, delivered=1, expired=item.expired)))
+                return (yield from self._save(moved_to(record, position, delivered=1, expired=item.expired)))
             again = None
             if not sent.final:
-                again = progress.failed(
+                again = attempt_failed(
                     record,
                     self._policy,
                     sent.error,
@@ -217,19 +329,15 @@ class Push:
         """Returns the record behind the message, or where it stood when even its letter has to wait."""
         position = item.id.hex()
         if record.dead_letter_topic is None:
-            return (
-                yield from self._save(progress.moved(record, position, dropped=1, expired=item.expired, reason=reason))
-            )
+            return (yield from self._save(moved_to(record, position, dropped=1, expired=item.expired, reason=reason)))
         refusal = yield from self._store_letter(item, record.dead_letter_topic)
         if not refusal:
-            return (
-                yield from self._save(progress.moved(record, position, dead=1, expired=item.expired, reason=reason))
-            )
-        self._letters_due_ms = self._now_ms() + progress.LETTER_RETRY_MS
-        aside = progress.set_aside(record, position, expired=item.expired, reason=reason, letter_error=refusal)
+            return (yield from self._save(moved_to(record, position, dead=1, expired=item.expired, reason=reason)))
+        self._letters_due_ms = self._now_ms() + LETTER_RETRY_MS
+        aside = set_aside(record, position, expired=item.expired, reason=reason, letter_error=refusal)
         if aside is not None:
             return (yield from self._save(aside))
-        return progress.waits_for_letters(record, refusal, self._now_ms())
+        return waits_for_letters(record, refusal, self._now_ms())
 
     def _store_letter(self, item: PushItem, topic: str) -> Generator[Step, Any, str]:
         """Why its topic does not take the letter; "" when it is durable.  Raises: Unavailable, the store's trouble."""
@@ -247,15 +355,15 @@ class Push:
         """Try what waits again, when it is due."""
         left_ms = self._letters_due_ms - self._now_ms()
         # More is left than there ever was when the clock stepped back.
-        if not record.undeliverable or 0 < left_ms <= progress.LETTER_RETRY_MS:
+        if not record.undeliverable or 0 < left_ms <= LETTER_RETRY_MS:
             return record
         refusal = ""
         for letter in record.undeliverable:
             record, refused = yield from self._store_waiting(record, letter)
             refusal = refused or refusal
         if record.undeliverable:
-            self._letters_due_ms = self._now_ms() + progress.LETTER_RETRY_MS
-            reason = refusal[: progress.REASON_CHARS_MAX]
+            self._letters_due_ms = self._now_ms() + LETTER_RETRY_MS
+            reason = refusal[:REASON_CHARS_MAX]
             if reason != record.dead_letter_error:
                 record = yield from self._save(msgspec.structs.replace(record, dead_letter_error=reason))
         return record
@@ -266,12 +374,12 @@ class Push:
         assert self._generation is not None
         item: PushItem | None = yield Find(parse_hex(letter.id), self._generation)
         if item is None:
-            after = progress.resolved(record, letter, expired=1)
+            after = resolved(record, letter, expired=1)
         elif record.dead_letter_topic is None:
-            after = progress.resolved(record, letter, dropped=1)
+            after = resolved(record, letter, dropped=1)
         else:
             refusal = yield from self._store_letter(item, record.dead_letter_topic)
             if refusal:
                 return record, refusal
-            after = progress.resolved(record, letter, dead=1)
+            after = resolved(record, letter, dead=1)
         return (yield from self._save(after)), ""

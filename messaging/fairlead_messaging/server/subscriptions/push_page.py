@@ -21,7 +21,7 @@ from fairlead_messaging.api.message_id import (
     timestamp_of,
 )
 from fairlead_messaging.server.log import keys, rows, running_totals
-from fairlead_messaging.server.log.row_state import RowState
+from fairlead_messaging.server.log.rows import RowState
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility

@@ -14,8 +14,11 @@ A dead letter that cannot be written waits in ``undeliverable`` while what is be
 
 from __future__ import annotations
 
+import hashlib
+import ipaddress
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,12 +27,79 @@ from fairlead_messaging.api.message_id import FIRST, MessageId, before, parse_he
 from fairlead_messaging.api.requests import SubscriptionRequest
 from fairlead_messaging.server.log import keys, topic, topics
 from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_messaging.server.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import dead_letter, endpoint
 from fairlead_wire.backoff import delivery
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 from fairlead_wire.validation.mistakes import Mistake, Wrong
 from fairlead_wire.validation.reader import STRUCTS
+
+# --- Endpoints.
+
+URL_CHARS_MAX = 2048
+RETRY_AFTER_SECONDS_MAX = 3600
+"""The longest wait that an endpoint may ask for."""
+
+RETRIED_STATUSES = frozenset({408, 425, 429})
+
+
+def is_endpoint_url(url: str) -> bool:
+    """Whether messages may be pushed to this URL, as far as its text tells."""
+    try:
+        parts = urlsplit(url)
+        if len(url) > URL_CHARS_MAX or parts.scheme not in ("http", "https") or not parts.hostname:
+            return False
+        if parts.port == 0 or not url.isprintable() or " " in url:  # a port that is no number raises
+            return False
+    except ValueError:
+        return False
+    try:
+        return is_endpoint_address(parts.hostname)
+    except ValueError:
+        return True  # a name: it is resolved, and its address checked, at each connection
+
+
+def is_endpoint_address(address: str) -> bool:
+    """Whether messages may be pushed to this address.  Not to a link-local one: the cloud's metadata service is there.
+
+    Private networks and loopback may: that is where endpoints are.
+    """
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    found = mapped or found
+    return not (found.is_link_local or found.is_multicast or found.is_unspecified)
+
+
+def is_delivered_status(status: int) -> bool:
+    return 200 <= status < 300
+
+
+def is_final_status(status: int) -> bool:
+    """Whether sending the same message again would be answered the same way: all but a server's own errors.
+
+    Also what HTTP does not define, such as 999: no retry was ever answered better.
+    """
+    return not 500 <= status < 600 and status not in RETRIED_STATUSES
+
+
+# --- Dead letters.
+
+
+def dead_letter_topic_names(text: Any) -> tuple[str, str]:
+    """(namespace, name) of ``namespace/name``.  Raises: Refused."""
+    namespace, slash, name = text.partition("/") if isinstance(text, str) else ("", "", "")
+    if not slash:
+        raise Refused("dead_letter_topic must be namespace/name", code="bad_subscription")
+    return topic.check_name("namespace", namespace), topic.check_name("topic", name)
+
+
+def dead_letter_producer_id(name: tuple[str, str, str], position: str) -> str:
+    """The producer id of one dead letter: three names at their full length would not fit into one."""
+    plain = f"subscription/{'/'.join(name)}/{position}"
+    if len(plain) <= PRODUCER_ID_BYTES_MAX:
+        return plain
+    return f"subscription/{hashlib.sha256('/'.join(name).encode()).hexdigest()}/{position}"
+
 
 SUBSCRIPTIONS_MAX = 1000
 """Over all topics."""
@@ -67,7 +137,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last dead letter could not be written; "" when it could."""
     revision: str = ""
     attempts_under: str = ""
-    """Of which policy ``attempts`` are: ``effective_policy.digest``; "" of one that an earlier version counted."""
+    """Digest of the policy that ``attempts`` were counted under; "" when an earlier version counted them."""
 
     @property
     def policy(self) -> DeliveryPolicy | None:
@@ -109,10 +179,10 @@ class _Earlier(msgspec.Struct):
 
 
 def parse(raw: object) -> SubscriptionRecord:
-    """What a caller may say of one.  Raises: Refused naming everything that is wrong."""
+    """A caller's request for one.  Raises: Refused naming everything that is wrong."""
     wrong = [*STRUCTS.find(raw, SubscriptionRequest)]
     said = raw if isinstance(raw, dict) else {}
-    if isinstance(said.get("url"), str) and not endpoint.is_url(said["url"]):
+    if isinstance(said.get("url"), str) and not is_endpoint_url(said["url"]):
         wrong.append(Mistake("url", "must be http:// or https:// with a host that is not link-local"))
     policy: dict[str, Any] | None = None
     if isinstance(said.get("delivery"), dict):
@@ -122,7 +192,7 @@ def parse(raw: object) -> SubscriptionRecord:
             wrong += error.mistakes
     if isinstance(said.get("dead_letter_topic"), str):
         try:
-            dead_letter.topic_names(said["dead_letter_topic"])
+            dead_letter_topic_names(said["dead_letter_topic"])
         except Refused as refused:
             wrong.append(Mistake("", refused.message))
     if wrong:
@@ -166,3 +236,20 @@ def decode(raw: bytes) -> SubscriptionRecord:
         if policy not in (None, DeliveryPolicy()):
             return msgspec.structs.replace(found, delivery=msgspec.structs.asdict(policy))
     return found
+
+
+# --- The delivery policy in force: the subscription's own, its topic's, or the default.
+# Whole policies, never merged key by key. ``ignore_subscription_override`` in the topic's policy overrules the
+# subscription's; in the subscription's own policy it renounces it (seed: support more backoff functions; as Zaqar
+# does). An empty object counts as none: a subscription with ``{}`` has its topic's policy.
+
+DIGEST_BYTES = 8
+
+
+def effective_policy(topic: TopicGeneration, record: SubscriptionRecord) -> DeliveryPolicy:
+    return delivery.choose(topic.policy, record.policy)
+
+
+def policy_digest(policy: DeliveryPolicy) -> str:
+    """Differs for different policies: attempts counted under one say nothing under another."""
+    return hashlib.blake2b(msgspec.json.encode(policy), digest_size=DIGEST_BYTES).hexdigest()

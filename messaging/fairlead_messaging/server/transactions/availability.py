@@ -1,6 +1,6 @@
-"""The transaction manager while it can be had, and the reason when it cannot.
+"""The transaction manager while it is available, and the reason when it is not.
 
-    available ─its tables cannot be read, or it meets what it cannot handle→ unavailable
+    available ─its tables cannot be read, or it fails→ unavailable
         ▲                                                                        │
         └──────────────────── read from the store again, once a second ──────────┘
 
@@ -14,11 +14,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from fairlead_messaging.api.errors import MessagingError
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.transactions.manager import TransactionManager
-from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable
+from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionsUnavailable
 
 T = TypeVar("T")
 
@@ -37,14 +35,15 @@ class TransactionService:
         self._last_pointer = 0
         self._tried_ms: int | None = None
         self._has_failed_in_batch = False
-        """The batch being built may hold what the manager wrote before it failed: the store is behind until then."""
+        """The batch being built may hold what the manager wrote before it failed: until it is applied the store is
+        behind."""
         self.reason = ""
         self.failures = 0
         self._read_again()
 
     @property
     def present(self) -> TransactionManager | None:
-        """The manager, for questions that may stay without an answer."""
+        """The manager, or None while it is unavailable."""
         return self._manager
 
     def manager(self, now_ms: int) -> TransactionManager:
@@ -55,7 +54,7 @@ class TransactionService:
         return self.required()
 
     def required(self) -> TransactionManager:
-        """Without trying to get it.  Raises: TransactionsUnavailable with the reason."""
+        """The manager, without trying to read its tables again.  Raises: TransactionsUnavailable with the reason."""
         if self._manager is None:
             raise TransactionsUnavailable(self.reason)
         return self._manager

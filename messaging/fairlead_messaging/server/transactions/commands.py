@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairlead_messaging.api.message_id import Position
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
 from fairlead_messaging.server.commands import Command, T, TopicCommand
-from fairlead_messaging.server.log.message import Messages
+from fairlead_messaging.server.log.rows import Messages
 from fairlead_messaging.server.transactions.manager import StartedTransaction
 from fairlead_messaging.server.transactions.transaction import Transaction
 
@@ -61,14 +61,7 @@ class Invalidate(TransactionCommand[Transaction]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredTransactions:
-    """Transactions that the service ended."""
-
-    transactions: tuple[Transaction, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireTransactions(TransactionCommand[ExpiredTransactions]):
+class ExpireTransactions(TransactionCommand[tuple[Transaction, ...]]):
     """Transactions whose time is up, or that held up readers for too long, become invalid; answers which did."""
 
 

@@ -1,16 +1,22 @@
-"""Transactions as operators see them: who holds up which topic since when and until when, and how others ended."""
+"""Transactions for operators: which one holds up which topic, since when and until when, and how others ended."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
 from fairlead_messaging.api import responses
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import transaction
-from fairlead_messaging.server.transactions.deadline import TransactionLimits, held_until_ms, lifetime_end_ms
-from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState, TransactionView
+from fairlead_messaging.server.transactions.transaction import (
+    Transaction,
+    TransactionLimits,
+    TransactionState,
+    TransactionView,
+    held_until_ms,
+    lifetime_end_ms,
+)
 
 FINISHED_LOOKED_MAX = 20_000
 """Finished transactions looked at in one request; the next one goes on before the last that was answered."""
@@ -44,7 +50,7 @@ def finished(
 
 
 def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction]:
-    """Its own, and those that touched a topic it may know of."""
+    """The caller's own, and those that touched a topic the caller may see."""
     return [
         each
         for each in found
@@ -55,7 +61,7 @@ def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction
 def shown(
     found: Transaction, limits: TransactionLimits, now_ms: int, caller: Caller = UNRESTRICTED
 ) -> responses.OpenTransaction:
-    """As the interface answers it: topics that the one who asks may know of."""
+    """As the interface answers it, with the topics that the caller may see."""
     touched = [each for each in found.touched if caller.sees(each.namespace, each.name)]
     is_open = found.state is TransactionState.IN_PROGRESS
     held = [

@@ -7,35 +7,99 @@ durable, and non-transactional traffic does not depend on it.  Pointers only gro
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.api.message_id import POSITION_BYTES, Position, decode_position
 from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys, rows
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV, Snapshot
-from fairlead_messaging.server.transactions import conflicts, transaction
-from fairlead_messaging.server.transactions.conflicts import DIGEST_BYTES, CommittedKeys
-from fairlead_messaging.server.transactions.deadline import TransactionLimits, deadline, lifetime_end_ms
-from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapshot
+from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions.transaction import (
+    Transaction,
+    TransactionLimits,
+    TransactionState,
+    deadline,
+    lifetime_end_ms,
+)
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
+
+# --- Conflict detection: which keys were committed while other transactions were open.
+# A key is remembered as a digest, and only while a transaction is open that began before the key was committed.
+
+DIGEST_BYTES = 8
+"""Two keys with the same digest by chance are reported as a conflict."""
+COMMITTED_MAX = 1_000_000
+"""Keys remembered.  Beyond it the oldest are forgotten, and a transaction begun before they were committed is in
+conflict with whatever it changed."""
+FORGOTTEN_MAX = 50_000
+"""Keys forgotten in one turn; at least as many as one commit may add."""
+
+
+def digests(changes: Iterable[str]) -> list[bytes]:
+    """Of the keys a transaction changed."""
+    return [
+        hashlib.blake2b(change.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).digest() for change in changes
+    ]
+
+
+class CommittedKeys:
+    """Times are pointers: the newest one when a transaction committed."""
+
+    def __init__(self) -> None:
+        self._committed: dict[bytes, int] = {}
+        """Digest of a key → when it was last committed, oldest first."""
+        self._forgotten = 0
+        """The newest of what is no longer among them."""
+
+    def __len__(self) -> int:
+        return len(self._committed)
+
+    def conflict(self, pointer: int, changed: list[bytes]) -> bool:
+        """Whether one of these keys was committed, or may have been, since the transaction ``pointer`` began."""
+        if changed and self._forgotten >= pointer:
+            return True
+        return any(self._committed.get(digest, 0) >= pointer for digest in changed)
+
+    def add(self, changed: Iterable[bytes], at: int) -> None:
+        for digest in changed:
+            self._committed.pop(digest, None)  # so that the order is that of the commits
+            self._committed[digest] = at
+
+    def forget_upto(self, pointer: int) -> None:
+        """What was committed by then is not known: a transaction begun before is in conflict with all it changed."""
+        self._forgotten = max(self._forgotten, pointer)
+
+    def forget(self, oldest_open: int) -> None:
+        """Those committed before the oldest open transaction began; beyond the limit the oldest, which is noted."""
+        gone: list[bytes] = []
+        for digest, at in islice(self._committed.items(), FORGOTTEN_MAX):
+            if at >= oldest_open and len(self._committed) - len(gone) <= COMMITTED_MAX:
+                break
+            gone.append(digest)
+            if at >= oldest_open:
+                self._forgotten = max(self._forgotten, at)
+        for digest in gone:
+            del self._committed[digest]
+
 
 POINTERS_PER_MS = 1_000_000
 OPEN_MAX = 1000
 OPEN_OF_ONE_MAX = 500
-"""Of one subject, where subjects are known: who may publish to one topic must not take all there are."""
+"""Of one subject, where subjects are known: a client that may publish to one topic must not use up all of them."""
 RECORD_KEPT_MS = 86_400_000
 """How long a finished transaction still answers with its state."""
 
 SETTLE_ROWS_MAX = 500
 SETTLE_BYTES_MAX = 1024 * 1024
-"""Rows, and bytes of rows, looked at for marking in one turn."""
+"""Rows, and bytes of rows, examined for marking in one turn."""
 
 PRUNE_ROWS_MAX = 500
-"""Finished transactions looked at in one turn."""
+"""Finished transactions examined in one turn."""
 
 OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
 """Longer ones that committed changes have a list of their own: a restart need not look through all that ended."""
@@ -110,7 +174,7 @@ class TransactionManager:
         return [each for each in self.open.values() if each.state is not TransactionState.IN_PROGRESS]
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When the next one ends that is neither renewed nor finished before."""
+        """When the next one ends unless it is renewed or finished before."""
         return min((deadline(each, self.limits, now_ms).at_ms for each in self.in_progress), default=None)
 
     @property
@@ -173,7 +237,7 @@ class TransactionManager:
         return found
 
     def renew(self, pointer: int, timeout_seconds: float | None, batch: Batch, now_ms: int) -> Transaction:
-        """It lives so long from now on, its own timeout when nothing is said; never beyond its lifetime.
+        """Extend it by a timeout from now on, its own by default; never beyond its lifetime.
 
         Raises: Conflict when it is not in progress.
         """
@@ -204,7 +268,7 @@ class TransactionManager:
         found = self.writable(pointer, now_ms)
         if any(touched.rolling is not None for touched in found.touched):
             raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
-        changed = conflicts.digests(changes)
+        changed = digests(changes)
         if self.committed_keys.conflict(pointer, changed):
             return self._finish(found, TransactionState.ABORTED, batch, now_ms, "conflict")
         found.changed = b"".join(changed)
@@ -223,7 +287,7 @@ class TransactionManager:
         return self._finish(found, TransactionState.INVALID, batch, now_ms, "invalidate")
 
     def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
-        """Those whose time is up, or that held up readers for as long as these bear, become invalid."""
+        """Those whose time is up, or that held up readers for too long, become invalid."""
         ends = [(each, deadline(each, self.limits, now_ms)) for each in self.in_progress]
         return [
             self._finish(each, TransactionState.INVALID, batch, now_ms, end.ended_by)
@@ -238,7 +302,7 @@ class TransactionManager:
         """
         for found in self.unmarked:
             if found.pointer in self._fresh:
-                continue  # its last rows may be in this very batch, where they cannot be found yet
+                continue  # its last rows may be in this batch, where they cannot be found yet
             for touched in found.touched:
                 if touched.first is None or touched.last is None:
                     continue
@@ -252,7 +316,7 @@ class TransactionManager:
         return bool(self.unmarked)
 
     def batch_applied(self) -> None:
-        """The batch is durable: what finished in it can be settled from now on."""
+        """The batch is durable: rows of transactions that finished in it can be marked from now on."""
         self._fresh.clear()
         self._closed.clear()
 
@@ -319,7 +383,7 @@ class TransactionManager:
         if found.state is not TransactionState.COMMITTED or self._oldest_open() > found.finished_at:
             return  # none is open that could be in conflict with it
         whole = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
-        self.committed_keys.add(whole or conflicts.digests(found.changes), found.finished_at)
+        self.committed_keys.add(whole or digests(found.changes), found.finished_at)
         self.committed_keys.forget(self._oldest_open())
 
 

@@ -8,7 +8,9 @@ in_progress ─→ committed            every message decided at once
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,8 +19,7 @@ from fairlead_messaging.api.message_id import Position
 from fairlead_messaging.api.responses import EndedBy
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_messaging.server.store.batch import Gets
-from fairlead_messaging.server.store.ordered_kv import Snapshot
+from fairlead_messaging.server.store.ordered_kv import Gets, Snapshot
 
 
 class TransactionState(Enum):
@@ -118,7 +119,7 @@ class Transaction(msgspec.Struct, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Readers must still know of it."""
+        """Whether readers must still know of it."""
         return self.state is TransactionState.IN_PROGRESS or (
             self.state is not TransactionState.COMMITTED and not self.rows_marked
         )
@@ -132,7 +133,7 @@ class Transaction(msgspec.Struct, kw_only=True):
         return next((each for each in self.touched if each.is_of(topic)), None)
 
     def touch(self, topic: TopicGeneration) -> Touched:
-        """What it did in this topic so far, to be changed; nothing yet at first."""
+        """What it did in this topic so far, to be modified; empty at first."""
         found = self.in_topic(topic)
         if found is None:
             found = Touched(namespace=topic.namespace, name=topic.name, generation=topic.generation)
@@ -233,3 +234,61 @@ class TransactionView:
             touched = each.in_topic(topic)
             if touched is not None and touched.first is not None and touched.last is not None:
                 yield each.pointer, touched.first, touched.last
+
+
+# --- Deadlines.
+#     timeout    not renewed in time: every renewal moves it
+#     lifetime   the longest a transaction may last, however often it is renewed
+#     hold_up    it has held back the last stable offset of a topic for as long as the topic, or the service, allows
+# The earliest of the three ends it. Payloads that are stored and not yet published hold up no reader, so a transaction
+# of hours that stores payloads and publishes at its end is bounded by the first two alone.
+
+TIMEOUT_SECONDS_MAX = 600.0
+LIFETIME_SECONDS_MAX = 86_400.0
+HOLD_UP_SECONDS_MAX = 600.0
+STEP_MS_MAX = 60_000
+"""Clocks are set back by so much as a matter of course: a position so little ahead still says when it was published."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLimits:
+    """Seconds; as the settings say."""
+
+    timeout_seconds_max: float = TIMEOUT_SECONDS_MAX
+    lifetime_seconds_max: float = LIFETIME_SECONDS_MAX
+    hold_up_seconds_max: float = HOLD_UP_SECONDS_MAX
+
+
+class Deadline(NamedTuple):
+    """The last millisecond in which it may be written to and finished, and what ends it then."""
+
+    at_ms: int
+    ended_by: EndedBy
+
+
+def lifetime_end_ms(found: Transaction, limits: TransactionLimits) -> int:
+    """Beyond this no renewal carries it."""
+    return found.started_ms + int(limits.lifetime_seconds_max * 1000)
+
+
+def held_until_ms(found: Transaction, touched: Touched, limits: TransactionLimits, now_ms: int) -> int | None:
+    """How long it may hold up the readers of one topic; None while it does not.
+
+    Counted from its first message there that is not rolled back.  A position ahead of the clock says nothing about when
+    that was published: it counts from the transaction's start then, which is never later.
+    """
+    if touched.first is None:
+        return None
+    since_ms = touched.first.timestamp if touched.first.timestamp <= now_ms + STEP_MS_MAX else found.started_ms
+    return since_ms + int((touched.hold_up_seconds or limits.hold_up_seconds_max) * 1000)
+
+
+def deadline(found: Transaction, limits: TransactionLimits, now_ms: int) -> Deadline:
+    """Of a transaction in progress."""
+    is_last = found.expires_ms >= lifetime_end_ms(found, limits)
+    ends = [Deadline(found.expires_ms, "lifetime" if is_last else "timeout")]
+    for touched in found.touched:
+        held_until = held_until_ms(found, touched, limits, now_ms)
+        if held_until is not None:
+            ends.append(Deadline(held_until, "hold_up"))
+    return min(ends)

@@ -1,4 +1,4 @@
-"""Which rows a reader may see (seed: transactional messaging, "Consuming").
+"""Visibility: which rows a reader may see (seed: transactional messaging, "Consuming").
 
 A reader stops at the first uncommitted row, so every reader sees one and the same sequence.
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server.log.row_state import RowState, RowStates
+from fairlead_messaging.api.message_id import FIRST, POSITION_BYTES, MessageId, PositionBytes, id_of
+from fairlead_messaging.server.log import keys, reader, rows
+from fairlead_messaging.server.log.rows import RowState, RowStates, Uncommitted
+from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
@@ -66,7 +69,7 @@ def _within(snapshot: TransactionSnapshot, view: TransactionView) -> RowStates:
 def row_states(
     view: TransactionView, within_snapshot: TransactionSnapshot | None, *, read_committed: bool
 ) -> RowStates | None:
-    """How a poll judges rows: by its own snapshot, by the service's, or not at all."""
+    """How a poll decides the state of rows: by its own snapshot, by the service's, or not at all."""
     if within_snapshot is not None:
         return _within(within_snapshot, view)
     return _read_committed(view) if read_committed else None
@@ -82,3 +85,61 @@ def row_states_of(
     if within_snapshot is None and not read_committed:
         return None
     return row_states(TransactionView(snapshot), within_snapshot, read_committed=read_committed)
+
+
+# --- The first message a reader of committed messages waits for.
+# An expired message is not waited for, nor one before the reader's start. A transaction remembers where its rows in a
+# topic begin and end; the scan between the two mostly finds the first one at once.
+
+SCAN_ROWS_MAX = 50_000
+"""Rows looked through.  Readers go on up to the last of them, and the next look starts where they are then."""
+
+
+def first_uncommitted(
+    snapshot: Snapshot, view: TransactionView, topic: TopicGeneration, *, now_ms: int, after: MessageId = FIRST
+) -> Uncommitted | None:
+    """The first uncommitted message with an id above ``after``; None when there is none."""
+    spans = {pointer: (begin.encode(), end.encode()) for pointer, begin, end in view.spans(topic)}
+    if not spans:
+        return None
+    start = max(after, reader.oldest_live(topic, now_ms))
+    low = max(min(begin for begin, _ in spans.values()), start[:POSITION_BYTES])
+    high = max(end for _, end in spans.values())
+    if low > high:
+        return None
+    prefix = keys.table(keys.MESSAGE, topic)
+    for looked, (key, value) in enumerate(snapshot.scan(prefix + low, prefix + high + b"\x00")):
+        position = keys.position(key)
+        if looked >= SCAN_ROWS_MAX:
+            return Uncommitted(message_id=id_of(position), pointer=None)
+        if not value[0] & rows.HAS_POINTER:
+            continue
+        row = rows.decode(value)
+        if row.pointer in spans and _waits(snapshot, topic, position, row, start, now_ms):
+            return Uncommitted(message_id=id_of(position), pointer=row.pointer)
+    return None
+
+
+def _waits(
+    snapshot: Snapshot,
+    topic: TopicGeneration,
+    position: PositionBytes,
+    row: rows.MessageRow,
+    start: MessageId,
+    now_ms: int,
+) -> bool:
+    """Whether an uncommitted row holds a message behind ``start`` that has not expired."""
+    if not row.is_reference:
+        return id_of(position) > start and not reader.is_expired(position, row.ttl_seconds, now_ms)
+    low, upto = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
+    if position == start[:POSITION_BYTES]:
+        low = max(low, start[POSITION_BYTES:])
+    if low >= upto:
+        return False
+    prefix = keys.payloads(topic, row.pointer)
+    stored = snapshot.scan(prefix + low + b"\x00", prefix + upto + b"\x00")
+    # More payload rows than one look may cost count as living: they are over when their transaction is.
+    return any(
+        looked >= SCAN_ROWS_MAX or not reader.is_expired(position, rows.decode(value).ttl_seconds, now_ms)
+        for looked, (_, value) in enumerate(stored)
+    )

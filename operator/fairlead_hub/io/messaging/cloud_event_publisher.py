@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Iterable
 
 from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
-from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.buffered_publisher import AsyncBufferedPublisher
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
 from fairlead_wire.events import event
 from fairlead_wire.events.event import Event

@@ -15,7 +15,7 @@ from tests.support.topics.messaging import Topics
 
 from fairlead_cli.commands.messaging import backup as command
 from fairlead_cli.main import build
-from fairlead_messaging.server.backup import encoding
+from fairlead_messaging.server import backup
 
 KINDS = ("rocksdb", "sqlite")
 
@@ -93,7 +93,7 @@ def test_one_sentence_and_nothing_left(tmp_path: Path, words: list[str], code: i
 def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of a backup nor of a store; then there is room, and it goes on."""
     stopped(tmp_path / "old", "sqlite", some)
-    monkeypatch.setattr(encoding, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 1)
     assert run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "whole").exit_code == 0
     with small_disk(tmp_path / "disk", 8 << 20) as disk:
         disk.fill()

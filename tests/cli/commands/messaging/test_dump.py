@@ -22,7 +22,7 @@ from fairlead_messaging.server.dump import row_key
 from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.transactions.commands import Start
 
 Fill = Callable[[Core], None]

@@ -13,7 +13,7 @@ import pytest
 from fairlead_edge.outbox.plan import windows
 from fairlead_edge.outbox.plan.windows import Hours, HourWindow, WindowSettings
 from fairlead_edge.settings import EdgeSettings
-from fairlead_wire.validation import struct_mistakes
+from fairlead_wire.validation.reader import STRUCTS
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = 86_400.0
@@ -133,7 +133,7 @@ NIGHT: dict[str, Any] = {"priorities": [9], "from": "22:00", "to": "06:00", "tim
 
 
 def mistakes(**document: Any) -> list[str]:
-    return [f"{each.key}: {each.reason}" for each in struct_mistakes.find({**AGENT, **document}, EdgeSettings)]
+    return [f"{each.key}: {each.reason}" for each in STRUCTS.find({**AGENT, **document}, EdgeSettings)]
 
 
 def test_windows_are_read_with_their_four_keys_and_days() -> None:

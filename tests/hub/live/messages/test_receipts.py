@@ -18,7 +18,7 @@ from tests.support.whole_line import TOPIC, WholeLine
 from fairlead_cli.main import build
 from fairlead_edge.io.client import EdgeClient
 from fairlead_messaging.api.requests import TableNote
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 pytestmark = [pytest.mark.kube, pytest.mark.verify]
 SECONDS = 120.0

@@ -8,7 +8,7 @@ from tests.support.topics.messaging_service import MessagingService
 from fairlead_ingest import errors
 from fairlead_ingest.io.contracts import messages
 from fairlead_messaging.client.errors import TopicMissing
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 COUNT = 5_000
 

@@ -19,7 +19,7 @@ from fairlead_ingest.contracts import trial
 from fairlead_ingest.io.contracts import files, messages
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import envelope
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 TYPES = list(dict.fromkeys([*FITS, *MISFITS]))
 DAYS = ["2026-11-22", "2026-1-5", "2026-02-29", "2024-02-29", "2026-04-31", "0001-01-01", "9999-12-31", "2026-13-01"]

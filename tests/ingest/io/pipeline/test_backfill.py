@@ -12,7 +12,7 @@ from tests.support.topics.messaging_service import MessagingService, upstream_me
 
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.settings import IngestSettings, Pipeline
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 
 @pytest.mark.verify

@@ -13,8 +13,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import failing_messages
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
-from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.sync_client import BulkClient, Client
 
 
 def batch(client: BulkClient, topic: str) -> Offsets:

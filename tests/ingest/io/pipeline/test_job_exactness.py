@@ -21,8 +21,7 @@ from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.commit_info import CommitInfo
-from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]

@@ -16,7 +16,7 @@ from tests.support.kills import batch_steps
 from tests.support.tables.table_formats import FORMATS
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 ROOT = Path(__file__).resolve().parents[4]
 # Fewer would mean that the steps are no longer seen.

@@ -15,7 +15,7 @@ from fairlead_ingest.io.topics.batch_planner import BatchPlanner
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.source import batch_pace
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 LIMIT = 100
 

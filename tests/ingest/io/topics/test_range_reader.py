@@ -14,7 +14,7 @@ from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.errors import Expired
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 
 def options(messaging: MessagingService, topic: str, **more: str) -> SourceOptions:

@@ -19,8 +19,8 @@ from fairlead_ingest.io.topics import topic_stream_writer
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
 from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
-from fairlead_messaging.client import transaction_coordinator
-from fairlead_messaging.client.io.bulk_client import BulkClient
+from fairlead_messaging.client import transaction
+from fairlead_messaging.client.io.sync_client import BulkClient
 
 # One pass of a stream from topic to topic, as a user writes it.
 STREAM = """
@@ -156,7 +156,7 @@ async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next
     messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The note says which transaction it is."""
-    monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
         stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
@@ -183,7 +183,7 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
     script, checkpoint = tmp_path / "stream.py", tmp_path / "checkpoint"
     script.write_text(STREAM)
     command = [sys.executable, str(script), messaging.url, topic, target, str(checkpoint)]
-    modules = ["fairlead_messaging.client.io.bulk_client"]
+    modules = ["fairlead_messaging.client.io.sync_client"]
     environ = kill_after(tmp_path, modules, "BulkClient.commit", "True")
     first = start("stream", command, tmp_path / "stream.log", environ=environ)
 

@@ -18,9 +18,8 @@ from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.topics import topic_writer
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.topic_writer import TopicWriter
-from fairlead_messaging.client import transaction_coordinator
-from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_messaging.client.io.sync_client import Client
+from fairlead_messaging.client import transaction
+from fairlead_messaging.client.io.sync_client import BulkClient, Client
 
 
 def payloads(messaging: MessagingService, topic: str) -> list[bytes]:
@@ -140,7 +139,7 @@ async def test_a_commit_that_cannot_be_confirmed_is_named(
     messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not as a failure: the rows may be there, and the reason says where to look."""
-    monkeypatch.setattr(transaction_coordinator, "COMMIT_PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
         stored = await asyncio.to_thread(writer.write, batches(b"1"))

@@ -24,9 +24,9 @@ async def test_a_cancelled_call_leaves_nothing_behind(topics: Topics) -> None:
     await topics.create("t")
     async with AsyncClient(topics.url) as client:
         waiting = asyncio.create_task(client.poll("default", "t", wait_ms=60_000))
-        await until(lambda: topics.broker.long_polls == 1)
+        await until(lambda: topics.broker.notifier.waiting == 1)
         waiting.cancel()
-        await until(lambda: topics.broker.long_polls == 0)
+        await until(lambda: topics.broker.notifier.waiting == 0)
         assert await client.topics("default") == ["t"]
 
 

@@ -13,14 +13,14 @@ from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.dump import row_key, row_value, table_dump
 from fairlead_messaging.server.dump.row_key import Undecodable
 from fairlead_messaging.server.dump.row_value import RowContext
-from fairlead_messaging.server.dump.selection import DumpSelection
+from fairlead_messaging.server.dump.table_dump import DumpSelection
 from fairlead_messaging.server.log import keys, rows
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import subscription
-from fairlead_messaging.server.subscriptions.commands import PutSubscription
+from fairlead_messaging.server.subscriptions.changes import PutSubscription
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
+from fairlead_messaging.server.transactions.transaction import TransactionLimits
 
 TOPIC = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=1)
 MESSAGE = row_key.parse(keys.table(keys.MESSAGE, TOPIC) + Position(5, 7).encode())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.support.topics.messaging_core import NAMESPACE, Core, publish
+import pytest
+from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.dump import table_dump
 from fairlead_messaging.server.dump.row_value import Fields
-from fairlead_messaging.server.dump.selection import DumpSelection
-from fairlead_messaging.server.dump.table_dump import DumpedStore
+from fairlead_messaging.server.dump.table_dump import DumpedStore, DumpSelection
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.store.ordered_kv import Batch
+from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 
 def some() -> Core:
@@ -91,3 +94,97 @@ def test_where_the_engine_cannot_read_it_goes_on_behind_the_topic() -> None:
     assert "a block is damaged" in messages[1]["undecodable"]
     assert [line["table"] for line in found if "another block" in line.get("undecodable", "")] == ["transactions"]
     assert found[-1]["table"] in ("service", "indexes")
+
+
+# --- What is asked for is found by key ranges: the same rows as when everything is looked at.
+
+
+@pytest.fixture(scope="module")
+def core() -> Core:
+    """Two topics whose names begin alike, one in two generations, two transactions, some seconds."""
+    core = Core()
+    core.create("t")
+    core.create("tt")
+    core.do(publish("t", "old"))
+    core.do(DeleteTopic(namespace=NAMESPACE, name="t"))
+    core.create("t")
+    for _ in range(2):
+        pointer = core.do(Start(timeout_seconds=100)).transaction.pointer
+        for name in ("t", "tt"):
+            core.do(publish(name, "plain"))
+            core.do(Store(namespace=NAMESPACE, name=name, messages=[LoggedMessage(b"p")] * 2, pointer=pointer))
+            core.do(publish(name, pointer=pointer))
+            core.now_ms += 1000
+    core.do(Commit(pointer=pointer, changes=[]))
+    return core
+
+
+def found(core: Core, selection: DumpSelection) -> list[Fields]:
+    with core.kv.snapshot() as snapshot:
+        return list(table_dump.lines(snapshot, selection, table_dump.context(snapshot)))
+
+
+def test_a_topic_is_not_another_with_a_longer_name(core: Core) -> None:
+    """And transactions are of a topic that they touched."""
+    lines = found(core, DumpSelection(topic=(NAMESPACE, "t")))
+    assert {line["topic"] for line in lines if "topic" in line} == {f"{NAMESPACE}/t"}
+    assert len([line for line in lines if line["table"] == "transactions"]) == 2
+    assert found(core, DumpSelection(topic=(NAMESPACE, "u"))) == []
+
+
+def test_a_generation_is_not_another(core: Core) -> None:
+    """The older one of a topic is unreachable, and still there."""
+    [old] = found(core, DumpSelection(tables=("messages",), topic=(NAMESPACE, "t"), generation=1))
+    assert old["unreachable"]
+    assert len(found(core, DumpSelection(tables=("messages",), generation=1))) == 1 + 4
+    [topic] = found(core, DumpSelection(tables=("topics",), generation=2))
+    assert topic["topic"] == f"{NAMESPACE}/t"
+
+
+@pytest.mark.parametrize("topic", [None, (NAMESPACE, "t"), (NAMESPACE, "tt")])
+@pytest.mark.parametrize("generation", [None, 1, 2])
+@pytest.mark.parametrize(("since", "until"), [(None, None), (START_MS + 1000, None), (START_MS, START_MS + 1001)])
+@pytest.mark.parametrize("nth", [None, 0, 1])
+def test_ranges_hold_what_the_filter_lets_through(
+    core: Core, topic: tuple[str, str] | None, generation: int | None, since: int | None, until: int | None,
+    nth: int | None,
+) -> None:  # fmt: skip
+    """Against a filter over all lines."""
+    everything = found(core, DumpSelection())
+    pointers = sorted({line["transaction"] for line in everything if line["table"] == "transactions"})
+    pointer = pointers[nth] if nth is not None else None
+
+    def wanted(line: Fields) -> bool:
+        at_ms: int = line.get("published_ms") or line.get("written_ms") or 0
+        return (
+            line["table"] in ("messages", "payloads")
+            and (topic is None or line["topic"] == "/".join(topic))
+            and (generation is None or line["generation"] == generation)
+            and (since is None or at_ms >= since)
+            and (until is None or at_ms < until)
+            and (pointer is None or line.get("transaction") == pointer)
+        )
+
+    asked = DumpSelection(
+        tables=("messages", "payloads"), topic=topic, generation=generation, since_ms=since, until_ms=until,
+        transaction=pointer,
+    )  # fmt: skip
+    assert found(core, asked) == [line for line in everything if wanted(line)]
+
+
+def test_a_transaction_brings_what_belongs_to_it_and_nothing_else(core: Core) -> None:
+    """Also its record, open or finished."""
+    pointers = [line["transaction"] for line in found(core, DumpSelection(tables=("transactions",)))]
+    for pointer in pointers:
+        lines = found(core, DumpSelection(transaction=pointer))
+        assert {line["transaction"] for line in lines} == {pointer}
+        assert {line["table"] for line in lines} == {"messages", "payloads", "transactions", "indexes"}
+
+
+def test_a_time_leaves_out_what_has_none(core: Core) -> None:
+    """Transactions count by their beginning."""
+    assert {line["table"] for line in found(core, DumpSelection(since_ms=0))} == {
+        "messages", "payloads", "transactions", "indexes",
+    }  # fmt: skip
+    assert len(found(core, DumpSelection(tables=("transactions",), since_ms=START_MS + 1))) == 1
+    assert found(core, DumpSelection(since_ms=5, until_ms=3)) == []

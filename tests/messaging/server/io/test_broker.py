@@ -8,7 +8,7 @@ import pytest
 from tests.support.topics.messaging import Clock, serving, until
 
 from fairlead_messaging.api.errors import Unavailable
-from fairlead_messaging.server.io.broker import Broker
+from fairlead_messaging.server.io.broker import Broker, Notifier
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.transactions.commands import Start
@@ -31,10 +31,35 @@ async def test_stopping_wakes_long_polls_and_refuses_changes() -> None:
     async with serving() as topics:
         await topics.create("t")
         waiting = asyncio.create_task(topics.poll("t", wait_ms=60_000))
-        await until(lambda: topics.broker.long_polls == 1)
+        await until(lambda: topics.broker.notifier.waiting == 1)
         topics.broker.stop_waiting()
         assert (await waiting).ids == []
         assert (await topics.ask("GET", "/readyz")).status == 503
         broker = topics.broker
     with pytest.raises(Unavailable):
         await broker.change(Start(timeout_seconds=1))
+
+
+# --- Waking waiting readers.
+
+
+async def test_only_the_topics_own_listeners_are_woken() -> None:
+    """Others go on waiting; none is left behind."""
+    notifier = Notifier()
+    one, other = notifier.subscribe(("n", "t")), notifier.subscribe(("n", "u"))
+    notifier.notify({("n", "t"), ("n", "unheard")})
+    assert (one.done(), other.done()) == (True, False)
+    notifier.notify_all()
+    await asyncio.gather(one, other)
+    await asyncio.sleep(0)
+    assert notifier.waiting == 0
+
+
+async def test_a_cancelled_listener_is_forgotten() -> None:
+    """A client that hung up costs nothing."""
+    notifier = Notifier()
+    waiting = notifier.subscribe(("n", "t"))
+    waiting.cancel()
+    notifier.notify({("n", "t")})
+    await asyncio.sleep(0)  # callbacks of futures run in the loop's next round
+    assert notifier.waiting == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.topics.messaging import serving, until
 
-from fairlead_messaging.server.clock_guard import ClockJumpGuard
+from fairlead_messaging.server.retention import ClockJumpGuard
 
 
 async def test_cleanup_runs_by_itself() -> None:

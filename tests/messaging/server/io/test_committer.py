@@ -17,8 +17,8 @@ from fairlead_messaging.server.commands import Command, CreateTopic, PublishedAt
 from fairlead_messaging.server.io import committer
 from fairlead_messaging.server.io.committer import Committer
 from fairlead_messaging.server.service import Service
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 class Gate(MemoryKV):

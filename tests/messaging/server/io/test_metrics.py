@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from prometheus_client import CollectorRegistry
+
 from fairlead_messaging.api.responses import Reader
-from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.topic_stats import TopicStats
+from fairlead_messaging.server.inspection import TopicStats
+from fairlead_messaging.server.io.metrics import CASSANDRA_PREFIX, CassandraMetrics, MessagingMetrics
+from fairlead_messaging.server.log.rows import LoggedMessage
 
 
 def test_publish_counts_messages_and_bytes() -> None:
@@ -50,3 +52,18 @@ def test_the_certificates_end_is_shown_where_there_is_one() -> None:
     assert "certificate_ends" not in metrics.text().decode()
     metrics.show_certificate(lambda: 1.9e9)
     assert "fairlead_messaging_certificate_ends_timestamp_seconds 1.9e+09" in metrics.text().decode()
+
+
+def test_everything_noted_is_a_metric() -> None:
+    """Under its name."""
+    registry = CollectorRegistry()
+    metrics = CassandraMetrics(registry)
+    metrics.note_request("commit", 0.2)
+    metrics.note_unknown()
+    metrics.note_repeated()
+    metrics.note_taken_over()
+    metrics.show_unapplied(3)
+    assert registry.get_sample_value(CASSANDRA_PREFIX + "request_seconds_count", {"operation": "commit"}) == 1
+    for name, value in (("unknown_outcomes", 1), ("repeated_writes", 1), ("taken_over", 1)):
+        assert registry.get_sample_value(f"{CASSANDRA_PREFIX}{name}_total") == value
+    assert registry.get_sample_value(CASSANDRA_PREFIX + "unapplied_batches") == 3

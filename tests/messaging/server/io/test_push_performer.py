@@ -9,8 +9,8 @@ from tests.support.topics.messaging import Topics
 from fairlead_messaging.api.errors import Conflict, NotFound
 from fairlead_messaging.api.message_id import FIRST, parse_hex
 from fairlead_messaging.server.io.metrics import MessagingMetrics
-from fairlead_messaging.server.io.push_performer import PushPerformer, PushSender
-from fairlead_messaging.server.subscriptions import effective_policy, progress
+from fairlead_messaging.server.io.push_performer import EndpointResolver, PushPerformer, PushSender
+from fairlead_messaging.server.subscriptions import push, subscription
 from fairlead_messaging.server.subscriptions.push import (
     BackOff,
     Find,
@@ -53,9 +53,9 @@ async def test_each_step_does_what_it_says(topics: Topics) -> None:
         await performer.perform(BackOff(0.0, "the store rests"))
         assert performer.trouble == "the store rests"
         await topics.ok("DELETE", "topics/t/subscriptions/s")
-        saved = progress.moved(loaded.record, item.id.hex(), delivered=1)
+        saved = push.moved_to(loaded.record, item.id.hex(), delivered=1)
         with pytest.raises(NotFound):
-            await performer.perform(Save(saved, 1, effective_policy.digest(loaded.policy)))
+            await performer.perform(Save(saved, 1, subscription.policy_digest(loaded.policy)))
         assert parse_hex(saved.position) == item.id
     await sender.close()
 
@@ -67,10 +67,22 @@ async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
     await topics.create("t")
     await topics.ok("PUT", "topics/t/subscriptions/s", {"url": "http://127.0.0.1:1/"})
     loaded = await performer.perform(Load())
-    digest = effective_policy.digest(loaded.policy)
+    digest = subscription.policy_digest(loaded.policy)
     await topics.ok("PUT", "topics/t/properties", {"delivery": {"minimum_delay": 1}})
     with pytest.raises(Conflict):
         await performer.perform(Save(loaded.record, 1, digest))
     again = await performer.perform(Load())
-    await performer.perform(Save(again.record, 1, effective_policy.digest(again.policy)))
+    await performer.perform(Save(again.record, 1, subscription.policy_digest(again.policy)))
     await sender.close()
+
+
+# --- Names are judged by what they mean at each connection.
+
+
+async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:
+    """Whatever it meant when the subscription was made; 2852039166 is 169.254.169.254 to a resolver."""
+    resolver = EndpointResolver()
+    with pytest.raises(OSError, match="link-local"):
+        await resolver.resolve("2852039166", 80)
+    assert [each["host"] for each in await resolver.resolve("127.0.0.1", 80)] == ["127.0.0.1"]
+    await resolver.close()

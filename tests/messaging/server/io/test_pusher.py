@@ -20,13 +20,12 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, push_performer, pusher, quota_keeper
 from fairlead_messaging.server.io.rest.http import PUSHER
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.quotas.measure import MESSAGE_BYTES
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.quotas import MESSAGE_BYTES
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.subscriptions import progress
-from fairlead_messaging.server.subscriptions.commands import PutSubscription
-from fairlead_messaging.server.subscriptions.endpoint import RETRY_AFTER_SECONDS_MAX
-from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
+from fairlead_messaging.server.store.ordered_kv import Batch
+from fairlead_messaging.server.subscriptions import push
+from fairlead_messaging.server.subscriptions.changes import PutSubscription
+from fairlead_messaging.server.subscriptions.subscription import RETRY_AFTER_SECONDS_MAX, SubscriptionRecord
 from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
@@ -189,7 +188,7 @@ async def test_a_dead_letter_topic_that_takes_nothing_stops_no_delivery(
     topics: Topics, missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not there, or for transactions alone: the page goes on, the state says why, and the letter is written later."""
-    monkeypatch.setattr(progress, "LETTER_RETRY_MS", 50)
+    monkeypatch.setattr(push, "LETTER_RETRY_MS", 50)
     async with listening() as endpoint:
         await topics.create("t")
         if not missing:
@@ -362,7 +361,7 @@ async def test_a_subscription_of_an_earlier_version_goes_on() -> None:
 
 async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request cut short between the write and the start leaves it on disk alone."""
-    monkeypatch.setattr(pusher, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(pusher, "CHECK_SECONDS", 0.05)
     async with serving() as topics, listening() as endpoint:
         await topics.create("t")
         record = SubscriptionRecord(url=endpoint.url, revision="1")

@@ -9,13 +9,13 @@ import pytest
 from tests.support.topics.messaging import Topics, b64, serving
 
 from fairlead_messaging.client.errors import Busy
-from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_messaging.client.io.buffered_publisher import AsyncBufferedPublisher
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.retry import PATIENT
 from fairlead_messaging.server.io import quota_keeper
 from fairlead_messaging.server.io.rest.http import QUOTAS
-from fairlead_messaging.server.quotas.measure import MESSAGE_BYTES
+from fairlead_messaging.server.quotas import MESSAGE_BYTES
 
 
 @pytest.fixture

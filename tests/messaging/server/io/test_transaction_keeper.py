@@ -11,9 +11,8 @@ from fairlead_messaging.server.io.rest.http import PUSHER
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.transactions.commands import Abort, Start
 
 

@@ -10,8 +10,8 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.log import bulk
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
@@ -20,7 +20,9 @@ def stable(core: Core, name: str) -> MessageId:
     with core.kv.snapshot() as snapshot:
         topic = core.topic(name)
         return bulk.last_stable(
-            snapshot, topic, uncommitted.first(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms)
+            snapshot,
+            topic,
+            visibility.first_uncommitted(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms),
         )
 
 

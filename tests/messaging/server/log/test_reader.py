@@ -9,7 +9,7 @@ from tests.support.topics.messaging_core import Core, publish
 from fairlead_messaging.api.message_id import FIRST
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import reader
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 
 
 def filled(count: int) -> Core:

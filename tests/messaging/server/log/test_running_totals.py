@@ -10,7 +10,7 @@ from fairlead_messaging.api.message_id import FIRST, LAST, Position, position_of
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import running_totals
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.log.running_totals import LogEnd, RunningTotal
 from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 

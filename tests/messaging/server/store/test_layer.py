@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.layer import SILENT, Layer, flattened, joined, over, says
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 HIGH = b"\xff\xff"
 

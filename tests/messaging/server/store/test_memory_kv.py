@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import DEAD_KEYS_MAX, MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_deleted_keys_do_not_pile_up() -> None:

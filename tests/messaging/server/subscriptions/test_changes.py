@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.topics.messaging_core import NAMESPACE, Core
+from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
 from fairlead_messaging.server.commands import DeleteTopic
-from fairlead_messaging.server.subscriptions import changes, effective_policy, progress, subscription
-from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
+from fairlead_messaging.server.subscriptions import changes, push, subscription
+from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 def put(core: Core, name: str, **record: object) -> None:
@@ -29,7 +30,7 @@ def held(core: Core) -> dict[str, SubscriptionRecord]:
 
 
 def note(core: Core, record: SubscriptionRecord, generation: int = 1) -> None:
-    policy = effective_policy.digest(effective_policy.of(core.topic("t"), record))
+    policy = subscription.policy_digest(subscription.effective_policy(core.topic("t"), record))
     core.do(
         RecordDelivery(
             namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record, policy=policy
@@ -42,7 +43,7 @@ def test_a_change_keeps_the_place_and_the_counts() -> None:
     core = Core()
     core.create("t")
     put(core, "s", position="01")
-    note(core, progress.moved(held(core)["s"], "02", delivered=1, expired=2))
+    note(core, push.moved_to(held(core)["s"], "02", delivered=1, expired=2))
     put(core, "s", position="99", dead_letter_topic="n/d")
     found = held(core)["s"]
     assert (found.position, found.delivered, found.expired, found.dead_letter_topic) == ("02", 1, 2, "n/d")
@@ -53,7 +54,7 @@ def test_a_delivery_is_recorded_for_the_subscription_it_was_made_for() -> None:
     core = Core()
     core.create("t")
     put(core, "s", position="01", revision="a")
-    stale = progress.moved(held(core)["s"], "02", delivered=1)
+    stale = push.moved_to(held(core)["s"], "02", delivered=1)
     put(core, "s", position="01", revision="b")
     with pytest.raises(Conflict):
         note(core, stale)
@@ -105,3 +106,19 @@ def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     put(core, "a")
     with pytest.raises(Refused):
         put(core, "b")
+
+
+# --- Each command on subscriptions is answered by what it is typed with.
+
+DEFAULT = subscription.policy_digest(DeliveryPolicy())
+
+
+def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
+    """None: the record is read where it is needed."""
+    core = Core()
+    generation = core.create("t").generation
+    of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
+    record = SubscriptionRecord(url="http://127.0.0.1:1/")
+    answers_as_typed(core, PutSubscription(**of, record=record))
+    answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record, policy=DEFAULT))
+    answers_as_typed(core, DeleteSubscription(**of))

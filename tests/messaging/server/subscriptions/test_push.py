@@ -11,8 +11,9 @@ from msgspec.structs import asdict
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Refused, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId
-from fairlead_messaging.server.subscriptions.progress import LETTER_RETRY_MS
+from fairlead_messaging.server.subscriptions import push
 from fairlead_messaging.server.subscriptions.push import (
+    LETTER_RETRY_MS,
     BackOff,
     Find,
     Load,
@@ -169,3 +170,24 @@ def test_any_refusal_is_a_pause(played: Played) -> None:
     pause = played.got(Refused("no", code="strange"))
     assert isinstance(pause, BackOff) and pause.reason == "no"
     assert isinstance(played.got(None), Load)
+
+
+# --- When a failed delivery is tried again.
+
+
+def test_attempts_follow_the_policy_and_begin_anew() -> None:
+    """Until none is left; Retry-After only lengthens."""
+    policy = DeliveryPolicy(
+        retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,
+        backoff_retries=0,
+    )  # fmt: skip
+    record = SubscriptionRecord(url="http://x")
+    first = push.attempt_failed(record, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
+    assert first is not None and (first.attempts, first.next_attempt_ms) == (1, 1000)
+    second = push.attempt_failed(first, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None)
+    assert second is not None and (second.attempts, second.next_attempt_ms, second.waited_seconds) == (2, 6000, 5.0)
+    later = push.attempt_failed(first, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=9)
+    assert later is not None and later.next_attempt_ms == 10_000
+    assert push.attempt_failed(second, policy, "no", 1000, uniform=lambda: 0.5, retry_after_seconds=None) is None
+    moved = push.moved_to(second, "00", delivered=1)
+    assert (moved.attempts, moved.waited_seconds, moved.position, moved.delivered) == (0, 0.0, "00", 1)

@@ -7,9 +7,9 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 from fairlead_messaging.api.message_id import FIRST, MessageId
 from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish, RemoveRows
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.subscriptions import push_page
-from fairlead_messaging.server.subscriptions.commands import PutSubscription
+from fairlead_messaging.server.subscriptions.changes import PutSubscription
 from fairlead_messaging.server.subscriptions.push_page import PushPage
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store

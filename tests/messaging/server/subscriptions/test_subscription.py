@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.server.log.topic import NAME_CHARS_MAX, TopicGeneration
+from fairlead_messaging.server.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
+from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:
@@ -28,3 +33,69 @@ def test_nothing_is_pushed_to_a_link_local_address(host: str) -> None:
 def test_private_networks_are_where_endpoints_are(host: str) -> None:
     """Names, private addresses and loopback are taken."""
     assert subscription.parse({"url": f"http://{host}/"}).url == f"http://{host}/"
+
+
+# --- What an endpoint's answer means.
+
+
+@pytest.mark.parametrize(
+    ("status", "delivered", "final"),
+    [(200, True, False), (204, True, False), (301, False, True), (400, False, True), (404, False, True),
+     (408, False, False), (425, False, False), (429, False, False), (500, False, False), (503, False, False),
+     (599, False, False), (199, False, True), (600, False, True), (999, False, True)],
+)  # fmt: skip
+def test_answers(status: int, delivered: bool, final: bool) -> None:
+    """2xx is delivered; what would be answered the same again is final."""
+    assert subscription.is_delivered_status(status) is delivered
+    assert (not delivered and subscription.is_final_status(status)) is final
+
+
+# --- Each dead letter is stored once.
+
+
+def test_a_dead_letter_has_a_producer_whatever_the_names_length() -> None:
+    """Names may have 200 characters each; a refused producer would hold the subscription up for ever."""
+    longest = ("n" * NAME_CHARS_MAX, "t" * NAME_CHARS_MAX, "s" * NAME_CHARS_MAX)
+    ids = {
+        subscription.dead_letter_producer_id((*longest[:2], last), p)
+        for last in ("s" * 200, "r" * 200)
+        for p in ("00", "01")
+    }
+    assert len(ids) == 4 and max(map(len, ids)) <= PRODUCER_ID_BYTES_MAX
+    assert subscription.dead_letter_producer_id(("default", "t", "s"), "00") == "subscription/default/t/s/00"
+
+
+# --- Which delivery policy counts.
+
+SLOW, FAST = {"minimum_delay": 20, "maximum_delay": 30}, {"minimum_delay": 1, "maximum_delay": 3}
+RULES = {**SLOW, "ignore_subscription_override": True}
+
+
+@pytest.mark.parametrize(
+    ("of_topic", "own", "counts"),
+    [
+        (None, None, {}),
+        (SLOW, None, SLOW),
+        (None, FAST, FAST),
+        (SLOW, FAST, FAST),
+        (RULES, FAST, RULES),
+        (SLOW, {**FAST, "ignore_subscription_override": True}, SLOW),
+        (SLOW, {}, SLOW),
+        ({}, FAST, FAST),
+        ({}, {**FAST, "ignore_subscription_override": True}, {}),
+        (None, {}, {}),
+    ],
+)
+def test_whole_policies_count(
+    of_topic: dict[str, Any] | None, own: dict[str, Any] | None, counts: dict[str, Any]
+) -> None:
+    """The subscription's, else the topic's, else the default; the topic's when it says so."""
+    topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=5, delivery=of_topic)
+    record = SubscriptionRecord(url="http://x", delivery=own)
+    assert subscription.effective_policy(topic, record) == DeliveryPolicy(**counts)
+
+
+def test_a_digest_differs_where_policies_do() -> None:
+    """What is given and what is the default alike are one policy."""
+    assert subscription.policy_digest(DeliveryPolicy()) == subscription.policy_digest(DeliveryPolicy(minimum_delay=5))
+    assert subscription.policy_digest(DeliveryPolicy()) != subscription.policy_digest(DeliveryPolicy(minimum_delay=6))

@@ -7,8 +7,8 @@ from tests.support.topics.messaging_core import Core, publish
 
 from fairlead_messaging.api.errors import Conflict, StorageError
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.transactions import availability, manager
 from fairlead_messaging.server.transactions.commands import (
     Commit,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed, publish
 
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,

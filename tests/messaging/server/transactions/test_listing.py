@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
-from fairlead_messaging.server.log.message import LoggedMessage
+from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions import listing
 from fairlead_messaging.server.transactions.commands import Abort, Commit, ExpireTransactions, MarkAborted, Start, Store
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import TransactionState
+from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionState
 
 ENDED = (TransactionState.COMMITTED, TransactionState.ABORTED, TransactionState.INVALID)
 

@@ -9,13 +9,12 @@ import pytest
 from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
-from fairlead_messaging.server.access.access_table import Grants
-from fairlead_messaging.server.access.caller import Caller
+from fairlead_messaging.server.access import Caller, Grants
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.message import LoggedMessage
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.transactions import conflicts, manager
+from fairlead_messaging.server.log.rows import LoggedMessage
+from fairlead_messaging.server.store.ordered_kv import Batch
+from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import (
     Abort,
     Commit,
@@ -27,8 +26,8 @@ from fairlead_messaging.server.transactions.commands import (
     Start,
     Store,
 )
-from fairlead_messaging.server.transactions.deadline import TransactionLimits
-from fairlead_messaging.server.transactions.transaction import TransactionState
+from fairlead_messaging.server.transactions.manager import DIGEST_BYTES, CommittedKeys, digests
+from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionState
 
 
 def start(core: Core, seconds: float = 30) -> int:
@@ -131,7 +130,7 @@ def test_timeouts() -> None:
     core.now_ms += 1001
     with pytest.raises(Conflict):
         core.do(Commit(pointer=pointer, changes=[]))
-    assert [each.ended_by for each in core.do(ExpireTransactions()).transactions] == ["timeout"]
+    assert [each.ended_by for each in core.do(ExpireTransactions())] == ["timeout"]
     assert core.service.transactions.state(pointer) == "invalid"
 
 
@@ -202,7 +201,7 @@ def test_keys_of_an_earlier_version_still_conflict() -> None:
 
 def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgotten is not unchanged; who began afterwards is not concerned."""
-    monkeypatch.setattr(conflicts, "COMMITTED_MAX", 3)
+    monkeypatch.setattr(manager, "COMMITTED_MAX", 3)
     core = Core()
     held, late = start(core), start(core)
     core.do(Commit(pointer=start(core), changes=["a", "b"]))
@@ -281,7 +280,7 @@ def test_a_topic_bears_a_hold_up_for_so_long() -> None:
         with pytest.raises(Conflict) as over:
             core.do(command)
         assert over.value.facts == {"state": "invalid", "ended_by": "hold_up"}
-    [ended] = core.do(ExpireTransactions()).transactions
+    [ended] = core.do(ExpireTransactions())
     assert (ended.state, ended.ended_by) == (TransactionState.INVALID, "hold_up")
     assert core.read("short", committed=True) == ["plain"]
     assert core.read("patient", committed=True) == []
@@ -318,3 +317,43 @@ def test_a_long_commit_still_conflicts_after_a_restart() -> None:
         pass
     with core.kv.snapshot() as snapshot:
         assert list(snapshot.scan(keys.LONG, keys.above(keys.LONG))) == []
+
+
+# --- Of two transactions that changed a key only one commits, and what that needs is forgotten in time.
+
+
+def test_a_key_committed_since_a_transaction_began_is_a_conflict() -> None:
+    """Pointers are times: at or after its own."""
+    keys = CommittedKeys()
+    keys.add(digests(["a"]), 10)
+    assert keys.conflict(10, digests(["b", "a"])) and keys.conflict(3, digests(["a"]))
+    assert not keys.conflict(11, digests(["a"])) and not keys.conflict(3, digests(["b"])) and not keys.conflict(3, [])
+
+
+def test_keys_are_kept_while_one_is_open_that_began_before() -> None:
+    """Committed again they count as new."""
+    keys = CommittedKeys()
+    keys.add(digests(["a", "b"]), 10)
+    keys.add(digests(["a"]), 20)
+    keys.forget(15)
+    assert len(keys) == 1 and keys.conflict(20, digests(["a"]))
+    keys.forget(21)
+    assert len(keys) == 0
+
+
+def test_beyond_the_limit_the_oldest_are_forgotten_and_conflict_with_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A transaction may then be aborted without need, but no two ever commit the same key."""
+    monkeypatch.setattr(manager, "COMMITTED_MAX", 2)
+    keys = CommittedKeys()
+    for at, key in enumerate("abc", 10):
+        keys.add(digests([key]), at)
+    keys.forget(5)
+    assert len(keys) == 2
+    assert keys.conflict(10, digests(["z"])) and not keys.conflict(11, digests(["z"])) and not keys.conflict(10, [])
+
+
+def test_any_text_is_a_key() -> None:
+    """Also what no other encoding takes."""
+    assert [len(digest) for digest in digests(["", "\ud800", "x" * 2000])] == [DIGEST_BYTES] * 3

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.topics.messaging_core import Core
+from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_messaging.server.log.row_state import RowState
+from fairlead_messaging.api.message_id import FIRST, MessageId
+from fairlead_messaging.server.commands import Publish
+from fairlead_messaging.server.log import bulk
+from fairlead_messaging.server.log.rows import LoggedMessage, RowState
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.commands import Abort, Commit, Start
+from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
@@ -54,3 +57,106 @@ def test_snapshots_travel_as_bytes() -> None:
     ):
         with pytest.raises(Refused):
             visibility.decode_snapshot(bad)
+
+
+# --- What a committed reader waits for, and what it does not.
+
+
+def begun(ttl_seconds: int = 1000) -> tuple[Core, int]:
+    core = Core()
+    core.create("t", ttl_seconds)
+    return core, core.do(Start(timeout_seconds=600)).transaction.pointer
+
+
+def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> Publish:
+    messages = [LoggedMessage(payload.encode(), ttl_seconds) for payload in payloads]
+    return Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer, producer=None)
+
+
+def waits_at(core: Core, after: MessageId = FIRST) -> bytes | None:
+    with core.kv.snapshot() as snapshot:
+        found = visibility.first_uncommitted(
+            snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms, after=after
+        )
+    return found.message_id if found is not None else None
+
+
+def test_the_first_living_message_of_an_open_transaction() -> None:
+    """By its id, its time and who holds it; none once that one has ended."""
+    core, pointer = begun()
+    core.do(publish("t", "a"))
+    assert waits_at(core) is None
+    core.do(publish("t", "b", pointer=pointer))
+    with core.kv.snapshot() as snapshot:
+        found = visibility.first_uncommitted(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
+    assert found is not None
+    assert (found.message_id, found.pointer, found.since_ms) == (core.page("t").ids[1], pointer, core.now_ms)
+    core.do(Commit(pointer=pointer, changes=[]))
+    assert waits_at(core) is None
+
+
+def test_a_reader_behind_it_does_not_wait_for_it() -> None:
+    """Right behind it, within the same millisecond, as much as long after it; but for the next one it does."""
+    core, pointer = begun()
+    core.do(publish("t", "a", pointer=pointer))
+    core.do(publish("t", "b"))
+    core.do(publish("t", "c", pointer=pointer))
+    core.do(publish("t", "d"))
+    a, b, c, d = core.page("t").ids
+    assert [waits_at(core, after) for after in (FIRST, a, b, c, d)] == [a, c, c, None, None]
+    for after, seen in ((FIRST, []), (a, ["b"]), (b, []), (c, ["d"]), (d, [])):
+        assert core.read("t", after=after, committed=True) == seen
+
+
+def test_expired_is_decided() -> None:
+    """By a ttl of its own or the topic's: readers go on although its transaction is open."""
+    core, pointer = begun(ttl_seconds=10)
+    core.do(short("a", pointer=pointer))
+    core.do(publish("t", "b"))
+    core.do(publish("t", "c", pointer=pointer))
+    core.do(publish("t", "d"))
+    a, _, c, _ = core.page("t").ids
+    assert waits_at(core) == a
+    core.now_ms += 1001
+    assert waits_at(core) == c
+    page = core.page("t", committed=True)
+    assert (page.payloads, page.expired, page.blocked) == ([b"b"], 1, True)
+    core.now_ms += 9000
+    core.do(publish("t", "e"))
+    assert waits_at(core) is None
+    assert core.read("t", committed=True) == ["e"]
+
+
+def test_stored_payloads_are_over_one_by_one() -> None:
+    """A reference is waited for as long as one of its messages lives."""
+    core, pointer = begun()
+    stored = [LoggedMessage(b"a", 1), LoggedMessage(b"b", 3)]
+    core.do(Store(namespace=NAMESPACE, name="t", messages=stored, pointer=pointer))
+    core.do(publish("t", pointer=pointer))
+    core.do(publish("t", "z"))
+    first = core.page("t").ids[0]
+    core.now_ms += 1001
+    assert waits_at(core) == first[:10] + bytes(10)
+    page = core.page("t", committed=True)
+    assert (page.payloads, page.next_position, page.blocked) == ([], first, True)
+    assert waits_at(core, page.next_position) == first[:10] + bytes(10)
+    core.now_ms += 2000
+    assert waits_at(core) is None
+    assert core.read("t", committed=True) == core.read("t", after=page.next_position, committed=True) == ["z"]
+
+
+def test_one_look_is_bounded_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind many expired ones readers advance a stretch at a time; nothing undecided is passed."""
+    monkeypatch.setattr(visibility, "SCAN_ROWS_MAX", 3)
+    core, pointer = begun()
+    core.do(short("a", "b", "c", "d", "e", pointer=pointer))
+    core.do(publish("t", "f", pointer=pointer))
+    ids = core.page("t").ids
+    core.now_ms += 1001
+    assert waits_at(core) == ids[3]
+    with core.kv.snapshot() as snapshot:
+        topic = core.topic("t")
+        found = visibility.first_uncommitted(snapshot, TransactionView(snapshot), topic, now_ms=core.now_ms)
+        assert found is not None and found.pointer is None
+        stable = bulk.last_stable(snapshot, topic, found)
+    assert waits_at(core, stable) == ids[5]

@@ -15,7 +15,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import Forbidden
 from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access.caller import UNRESTRICTED, Caller
+from fairlead_messaging.server.access import UNRESTRICTED, Caller
 from fairlead_messaging.server.io.rest.http import ACCESS, BROKER, Handler, caller_of, note_caller
 from fairlead_wire.http import browser
 

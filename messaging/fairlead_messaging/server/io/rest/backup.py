@@ -12,7 +12,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import MessagingError
 from fairlead_messaging.api.headers import BACKUP
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.backup import encoding
+from fairlead_messaging.server import backup
 from fairlead_messaging.server.io.rest.authorization import Everywhere
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, caller_of
 from fairlead_messaging.server.log import keys
@@ -35,7 +35,7 @@ async def take(request: web.Request) -> web.StreamResponse:
     taken_ms = broker.now_ms()
 
     def pieces(snapshot: Snapshot) -> Generator[tuple[bytes, int]]:
-        yield from encoding.encode(
+        yield from backup.encode(
             snapshot.scan(*keys.EVERYTHING),
             program=distribution.version(),
             service=broker.service_id,

@@ -24,18 +24,22 @@ from fairlead_messaging.api.message_id import FIRST, LAST, TIMESTAMP_MAX, Messag
 from fairlead_messaging.api.requests import (
     LIMIT_MAX,
     ArrowPollRequest,
+    NoteReaderRequest,
     PlanRequest,
+    TableNote,
 )
+from fairlead_messaging.api.responses import Reader, Table
 from fairlead_messaging.server import json_bodies, readers, validation
+from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.io.rest import authorization
 from fairlead_messaging.server.io.rest.http import BROKER, METRICS, body, check_content_type, json_response, send
 from fairlead_messaging.server.log import bulk, bulk_page, running_totals, topics
 from fairlead_messaging.server.log.bulk import BulkPlan, shown
 from fairlead_messaging.server.log.bulk_page import BulkPage
-from fairlead_messaging.server.log.row_state import RowStates
+from fairlead_messaging.server.log.rows import RowStates
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.transactions import uncommitted, visibility
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 
 PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
@@ -77,7 +81,7 @@ def _standing(
         if committed_only:
             raise
         return _Standing(topic=topic, stable=oldest, oldest=oldest, states=None, held_by=None, held_since=None)
-    held = uncommitted.first(snapshot, view, topic, now_ms=now_ms, after=after)
+    held = visibility.first_uncommitted(snapshot, view, topic, now_ms=now_ms, after=after)
     return _Standing(
         topic=topic,
         stable=bulk.last_stable(snapshot, topic, held),
@@ -221,4 +225,52 @@ async def offsets(request: web.Request) -> web.Response:
             oldest=shown(standing.oldest),
             passed=passed,
         )
+    )
+
+
+# --- Named readers.
+
+
+async def note_reader(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    check_content_type(request, JSON)
+    asked = json_bodies.decode(await body(request), NoteReaderRequest)
+    command = RecordReaderPosition(
+        namespace=request.match_info["namespace"],
+        name=request.match_info["topic"],
+        reader=request.match_info["reader"],
+        position=validation.bound(asked.position, FIRST),
+        generation=asked.generation,
+        table=None if asked.table is None else _table(asked.table),
+    )
+    await broker.change(
+        await broker.read(
+            lambda found: readers.counted(found, topics.lookup(found, command.namespace, command.name), command)
+        )
+    )
+    return web.Response()
+
+
+async def list_readers(request: web.Request) -> web.Response:
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+
+    def read(snapshot: Snapshot) -> tuple[int, list[Reader]]:
+        living = topics.lookup(snapshot, namespace, name)
+        return living.generation, readers.every(snapshot, living, broker.now_ms())
+
+    generation, found = await broker.read(read)
+    return json_response(found, headers={SERVICE: broker.service_id, GENERATION: str(generation)})
+
+
+def _table(noted: TableNote) -> Table:
+    """Raises: Refused for a start that is no position."""
+    start = validation.bound(noted.start, FIRST)
+    return Table(
+        name=noted.name,
+        application=noted.application,
+        start="" if start == FIRST else start.hex(),
+        batch=noted.batch,
+        version=noted.version,
+        rowless=noted.rowless,
     )

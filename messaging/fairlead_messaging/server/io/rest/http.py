@@ -20,7 +20,7 @@ from fairlead_messaging.api.errors import (
 )
 from fairlead_messaging.api.headers import JSON, RETRY_AFTER
 from fairlead_messaging.server import json_bodies
-from fairlead_messaging.server.access.caller import NOT_KNOWN, Caller
+from fairlead_messaging.server.access import NOT_KNOWN, Caller
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics

@@ -25,7 +25,7 @@ from fairlead_wire.io.acceptor import Acceptor, bound
 DESCRIPTORS_MAX = 65_536
 BACKLOG = 1024
 ACCEPT_RETRY_SECONDS = 0.1
-LOOK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 """How often connections that wait too long are looked for."""
 PROBE_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
@@ -148,7 +148,7 @@ class Port:
         self._context = context
         self._acceptor = Acceptor(
             bound(host, port, backlog=BACKLOG), self._accepted, self._close_overdue,
-            look_seconds=LOOK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log,
+            look_seconds=CHECK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log,
         )  # fmt: skip
 
     @property

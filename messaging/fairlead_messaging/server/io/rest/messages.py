@@ -10,6 +10,7 @@ from functools import partial
 
 from aiohttp import web
 
+from fairlead_messaging.api import responses
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.api.headers import (
     ARROW,
@@ -21,9 +22,15 @@ from fairlead_messaging.api.headers import (
     NEXT_POSITION,
     SERVICE,
 )
-from fairlead_messaging.api.message_id import id_of
-from fairlead_messaging.api.requests import PollRequest, PublishRequest, RollbackDetail
-from fairlead_messaging.server import avro, json_bodies, page_cache, validation
+from fairlead_messaging.api.message_id import FIRST, id_of
+from fairlead_messaging.api.requests import (
+    INSPECT_LIMIT_DEFAULT,
+    INSPECT_LIMIT_MAX,
+    PollRequest,
+    PublishRequest,
+    RollbackDetail,
+)
+from fairlead_messaging.server import avro, inspection, json_bodies, page_cache, validation
 from fairlead_messaging.server.commands import Publish, PublishedAt
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.committer import LARGE_BYTES
@@ -41,7 +48,7 @@ from fairlead_messaging.server.io.rest.http import (
     send,
 )
 from fairlead_messaging.server.log import keys, reader, topics
-from fairlead_messaging.server.log.message import Messages
+from fairlead_messaging.server.log.rows import Messages
 from fairlead_messaging.server.page_cache import CachedPage, PageKey
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import visibility
@@ -230,3 +237,21 @@ class _Ask:
 def _is_enough(page: CachedPage) -> bool:
     """Something to show, or so much passed over that the page ended early; a reader goes on from its position."""
     return page.count > 0 or not page.complete
+
+
+async def inspect_topic(request: web.Request) -> web.Response:
+    """``after`` (hex), ``limit``: rows with their state, without consuming anything."""
+    broker = request.app[BROKER]
+    namespace, name = request.match_info["namespace"], request.match_info["topic"]
+    after = validation.bound(request.query.get("after"), FIRST)
+    asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
+    limit = validation.limit(validation.whole(asked, "limit"), INSPECT_LIMIT_MAX)
+
+    def look(snapshot: Snapshot) -> list[responses.Inspected]:
+        topic = topics.lookup(snapshot, namespace, name)
+        bytes_max = broker.settings.poll_bytes_max
+        return inspection.inspect(
+            snapshot, topic, after=after, limit=limit, bytes_max=bytes_max, now_ms=broker.now_ms()
+        )
+
+    return json_response(await broker.read(look))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -13,7 +14,7 @@ from fairlead_messaging.api.errors import OverQuota, Unavailable
 from fairlead_messaging.api.headers import JSON
 from fairlead_messaging.api.responses import Health
 from fairlead_messaging.api.routes import ApiRoute
-from fairlead_messaging.server import json_bodies, topic_stats
+from fairlead_messaging.server import inspection, json_bodies
 from fairlead_messaging.server.commands import CreateTopic, DeleteTopic, UpdateTopic
 from fairlead_messaging.server.io import access_control
 from fairlead_messaging.server.io.access_control import AccessControl
@@ -21,16 +22,7 @@ from fairlead_messaging.server.io.broker import SYSTEM_NAMESPACE, Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
 from fairlead_messaging.server.io.pusher import Pusher
 from fairlead_messaging.server.io.quota_keeper import QuotaKeeper
-from fairlead_messaging.server.io.rest import (
-    authorization,
-    backup,
-    bulk,
-    inspection,
-    messages,
-    readers,
-    subscriptions,
-    transactions,
-)
+from fairlead_messaging.server.io.rest import authorization, backup, bulk, messages, subscriptions, transactions
 from fairlead_messaging.server.io.rest.http import (
     ACCESS,
     BROKER,
@@ -185,10 +177,10 @@ async def readyz(request: web.Request) -> web.Response:
 
 async def metrics_text(request: web.Request) -> web.Response:
     broker, metrics = request.app[BROKER], request.app[METRICS]
-    metrics.batches.set(broker.batches)
-    metrics.failures.set(broker.failures)
-    metrics.waiting.set(broker.waiting)
-    metrics.long_polls.set(broker.long_polls)
+    metrics.batches.set(broker.committer.batches)
+    metrics.failures.set(broker.committer.failures)
+    metrics.waiting.set(broker.committer.waiting)
+    metrics.long_polls.set(broker.notifier.waiting)
     metrics.body_bytes.set(broker.bodies.in_use)
     metrics.page_bytes.set(broker.pages.in_use)
     metrics.removed.set(broker.cleaner.removed_rows)
@@ -198,12 +190,10 @@ async def metrics_text(request: web.Request) -> web.Response:
     metrics.cache_misses.set(broker.cache.misses)
     metrics.transaction_failures.set(broker.transaction_failures)
     now_ms = broker.now_ms()
-    metrics.show_transactions(
-        broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.ended_transactions, now_ms
-    )
+    metrics.show_transactions(broker.in_progress, broker.unmarked, broker.oldest_start_ms, broker.keeper.ended, now_ms)
     try:
         metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
-        metrics.show_topic_stats(await broker.read(lambda snapshot: topic_stats.take(snapshot, now_ms), probe=True))
+        metrics.show_topic_stats(await broker.read(partial(inspection.topic_stats, now_ms=now_ms), probe=True))
     except Unavailable:
         # While the store cannot be read everything else is worth more than ever.
         metrics.transactions_unavailable.set(1)
@@ -227,11 +217,11 @@ _HANDLERS: dict[ApiRoute[Any], Handler] = {
     api.STORE: messages.store,
     api.ROLLBACK: messages.rollback,
     api.POLL: messages.poll,
-    api.INSPECT: inspection.inspect,
+    api.INSPECT: messages.inspect_topic,
     api.PLAN: bulk.plan,
     api.OFFSETS: bulk.offsets,
-    api.NOTE_READER: readers.note_reader,
-    api.READERS: readers.list_readers,
+    api.NOTE_READER: bulk.note_reader,
+    api.READERS: bulk.list_readers,
     api.START: transactions.start,
     api.LIST_TRANSACTIONS: transactions.list_some,
     api.RENEW: transactions.renew,

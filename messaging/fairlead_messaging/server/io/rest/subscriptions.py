@@ -16,10 +16,10 @@ from fairlead_messaging.server.io.rest.http import BROKER, PUSHER, body, json_re
 from fairlead_messaging.server.log import bulk, topics
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_messaging.server.subscriptions import dead_letter, effective_policy, subscription
-from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription
+from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_messaging.server.transactions import uncommitted
+from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
@@ -35,11 +35,11 @@ async def put(request: web.Request) -> web.Response:
     broker.topic(namespace, topic)
     record = subscription.parse(json_bodies.decode(await body(request), object))
     if record.dead_letter_topic:  # what cannot be pushed is published there on behalf of the one who asks
-        check(request, Verb.PUBLISH, *dead_letter.topic_names(record.dead_letter_topic))
+        check(request, Verb.PUBLISH, *subscription.dead_letter_topic_names(record.dead_letter_topic))
 
     def latest(snapshot: Snapshot) -> str:
         living = topics.lookup(snapshot, namespace, topic)
-        held = uncommitted.first(snapshot, TransactionView(snapshot), living, now_ms=broker.now_ms())
+        held = visibility.first_uncommitted(snapshot, TransactionView(snapshot), living, now_ms=broker.now_ms())
         return bulk.shown(bulk.last_stable(snapshot, living, held))
 
     start = msgspec.structs.replace(record, position=await broker.read(latest), revision=secrets.token_hex(8))
@@ -88,7 +88,7 @@ def _shown(
     return responses.Subscription(
         name=name,
         **shown,
-        effectiveDelivery=effective_policy.of(living, record),
+        effectiveDelivery=subscription.effective_policy(living, record),
         waiting_dead_letters=len(waiting),
         state="paused" if trouble else record.state,
         reason=trouble or record.reason,

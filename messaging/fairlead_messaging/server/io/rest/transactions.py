@@ -23,9 +23,8 @@ from fairlead_messaging.server.io.rest.http import BROKER, body, caller_of, chec
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions import listing
 from fairlead_messaging.server.transactions.commands import Abort, Commit, Invalidate, RenewTransaction, Start
-from fairlead_messaging.server.transactions.deadline import lifetime_end_ms
 from fairlead_messaging.server.transactions.manager import StartedTransaction
-from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState
+from fairlead_messaging.server.transactions.transaction import Transaction, TransactionState, lifetime_end_ms
 
 
 async def start(request: web.Request) -> web.Response:

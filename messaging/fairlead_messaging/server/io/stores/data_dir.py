@@ -54,11 +54,10 @@ class ServiceDataDir:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(file, HOLDER_BYTES_MAX, 0).decode(errors="replace").strip()
+            holder = holder_of(file)
             os.close(file)
             raise StorageError(
-                f"data_dir {self.path} is in use by {holder or 'another process'}; "
-                "stop that, or give this service a data_dir of its own"
+                f"data_dir {self.path} is in use by {holder}; stop that, or give this service a data_dir of its own"
             ) from None
         try:
             os.ftruncate(file, 0)
@@ -66,3 +65,8 @@ class ServiceDataDir:
         except OSError:
             pass  # a full disk: the lock holds all the same, and only its words are missing
         return file
+
+
+def holder_of(lock: int) -> str:
+    """Who holds the lock of a data directory, as its file says; ``lock`` is its descriptor."""
+    return os.pread(lock, HOLDER_BYTES_MAX, 0).decode(errors="replace").strip() or "another process"

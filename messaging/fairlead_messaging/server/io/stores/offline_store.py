@@ -16,7 +16,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -24,9 +24,12 @@ from urllib.parse import quote
 import rocksdict
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.data_dir import HOLDER_BYTES_MAX, LOCK_NAME
-from fairlead_messaging.server.io.stores.rocksdb_kv import RocksSnapshot
-from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME
+from fairlead_messaging.server.backup import Decoder
+from fairlead_messaging.server.io.stores.data_dir import LOCK_NAME, ServiceDataDir, holder_of
+from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV, RocksSnapshot
+from fairlead_messaging.server.io.stores.sqlite_kv import FILE_NAME, SqliteKV
+from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.store.ordered_kv import Batch, storage_errors
 
 ROCKSDB_FOLDER = "rocksdb"
 ROCKSDICT_FILE = "rocksdict-config.json"
@@ -50,10 +53,8 @@ class SqliteRows:
         self._connection = connection
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        try:
+        with storage_errors("sqlite read", sqlite3.Error):
             yield from self._connection.execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k", (low, high))
-        except sqlite3.Error as error:
-            raise StorageError(f"sqlite read: {error}") from error
 
 
 def kind_of(data_dir: Path) -> Kind:
@@ -99,9 +100,8 @@ def _kept_away(data_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(file, HOLDER_BYTES_MAX, 0).decode(errors="replace").strip()
             raise InUse(
-                f"{data_dir} is in use by {holder or 'another process'}; stop that service, or dump a copy of the "
+                f"{data_dir} is in use by {holder_of(file)}; stop that service, or dump a copy of the "
                 "folder made while it was stopped, or a snapshot of its volume"
             ) from None
         yield
@@ -152,3 +152,76 @@ def _rocksdb(folder: Path) -> Iterator[RocksSnapshot]:
         finally:
             snapshot.close()
             database.close()
+
+
+# --- Restoring a backup into an empty folder.
+#     data_dir/lock ─→ data_dir/restoring/…  rows, flushed ─→ the end frame is checked ─→ renamed into place
+# A process killed before the rename leaves only ``restoring``, which no service reads and the next attempt removes.
+
+RESTORING = "restoring"
+SQLITE_LOG = f"{FILE_NAME}-wal"
+
+
+class NotEmpty(StorageError):
+    """There is a store already: a backup never replaces one."""
+
+
+def restore(
+    backup: Decoder, data_dir: Path, kind: Kind, now: str, *, new_id: bool, wrote: Callable[[int], None]
+) -> int:
+    """Rows written, all of ``backup``; ``wrote`` gets how many rows each block had.
+
+    ``new_id``: the service will give itself an id when it starts, so that readers take it for another one.
+    Raises: NotEmpty; StorageError when the folder is in use or cannot be written; BadBackup. Then there is no store.
+    """
+    folder = ServiceDataDir(data_dir, now)
+    try:
+        for name in (ROCKSDB_FOLDER, FILE_NAME, SQLITE_LOG):
+            # A log of another file would be read into the new one.
+            if os.path.lexists(data_dir / name):
+                raise NotEmpty(f"{data_dir} holds a store already ({name}); name an empty folder, or move that away")
+        scratch = data_dir / RESTORING
+        try:
+            shutil.rmtree(scratch, ignore_errors=True)
+            name, written = _filled(backup, scratch, kind, new_id, wrote)
+            os.rename(scratch / name, data_dir / name)
+            scratch.rmdir()
+            _flush(data_dir)
+        except BaseException as error:
+            shutil.rmtree(scratch, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise StorageError(f"{data_dir}: {error.strerror or error}") from error
+            raise
+    finally:
+        folder.close()
+    return written
+
+
+def _filled(backup: Decoder, scratch: Path, kind: Kind, new_id: bool, wrote: Callable[[int], None]) -> tuple[str, int]:
+    """What to rename, and how many rows it has."""
+    scratch.mkdir()
+    store = RocksKV(scratch / ROCKSDB_FOLDER) if kind == "rocksdb" else SqliteKV(scratch)
+    left_out = keys.service("id") if new_id else None
+    try:
+        while (rows := backup.next_block()) is not None:
+            batch = Batch()
+            for key, value in rows:
+                if key != left_out:
+                    batch.put(key, value)
+            store.apply(batch)
+            wrote(len(rows))
+    finally:
+        store.close()
+    if (scratch / SQLITE_LOG).exists():
+        # Closing folds it into the file, and does not say when it could not: the disk is full.
+        raise StorageError(f"{scratch}: the store could not be written whole; is the disk full?")
+    return (ROCKSDB_FOLDER if kind == "rocksdb" else FILE_NAME), backup.rows
+
+
+def _flush(folder: Path) -> None:
+    """The new name is on the disk, too."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -5,7 +5,7 @@
       │   └─yes→ readers drained ─→ closed ─→ opened again ─→ writes
       └────no── refused with the reason
 
-An engine that met an error may refuse for ever what a fresh look at the disk would allow (RocksDB after ENOSPC), and
+An engine that met an error may refuse forever what a fresh look at the disk would allow (RocksDB after ENOSPC), and
 one whose files were removed may go on writing to files without a name.  So every write ends with a look whether the
 store is still where it was opened, before anything is acknowledged.  While it is not, nothing is read, written or
 closed: engines reach their files by name, and another store may lie there now.
@@ -21,8 +21,7 @@ from typing import Protocol
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.data_dir import ServiceDataDir
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, OrderedKV, Snapshot
+from fairlead_messaging.server.store.ordered_kv import Batch, OneWriter, OrderedKV, Snapshot, SnapshotBase
 from fairlead_wire.io import logs
 
 ROOM_BYTES = 1024 * 1024
@@ -154,18 +153,20 @@ class ReopeningKV(OneWriter):
         self.reopened += 1
 
 
-class _CountedSnapshot(Closing):
+class _CountedSnapshot(SnapshotBase):
     """A snapshot that says when it is given back."""
 
     def __init__(self, snapshot: Snapshot, leave: Callable[[], None]) -> None:
         self._snapshot = snapshot
         self._leave: Callable[[], None] | None = leave
         self.get = snapshot.get
-        self.take = snapshot.take
         self.last_below = snapshot.last_below
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
         return self._snapshot.scan(low, high)
+
+    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
+        return self._snapshot.take(low, high, rows_max, bytes_max)
 
     def close(self) -> None:
         leave, self._leave = self._leave, None

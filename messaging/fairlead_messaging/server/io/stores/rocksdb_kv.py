@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import rocksdict
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter
+from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, OneWriter, SnapshotBase, storage_errors
 
 WRITE_BUFFER_BYTES = 64 * 1024 * 1024
 WRITE_BUFFERS_MAX = 4
@@ -46,7 +44,7 @@ class RocksKV(OneWriter):
         self._sync.sync = True
         if create:
             directory.mkdir(parents=True, exist_ok=True)
-        with _storage_errors("open"):
+        with storage_errors("rocksdb open"):
             self._db = rocksdict.Rdict(str(directory), options)
 
     def apply(self, batch: Batch) -> None:
@@ -59,20 +57,20 @@ class RocksKV(OneWriter):
                 native.delete(key)
             elif key < value:
                 native.delete_range(key, value)
-        with _storage_errors("write"):
+        with storage_errors("rocksdb write"):
             self._db.write(native, self._sync)
 
     def get(self, key: bytes) -> bytes | None:
-        with _storage_errors("read"):
+        with storage_errors("rocksdb read"):
             found: bytes | None = self._db.get(key)
             return found
 
     def snapshot(self, *, sequential: bool = False) -> RocksSnapshot:
-        with _storage_errors("read"):
+        with storage_errors("rocksdb read"):
             return RocksSnapshot(self._db.iter(self._passing) if sequential else self._db.iter())
 
     def compact(self, low: bytes, high: bytes) -> None:
-        with _storage_errors("compact"):
+        with storage_errors("rocksdb compact"):
             self._db.compact_range(low, high)
 
     def reclaim(self) -> None:
@@ -80,15 +78,15 @@ class RocksKV(OneWriter):
 
     def halt(self) -> None:
         """End background work, which reaches its files by name."""
-        with _storage_errors("halt"):
+        with storage_errors("rocksdb halt"):
             self._db.cancel_all_background(True)
 
     def close(self) -> None:
-        with _storage_errors("close"):
+        with storage_errors("rocksdb close"):
             self._db.close()
 
 
-class RocksSnapshot(Closing):
+class RocksSnapshot(SnapshotBase):
     """One native iterator: it sees the store as it was when it was made.
 
     The binding's own snapshot objects do not isolate their iterators from later writes (rocksdict 0.3.29), a
@@ -107,7 +105,7 @@ class RocksSnapshot(Closing):
 
     def get(self, key: bytes) -> bytes | None:
         rows = self._source()
-        with _storage_errors("read"):
+        with storage_errors("rocksdb read"):
             rows.seek(key)
             if rows.valid() and rows.key() == key:
                 found: bytes = rows.value()
@@ -118,7 +116,7 @@ class RocksSnapshot(Closing):
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
         rows = self._source()
         mine = self._moves
-        with _storage_errors("read"):
+        with storage_errors("rocksdb read"):
             rows.seek(low)
             while rows.valid():
                 key = rows.key()
@@ -140,7 +138,7 @@ class RocksSnapshot(Closing):
         keys: list[bytes] = []
         values: list[bytes] = []
         add_key, add_value, size = keys.append, values.append, 0
-        with _storage_errors("read"):
+        with storage_errors("rocksdb read"):
             rows.seek(low)
             for _ in range(rows_max):
                 key = key_of()
@@ -160,7 +158,7 @@ class RocksSnapshot(Closing):
 
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
         rows = self._source()
-        with _storage_errors("read"):
+        with storage_errors("rocksdb read"):
             rows.seek_for_prev(high)
             if rows.valid() and rows.key() >= high:
                 rows.prev()
@@ -171,19 +169,3 @@ class RocksSnapshot(Closing):
 
     def close(self) -> None:
         self._native = None
-
-
-class _storage_errors:
-    """rocksdict raises plain Exception for everything the engine reports; callers get StorageError."""
-
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, StorageError):
-            raise StorageError(f"rocksdb {self._doing}: {error}") from error

@@ -14,11 +14,9 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.batch import DELETE, PUT, Batch
-from fairlead_messaging.server.store.ordered_kv import Closing, OneWriter, take_of
+from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, OneWriter, SnapshotBase, storage_errors
 from fairlead_wire.io import logs
 
 IDLE_READERS_MAX = 8
@@ -54,7 +52,7 @@ class SqliteKV(OneWriter):
         self._get_lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
-        with _storage_errors("open"):
+        with storage_errors("sqlite open", sqlite3.Error):
             self._writer = self._connect(writes=True)
             self._let_it_shrink()
             self._writer.execute("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
@@ -92,7 +90,7 @@ class SqliteKV(OneWriter):
         return int(self._writer.execute(f"PRAGMA {pragma}").fetchone()[0])
 
     def apply(self, batch: Batch) -> None:
-        with self._lock, _storage_errors("write"):
+        with self._lock, storage_errors("sqlite write", sqlite3.Error):
             writer = self._writer
             writer.execute("BEGIN IMMEDIATE")
             try:
@@ -110,12 +108,12 @@ class SqliteKV(OneWriter):
                 raise
 
     def get(self, key: bytes) -> bytes | None:
-        with self._get_lock, _storage_errors("read"):
+        with self._get_lock, storage_errors("sqlite read", sqlite3.Error):
             row = self._getter.execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
             return row[0] if row else None
 
     def snapshot(self, *, sequential: bool = False) -> SqliteSnapshot:
-        with _storage_errors("read"):
+        with storage_errors("sqlite read", sqlite3.Error):
             with self._pool_lock:
                 if self._closed:
                     raise StorageError("the store is closed")
@@ -136,13 +134,13 @@ class SqliteKV(OneWriter):
 
     def compact(self, low: bytes, high: bytes) -> None:
         """SQLite uses freed pages again by itself; the log is folded into the file."""
-        with self._lock, _storage_errors("compact"):
+        with self._lock, storage_errors("sqlite compact", sqlite3.Error):
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def reclaim(self) -> None:
         """Freed pages beyond a quarter of those in use go back to the system; a write waits for one piece at most."""
         for _ in range(RECLAIM_PAGES_MAX // RECLAIM_PIECE_PAGES):
-            with self._lock, _storage_errors("reclaim"):
+            with self._lock, storage_errors("sqlite reclaim", sqlite3.Error):
                 if self._closed or self._number("auto_vacuum") != INCREMENTAL:
                     return
                 free = self._number("freelist_count")
@@ -154,7 +152,7 @@ class SqliteKV(OneWriter):
             time.sleep(RECLAIM_PAUSE_SECONDS)  # the lock is not fair, and a write may be waiting
         else:
             _log.info("store_shrinks", file=str(self._path), pages=RECLAIM_PAGES_MAX)
-        with self._lock, _storage_errors("reclaim"):
+        with self._lock, storage_errors("sqlite reclaim", sqlite3.Error):
             if not self._closed:
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -169,7 +167,7 @@ class SqliteKV(OneWriter):
             self._idle.clear()
 
 
-class SqliteSnapshot(Closing):
+class SqliteSnapshot(SnapshotBase):
     """A read transaction; closing it gives the connection back."""
 
     def __init__(self, store: SqliteKV, connection: sqlite3.Connection) -> None:
@@ -182,23 +180,20 @@ class SqliteSnapshot(Closing):
         return self._connection
 
     def get(self, key: bytes) -> bytes | None:
-        with _storage_errors("read"):
+        with storage_errors("sqlite read", sqlite3.Error):
             row = self._source().execute("SELECT v FROM kv WHERE k = ?", (key,)).fetchone()
             return row[0] if row else None
 
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
-        with _storage_errors("read"):
+        with storage_errors("sqlite read", sqlite3.Error):
             cursor = self._source().execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k", (low, high))
             try:
                 yield from cursor
             finally:
                 cursor.close()
 
-    def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
-        return take_of(self.scan(low, high), rows_max, bytes_max)
-
     def last_below(self, low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-        with _storage_errors("read"):
+        with storage_errors("sqlite read", sqlite3.Error):
             row: tuple[bytes, bytes] | None = (
                 self._source()
                 .execute("SELECT k, v FROM kv WHERE k >= ? AND k < ? ORDER BY k DESC LIMIT 1", (low, high))
@@ -210,19 +205,3 @@ class SqliteSnapshot(Closing):
         if self._connection is not None:
             self._store._give_back(self._connection)
             self._connection = None
-
-
-class _storage_errors:
-    """sqlite3 errors become StorageError."""
-
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, sqlite3.Error):
-            raise StorageError(f"sqlite {self._doing}: {error}") from error

@@ -20,10 +20,10 @@ from yarl import URL
 
 from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, ROUTES, ApiRoute
 from fairlead_messaging.api.verbs import Verb
-from fairlead_messaging.server.access import access_model
-from fairlead_messaging.server.access.access_model import AccessModel
+from fairlead_messaging.server import settings
 from fairlead_messaging.server.io.access_control import CLOSING_SECONDS
 from fairlead_messaging.server.io.rest.routes import _HANDLERS
+from fairlead_messaging.server.settings import AccessModel
 
 TOPIC = "/namespaces/default/topics/t"
 
@@ -60,9 +60,9 @@ async def test_a_grant_that_is_taken_counts_for_who_waits(tmp_path: Path, call: 
             asyncio.create_task(service.ask(name, "POST", f"{TOPIC}/{call}", {"wait_ms": 20_000}))
             for name in ("gone", "stays")
         ]
-        await until(lambda: service.broker.long_polls == 2)
+        await until(lambda: service.broker.notifier.waiting == 2)
         left = [ADMINISTRATOR, entry("stays", "consume", "*")]
-        service.access.replace(access_model.table([AccessModel.model_validate(each) for each in left]))
+        service.access.replace(settings.access_table([AccessModel.model_validate(each) for each in left]))
         assert (await service.publish("administrator", "default/t", "secret")).status == 200
         gone, stays = await asyncio.gather(*waiting)
         assert (gone.status, stays.status) == (403, 200) and stays.body

@@ -13,12 +13,11 @@ from tests.support.topics.messaging import Answer, serving, until
 from tests.support.topics.messaging_access import ADMINISTRATOR, entry, guarded
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.access import access_model
-from fairlead_messaging.server.access.access_model import AccessModel
-from fairlead_messaging.server.backup import encoding
-from fairlead_messaging.server.backup.decoding import BadBackup, Decoder, Rows
-from fairlead_messaging.server.io.rest import backup
+from fairlead_messaging.server import backup, settings
+from fairlead_messaging.server.backup import BadBackup, Decoder, Rows
+from fairlead_messaging.server.io.rest import backup as rest_backup
 from fairlead_messaging.server.log import keys
+from fairlead_messaging.server.settings import AccessModel
 from fairlead_messaging.server.store.memory_kv import MemoryKV, MemorySnapshot
 
 ASK = b"GET /v1/backup HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -52,7 +51,7 @@ async def test_it_has_every_row_of_one_moment() -> None:
 
 async def test_publishing_goes_on_beside_it_and_a_second_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that takes nothing holds up no one but other backups; when it is gone the next one may begin."""
-    monkeypatch.setattr(encoding, "BLOCK_BYTES", 200_000)
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 200_000)
     async with serving() as topics:
         await topics.create("t")
         for _ in range(40):
@@ -73,7 +72,7 @@ async def test_publishing_goes_on_beside_it_and_a_second_one_waits(monkeypatch: 
 
 async def test_a_reader_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """The snapshot is given back, and what it got is no backup."""
-    monkeypatch.setattr(backup, "PIECE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(rest_backup, "PIECE_SECONDS_MAX", 0.2)
     async with serving() as topics:
         await topics.create("t")
         for _ in range(40):
@@ -110,7 +109,7 @@ class Failing(MemoryKV):
 
 async def test_a_store_that_fails_meanwhile_gives_no_backup(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first piece it is an answer of 503; later the connection ends."""
-    monkeypatch.setattr(encoding, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(backup, "BLOCK_BYTES", 1)
     kv = Failing()
     async with serving(kv) as topics:
         await topics.create("t")
@@ -163,8 +162,8 @@ async def test_a_grant_that_is_taken_ends_it(tmp_path: Path, monkeypatch: pytest
         await service.create("default/t")
         for _ in range(5):
             await service.publish("administrator", "default/t", "x" * 100_000)
-        monkeypatch.setattr(encoding, "BLOCK_BYTES", 1)
-        encode = encoding.encode
+        monkeypatch.setattr(backup, "BLOCK_BYTES", 1)
+        encode = backup.encode
 
         def taken_away(*args: object, **named: object) -> object:
             for number, piece in enumerate(encode(*args, **named)):  # type: ignore[arg-type]
@@ -174,9 +173,9 @@ async def test_a_grant_that_is_taken_ends_it(tmp_path: Path, monkeypatch: pytest
                 yield piece
 
         async def _replace(left: list[AccessModel]) -> None:
-            service.access.replace(access_model.table(left))
+            service.access.replace(settings.access_table(left))
 
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(encoding, "encode", taken_away)
+        monkeypatch.setattr(backup, "encode", taken_away)
         with pytest.raises(Exception, match=r"(?i)payload|disconnected|closed|reset"):
             await service.ask("gone", "GET", "/backup")

@@ -104,7 +104,7 @@ async def test_waiting_readers_are_bounded() -> None:
     async with serving(long_polls_max=2) as topics:
         await topics.create("t")
         waiting = [asyncio.create_task(topics.payloads("t", wait_ms=20_000)) for _ in range(2)]
-        await until(lambda: topics.broker.long_polls == 2)
+        await until(lambda: topics.broker.notifier.waiting == 2)
         refused = await topics.ask("POST", "topics/t/poll", {"wait_ms": 20_000})
         assert (refused.status, refused.code) == (503, "too_many_long_polls")
         assert await topics.payloads("t") == []

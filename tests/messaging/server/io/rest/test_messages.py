@@ -12,8 +12,8 @@ from tests.support.topics.messaging import Clock, Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
-from fairlead_messaging.server.store.batch import Batch
 from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 async def test_start_from_a_message_id(topics: Topics) -> None:
@@ -271,7 +271,7 @@ async def test_many_writers_share_their_writes() -> None:
     """Requests stay contiguous, ids increase, and far fewer writes than requests are made."""
     async with serving() as topics:
         await topics.create("t")
-        before = topics.broker.batches
+        before = topics.broker.committer.batches
 
         async def write(writer: int) -> None:
             for request in range(5):
@@ -284,7 +284,7 @@ async def test_many_writers_share_their_writes() -> None:
         for start in range(0, 2000, 20):
             name = page.payloads[start].rsplit(".", 1)[0]
             assert page.payloads[start : start + 20] == [f"{name}.{n}" for n in range(20)]
-        assert topics.broker.batches - before < 100
+        assert topics.broker.committer.batches - before < 100
 
 
 class FailingOnce(MemoryKV):
@@ -338,7 +338,7 @@ async def test_a_long_poll_wakes_when_something_comes(topics: Topics) -> None:
     """The reader asked first and gets the message when it is there."""
     await topics.create("t")
     waiting = asyncio.create_task(topics.poll("t", wait_ms=30_000))
-    await until(lambda: topics.broker.long_polls == 1)
+    await until(lambda: topics.broker.notifier.waiting == 1)
     await topics.publish("t", "a")
     assert (await waiting).payloads == ["a"]
 
@@ -353,11 +353,11 @@ async def test_abandoned_long_polls_are_let_go(topics: Topics) -> None:
     """Clients that hang up leave no poll waiting."""
     await topics.create("t")
     polls = [asyncio.create_task(topics.poll("t", wait_ms=30_000)) for _ in range(20)]
-    await until(lambda: topics.broker.long_polls == 20)
+    await until(lambda: topics.broker.notifier.waiting == 20)
     for each in polls:
         each.cancel()
     await asyncio.gather(*polls, return_exceptions=True)
-    await until(lambda: topics.broker.long_polls == 0)
+    await until(lambda: topics.broker.notifier.waiting == 0)
     await topics.publish("t", "a")
 
 
@@ -459,3 +459,21 @@ async def test_a_publish_is_recorded_in_the_trace_of_its_header() -> None:
     assert first.attributes["messaging.destination.name"] == "default/u"
     assert first.attributes["messaging.batch.message_count"] == 2
     assert second.failure
+
+
+# --- Looking into a topic over HTTP.
+
+
+async def test_each_row_with_its_state_and_nothing_consumed(topics: Topics) -> None:
+    """In pages, from any id on; what is asked for is checked."""
+    await topics.create("t")
+    await topics.publish("t", "a")
+    pointer, _ = await topics.start()
+    await topics.publish("t", "b", tx=pointer)
+    rows = await topics.ok("GET", "topics/t/inspect")
+    assert [(each["state"], each["transaction"]) for each in rows] == [("visible", None), ("undecided", pointer)]
+    assert await topics.ok("GET", f"topics/t/inspect?after={rows[0]['id']}&limit=5") == rows[1:]
+    assert (await topics.ask("GET", "topics/t/inspect?limit=0")).code == "bad_limit"
+    assert (await topics.ask("GET", "topics/t/inspect?after=zz")).code == "bad_message_id"
+    assert (await topics.ask("GET", "topics/absent/inspect")).code == "topic_not_found"
+    assert await topics.payloads("t") == ["a", "b"]

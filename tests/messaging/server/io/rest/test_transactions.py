@@ -67,7 +67,7 @@ async def test_a_transaction_times_out() -> None:
         await topics.publish("t", "b")
         assert await topics.committed("t") == []
         waiting = asyncio.create_task(topics.poll("t", isolation="read_committed", wait_ms=30_000))
-        await until(lambda: topics.broker.long_polls == 1)
+        await until(lambda: topics.broker.notifier.waiting == 1)
         topics.clock.forward(1001)
         assert (await waiting).payloads == ["b"]
         assert (await topics.finish(pointer, "commit")).body["error"]["state"] == "invalid"
@@ -464,13 +464,13 @@ async def test_a_hold_up_is_bounded_and_seen() -> None:
         await topics.publish("patient", "held", tx=other)
         await topics.publish("t", "behind")
         waiting = asyncio.create_task(topics.poll("t", isolation="read_committed", wait_ms=30_000))
-        await until(lambda: topics.broker.long_polls == 1)
+        await until(lambda: topics.broker.notifier.waiting == 1)
         topics.clock.forward(5001)
         assert (await waiting).payloads == ["behind"]
         assert await topics.committed("patient") == []
         [listed] = await topics.ok("GET", "/v1/transactions?state=invalid")
         assert (listed["transactionWritePointer"], listed["ended_by"]) == (pointer, "hold_up")
-        await until(lambda: topics.broker.ended_transactions["hold_up"] == 1)
+        await until(lambda: topics.broker.keeper.ended["hold_up"] == 1)
         text = (await topics.ask("GET", "/metrics")).body.decode()
         found = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
         for name, value in {

@@ -16,8 +16,7 @@ from fairlead_messaging.server.io import broker, committer
 from fairlead_messaging.server.io.stores import reopening_kv
 from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
 from fairlead_messaging.server.settings import MessagingSettings
-from fairlead_messaging.server.store.batch import Batch
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 DISK_BYTES = 48 * 1024 * 1024
 PAYLOAD_BYTES = 300_000

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_a_directory_is_open_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores import sqlite_kv
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_commits_are_on_disk(tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ from typing import Final, NamedTuple
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
-from fairlead_messaging.server.io.stores.cassandra.tables import SLOTS
-from fairlead_messaging.server.store.buckets import Directory
+from fairlead_messaging.server.io.stores.cassandra.session import SLOTS
+from fairlead_messaging.server.store.buckets import Directory, RedoRecord
 from fairlead_messaging.server.store.layer import Layer
-from fairlead_messaging.server.store.redo import RedoRecord
 from fairlead_wire.io import logs
 
 WAITING_MAX: Final = SLOTS - 2

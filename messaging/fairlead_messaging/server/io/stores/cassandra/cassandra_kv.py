@@ -14,25 +14,26 @@ import contextlib
 import threading
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.applier import Applier, ApplyAttempt
 from fairlead_messaging.server.io.stores.cassandra.journal import Journal, ShardState
 from fairlead_messaging.server.io.stores.cassandra.ownership import BEAT_SECONDS, Ownership, TakenOver
-from fairlead_messaging.server.io.stores.cassandra.recent_values import RecentValues
-from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows
-from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession, UnknownOutcome
-from fairlead_messaging.server.io.stores.cassandra.snapshot import CassandraSnapshot
-from fairlead_messaging.server.io.stores.cassandra.tables import SHARD
-from fairlead_messaging.server.store import buckets, redo
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.io.stores.cassandra.rows import BucketRows, CassandraSnapshot
+from fairlead_messaging.server.io.stores.cassandra.session import SHARD, CassandraSession, UnknownOutcome
+from fairlead_messaging.server.settings import CassandraModel
+from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import Directory
-from fairlead_messaging.server.store.layer import Layer, Silent
-from fairlead_messaging.server.store.ordered_kv import OneWriter
+from fairlead_messaging.server.store.layer import SILENT, Layer, Silent
+from fairlead_messaging.server.store.ordered_kv import Batch, OneWriter
 from fairlead_wire.io import logs
+
+KEYS_MAX: Final = 16_384
+VALUE_BYTES_MAX: Final = 4096
+
 
 SETTLE_SECONDS: Final = 12.0
 """How long to look for the outcome of a write before its caller hears that it is unknown."""
@@ -174,7 +175,7 @@ class CassandraKV(OneWriter):
         directory = self._directory
         if changes.added or changes.dropped:
             directory = directory.changed(changes.added, changes.dropped)
-        record = redo.record_of(layer, directory, changes)
+        record = buckets.record_of(layer, directory, changes)
         for each in record.buckets:
             size = self._sizes.get(each.bucket, 0) + sum(len(key) + len(value or b"") for key, value in each.rows)
             self._sizes[each.bucket] = size
@@ -193,7 +194,7 @@ class CassandraKV(OneWriter):
     def _commit(self, attempt: ApplyAttempt) -> None:
         """Durable when it returns.  Raises: TakenOver, StorageError when that is not known."""
         deadline = time.monotonic() + SETTLE_SECONDS
-        raw = redo.encode(attempt.record)
+        raw = buckets.encode_record(attempt.record)
         while True:
             self._in_doubt = attempt
             self._epoch_is_over = True
@@ -307,3 +308,46 @@ class CassandraKV(OneWriter):
         self._check_owner()
         if number < self._applier.floor:
             raise StorageError("cassandra: this read took so long that newer messages could not wait; repeat it")
+
+
+class RecentValues:
+    """Of the newest state: every batch is applied to it when it is durable."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: OrderedDict[bytes, bytes | None] = OrderedDict()
+        self._number = 0
+
+    def get(self, key: bytes) -> tuple[bytes | Silent | None, int]:
+        """The value, or SILENT; and the number of the last batch, for ``keep``."""
+        with self._lock:
+            if key not in self._values:
+                return SILENT, self._number
+            self._values.move_to_end(key)
+            return self._values[key], self._number
+
+    def keep(self, key: bytes, value: bytes | None, number: int) -> None:
+        """What was read, unless a batch came between."""
+        with self._lock:
+            if number == self._number and (value is None or len(value) <= VALUE_BYTES_MAX):
+                self._values[key] = value
+                while len(self._values) > KEYS_MAX:
+                    self._values.popitem(last=False)
+
+    def apply(self, layer: Layer) -> None:
+        with self._lock:
+            self._number = layer.number
+            if layer.ranges:
+                for key in [key for key in self._values if layer.empties(key)]:
+                    del self._values[key]
+            for key in self._values.keys() & layer.points.keys():
+                value = layer.points[key]
+                if value is None or len(value) <= VALUE_BYTES_MAX:
+                    self._values[key] = value
+                else:
+                    del self._values[key]
+
+    def clear(self, number: int) -> None:
+        with self._lock:
+            self._values.clear()
+            self._number = number

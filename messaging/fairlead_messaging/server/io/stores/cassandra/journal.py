@@ -13,10 +13,9 @@ import msgspec
 from cassandra.query import BatchStatement, BatchType
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession
-from fairlead_messaging.server.io.stores.cassandra.tables import LAYOUT, PIECE_BYTES, SLOTS
-from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.redo import RedoRecord
+from fairlead_messaging.server.io.stores.cassandra.session import LAYOUT, PIECE_BYTES, SLOTS, CassandraSession
+from fairlead_messaging.server.store import buckets
+from fairlead_messaging.server.store.buckets import RedoRecord
 from fairlead_wire.io import logs
 
 COMMIT, BEAT, TAKE, READ = "commit", "beat", "take", "read_journal"
@@ -124,7 +123,7 @@ class Journal:
         """Durable when True.  False: another is the owner, or has been.  Raises: UnknownOutcome, StorageError."""
         parts = 0
         if len(raw) > INLINE_BYTES:
-            cut = list(redo.pieces(raw, PIECE_BYTES))
+            cut = list(buckets.value_pieces(raw, PIECE_BYTES))
             parts = len(cut)
             self._session.execute_all(
                 "write_parts",
@@ -179,7 +178,7 @@ class Journal:
                 found.append(rows[0][0])
             raw = b"".join(found)
         try:
-            return redo.decode(raw)
+            return buckets.decode_record(raw)
         except msgspec.MsgspecError as error:
             raise StorageError(f"cassandra: batch {number} in the journal cannot be read: {error}") from error
 

@@ -22,7 +22,7 @@ LEASE_SECONDS: Final = 6.0
 MARGIN_SECONDS: Final = 1.5
 """Another waits for so much longer before it takes over."""
 BEAT_SECONDS: Final = 1.5
-LOOK_SECONDS: Final = 0.25
+CHECK_SECONDS: Final = 0.25
 SIGNS_OF_LIFE: Final = 2
 """Of the owner, after which another does not start: one may have been under way when it ended."""
 
@@ -129,7 +129,7 @@ class Ownership:
                 )
             if before is None:
                 _log.info("waiting_for_owner", owner=state.owner_name, seconds=LEASE_SECONDS + MARGIN_SECONDS)
-            pause(LOOK_SECONDS)
+            pause(CHECK_SECONDS)
 
     def beat(self, applied: int) -> None:
         """Be confirmed.  Raises: TakenOver, StorageError."""

@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from cassandra.query import BatchStatement, BatchType
 
-from fairlead_messaging.server.io.stores.cassandra.session import CassandraSession, TooManyTombstones
-from fairlead_messaging.server.io.stores.cassandra.tables import PIECE_BYTES
-from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.buckets import Directory
-from fairlead_messaging.server.store.layer import Row
-from fairlead_messaging.server.store.redo import BucketChanges, RedoRecord
+from fairlead_messaging.api.errors import StorageError
+from fairlead_messaging.server.io.stores.cassandra.session import PIECE_BYTES, CassandraSession, TooManyTombstones
+from fairlead_messaging.server.store.buckets import BucketChanges, Directory, RedoRecord, value_pieces
+from fairlead_messaging.server.store.layer import SILENT, Layer, Row, Silent, flattened, over, says
+from fairlead_messaging.server.store.ordered_kv import SnapshotBase
 
 BATCH_BYTES: Final = 256 * 1024
 BATCH_STATEMENTS: Final = 300
@@ -138,7 +137,7 @@ class BucketRows:
             if value is None:
                 yield self._delete.bind((record.row_time, bucket, key)), len(key) + STATEMENT_BYTES
                 continue
-            cut = list(redo.pieces(value, PIECE_BYTES))
+            cut = list(value_pieces(value, PIECE_BYTES))
             for number, piece in enumerate(cut):
                 bound = self._put.bind((bucket, key, number, len(cut), piece, record.row_time))
                 yield bound, len(key) + len(piece) + STATEMENT_BYTES
@@ -220,3 +219,72 @@ class _Narrowed:
     def _bytes(self, number: int) -> bytes:
         top = 256**self._digits
         return number.to_bytes(self._digits, "big") if number < top else b"\xff" * self._digits
+
+
+class CassandraSnapshot(SnapshotBase):
+    """``check(number)`` raises when its rows may not be what they were."""
+
+    def __init__(
+        self,
+        rows: BucketRows,
+        directory: Directory,
+        number: int,
+        layers: Sequence[Layer],
+        check: Callable[[int], None],
+        closed: Callable[[int], None],
+    ) -> None:
+        self._rows = rows
+        self._directory = directory
+        self.number = number
+        self._layers = layers
+        self._check_number = check
+        self._closed: Callable[[int], None] | None = closed
+
+    def get(self, key: bytes) -> bytes | None:
+        self._check()
+        said = says(self._layers, key)
+        if not isinstance(said, Silent):
+            return said
+        found = next(self._rows.scan(self._directory, key, key + b"\x00", self._check), None)
+        return found[1] if found else None
+
+    def scan(self, low: bytes, high: bytes) -> Iterator[Row]:
+        self._check()
+        if low < high:
+            yield from over(self._rows.scan(self._directory, low, high, self._check), self._layers, low, high)
+
+    def last_below(self, low: bytes, high: bytes) -> Row | None:
+        self._check()
+        layer = flattened(self._layers, low, high)
+        while True:
+            below = self._rows.last_below(self._directory, low, high, self._check) if low < high else None
+            added = next((key for key in reversed(layer.points_in(low, high)) if layer.points[key] is not None), None)
+            if below is not None and (added is None or below > added):
+                if layer.says(below) is SILENT:
+                    value = self.get(below)
+                    assert value is not None
+                    return below, value
+                high = self._below_emptied(layer, below)
+                continue
+            if added is None:
+                return None
+            value = layer.points[added]
+            assert value is not None
+            return added, value
+
+    def close(self) -> None:
+        closed, self._closed = self._closed, None
+        if closed is not None:
+            closed(self.number)
+
+    def _below_emptied(self, layer: Layer, key: bytes) -> bytes:
+        """Nothing is between this and the key, which is gone: as far down as a range says so."""
+        for first, last in layer.ranges:
+            if first <= key < last and not layer.points_in(first, key):
+                return first
+        return key
+
+    def _check(self) -> None:
+        if self._closed is None:
+            raise StorageError("the snapshot is closed")
+        self._check_number(self.number)

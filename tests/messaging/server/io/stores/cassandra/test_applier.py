@@ -9,17 +9,17 @@ from tests.support.topics.cassandra_twin import Disk
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra import applier
 from fairlead_messaging.server.io.stores.cassandra.applier import Applier, ApplyAttempt
-from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import Changes, Directory
 from fairlead_messaging.server.store.layer import Layer
+from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def attempt(number: int) -> ApplyAttempt:
     batch = Batch()
     batch.put(b"T%d" % number, b"")
     layer = Layer.of(batch, number)
-    return ApplyAttempt(layer, redo.record_of(layer, Directory(), Changes([], [])), Directory())
+    return ApplyAttempt(layer, buckets.record_of(layer, Directory(), Changes([], [])), Directory())
 
 
 def test_an_open_snapshot_holds_back_what_came_after_it() -> None:

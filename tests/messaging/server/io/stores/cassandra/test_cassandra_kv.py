@@ -11,13 +11,18 @@ from tests.support.topics.cassandra_twin import Disk
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra import cassandra_kv, ownership
-from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import CassandraKV
+from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import (
+    KEYS_MAX,
+    VALUE_BYTES_MAX,
+    CassandraKV,
+    RecentValues,
+)
 from fairlead_messaging.server.io.stores.cassandra.ownership import TakenOver
-from fairlead_messaging.server.io.stores.cassandra.snapshot import CassandraSnapshot
+from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot
 from fairlead_messaging.server.store import buckets
-from fairlead_messaging.server.store.batch import Batch
+from fairlead_messaging.server.store.layer import SILENT, Layer
 from fairlead_messaging.server.store.memory_kv import MemoryKV
-from fairlead_messaging.server.store.ordered_kv import OrderedKV
+from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 GENERATION = b"Ms:t:\x00\x00\x00\x01"
 
@@ -27,7 +32,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they are counted by stays the same."""
     monkeypatch.setattr(cassandra_kv, "SETTLE_SECONDS", 0.1)
     monkeypatch.setattr(cassandra_kv, "SETTLE_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(ownership, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(ownership, "CHECK_SECONDS", 0.001)
 
 
 def opened(disk: Disk, counted: Counted | None = None, name: str = "a test") -> CassandraKV:
@@ -266,3 +271,41 @@ def test_it_is_what_the_twin_is(steps: list[tuple[list[tuple[str, bytes, bytes]]
 def seen(kv: OrderedKV) -> tuple[list[tuple[bytes, bytes]], object]:
     with kv.snapshot() as snapshot:
         return list(snapshot.scan(b"", b"\xff\xff")), snapshot.last_below(b"M", b"N")
+
+
+# --- Values at hand are those of the newest batch.
+
+
+def test_a_batch_changes_what_is_at_hand() -> None:
+    """Rewritten, deleted, in a range, too large; what is not asked for is not kept."""
+    recent = RecentValues()
+    for key in (b"a", b"b", b"c", b"d"):
+        recent.keep(key, b"0", 0)
+    batch = Batch()
+    batch.delete_range(b"c", b"d")
+    batch.put(b"a", b"1")
+    batch.delete(b"b")
+    batch.put(b"d", bytes(VALUE_BYTES_MAX + 1))
+    batch.put(b"e", b"1")
+    recent.apply(Layer.of(batch, 1))
+    assert [recent.get(key) for key in (b"a", b"b", b"c", b"d", b"e")] == [
+        (b"1", 1), (None, 1), (SILENT, 1), (SILENT, 1), (SILENT, 1)
+    ]  # fmt: skip
+
+
+def test_what_was_read_before_a_batch_is_not_kept() -> None:
+    """It may be older."""
+    recent = RecentValues()
+    recent.apply(Layer.of(Batch(), 1))
+    recent.keep(b"a", b"old", 0)
+    assert recent.get(b"a") == (SILENT, 1)
+
+
+def test_it_is_bounded() -> None:
+    """The least recently asked for goes."""
+    recent = RecentValues()
+    for number in range(KEYS_MAX + 1):
+        recent.keep(b"%d" % number, b"", 0)
+    assert recent.get(b"0")[0] is SILENT and recent.get(b"1")[0] == b""
+    recent.clear(5)
+    assert recent.get(b"1") == (SILENT, 5)

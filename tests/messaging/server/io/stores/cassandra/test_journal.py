@@ -9,8 +9,8 @@ from tests.support.topics.cassandra import Cassandra
 from tests.support.topics.cassandra_store import Shards
 
 from fairlead_messaging.server.io.stores.cassandra.journal import INLINE_BYTES, Journal
-from fairlead_messaging.server.store import redo
-from fairlead_messaging.server.store.redo import BucketChanges, RedoRecord
+from fairlead_messaging.server.store import buckets
+from fairlead_messaging.server.store.buckets import BucketChanges, RedoRecord
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
 
@@ -37,9 +37,9 @@ def test_only_the_owner_writes_the_next_batch(shards: Shards) -> None:
     assert (state.epoch, state.committed, state.owner) == (0, 0, "")
     assert journal.take(state, "id", "name") and not journal.take(state, "other", "other")
     small, large = record(1, 10), record(2, INLINE_BYTES * 5)
-    assert journal.commit(1, 1, 0, redo.encode(small))
-    assert not journal.commit(1, 1, 0, redo.encode(small)) and not journal.commit(0, 2, 0, b"")
-    assert journal.commit(1, 2, 0, redo.encode(large))
+    assert journal.commit(1, 1, 0, buckets.encode_record(small))
+    assert not journal.commit(1, 1, 0, buckets.encode_record(small)) and not journal.commit(0, 2, 0, b"")
+    assert journal.commit(1, 2, 0, buckets.encode_record(large))
     assert journal.records_after(0) == [small, large] and journal.records_after(1) == [large]
     assert parts(shards) == {("one", 1, 2)}
     assert journal.beat(1, 5, 2) and not journal.beat(0, 6, 2)
@@ -56,7 +56,7 @@ def test_an_owner_that_was_confirmed_since_is_not_replaced(shards: Shards) -> No
     seen = journal.read()
     assert journal.beat(1, seen.beat + 1, 0) and not journal.take(seen, "other", "other")
     seen = journal.read()
-    assert journal.commit(1, 1, 0, redo.encode(record(1, 10))) and not journal.take(seen, "other", "other")
+    assert journal.commit(1, 1, 0, buckets.encode_record(record(1, 10))) and not journal.take(seen, "other", "other")
     assert journal.take(seen, "id", "name") and journal.take(journal.read(), "other", "other")
     assert journal.read().epoch == 3
 
@@ -65,8 +65,8 @@ def test_parts_that_came_to_nothing_are_removed(shards: Shards) -> None:
     """By the next owner: a writer that was killed between, and one that woke too late."""
     journal = Journal(shards.session, "two")
     journal.take(journal.read(), "id", "name")
-    assert not journal.commit(0, 7, 0, redo.encode(record(7, INLINE_BYTES * 2)))
-    assert journal.commit(1, 1, 0, redo.encode(record(1, INLINE_BYTES * 2)))
+    assert not journal.commit(0, 7, 0, buckets.encode_record(record(7, INLINE_BYTES * 2)))
+    assert journal.commit(1, 1, 0, buckets.encode_record(record(1, INLINE_BYTES * 2)))
     state = journal.read()
     journal.take(state, "next", "next")
     journal.drop_orphans(journal.read(), 0)

@@ -10,7 +10,6 @@ import pytest
 from cassandra.cluster import NoHostAvailable
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.cassandra_model import CassandraModel
 from fairlead_messaging.server.io.stores.cassandra.session import (
     CassandraSession,
     TooManyTombstones,
@@ -18,6 +17,7 @@ from fairlead_messaging.server.io.stores.cassandra.session import (
     read_password,
     said,
 )
+from fairlead_messaging.server.settings import CassandraModel
 
 MODEL = CassandraModel(contact_points=["a:1"], username="till", password_file="/p")
 

@@ -1,0 +1,441 @@
+"""Every request a client can make of the messaging service.
+
+    publish(…) ─→ ClientRequest ─(a client sends it)→ Response ─read→ Placed, or an error of ``errors``
+
+Paths, bodies and answers are those of ``api``.  Each function has the arguments and the docstring of the method of the
+same name on both clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from fairlead_messaging.api import error_codes, headers, routes
+from fairlead_messaging.api.requests import (
+    LIST_LIMIT_DEFAULT,
+    ArrowPollRequest,
+    CommitRequest,
+    InspectQuery,
+    MessageToPublish,
+    NoteReaderRequest,
+    OffsetsQuery,
+    PlanRequest,
+    PollRequest,
+    Producer,
+    PublishRequest,
+    StartRequest,
+    SubscriptionRequest,
+    TableNote,
+    TransactionsQuery,
+    TransactionState,
+)
+from fairlead_messaging.api.responses import (
+    How,
+    Inspected,
+    Offset,
+    OpenTransaction,
+    Page,
+    Placed,
+    Plan,
+    PublishedByProducer,
+    Reader,
+    Renewed,
+    Started,
+    Subscription,
+)
+from fairlead_messaging.api.routes import ApiRoute
+from fairlead_messaging.client.errors import Denied, TopicExists, TopicMissing, TransactionOver
+from fairlead_messaging.client.request import (
+    ArrowPage,
+    ClientRequest,
+    Response,
+    build,
+    build_empty,
+    build_json,
+    missing_is_done,
+    read_arrow_page,
+)
+from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.errors import RemoteError
+
+# --- Topics.
+
+
+def create_topic(
+    namespace: str,
+    name: str,
+    properties: Mapping[str, str | int] | None = None,
+    *,
+    delivery: DeliveryPolicy | None = None,
+) -> ClientRequest[bool]:
+    """True when this call created it, False when it existed (its properties stay as they are).
+
+    ``delivery``: the policy of its subscriptions that have none of their own.
+    After a lost answer and a repeat it may have been this call although it says False.
+    """
+
+    def exists(refused: Denied, in_doubt: bool) -> bool:
+        if isinstance(refused, TopicExists):
+            return False
+        raise refused
+
+    body = _properties(properties or {}, delivery)
+    return build(routes.CREATE_TOPIC, namespace, name, body=body, decode=lambda _: True, on_refusal=exists)
+
+
+def _properties(properties: Mapping[str, str | int], delivery: DeliveryPolicy | None) -> dict[str, Any]:
+    return dict(properties) if delivery is None else {**properties, "delivery": _given(delivery)}
+
+
+def topic(namespace: str, name: str) -> ClientRequest[dict[str, Any]]:
+    """The topic's properties as text, ``ttl`` and ``generation`` always among them; ``delivery`` as it was given."""
+    route = routes.TOPIC_PROPERTIES
+    return build(route, namespace, name, decode=lambda response: response.json(route.response).properties)
+
+
+def namespaces() -> ClientRequest[list[str]]:
+    """Namespaces that have topics, in order."""
+    return build_json(routes.NAMESPACES)
+
+
+def topics(namespace: str) -> ClientRequest[list[str]]:
+    """Names of the topics in a namespace, in order."""
+    return build_json(routes.TOPICS, namespace)
+
+
+def update_topic(
+    namespace: str, name: str, properties: Mapping[str, str | int], *, delivery: DeliveryPolicy | None = None
+) -> ClientRequest[None]:
+    """Replaces all properties; what is not named returns to its default.  Running subscriptions go by it at once."""
+    return build_empty(routes.UPDATE_TOPIC, namespace, name, body=_properties(properties, delivery))
+
+
+def delete_topic(namespace: str, name: str) -> ClientRequest[None]:
+    """Everything in it is unreachable at once; created again it has the next generation."""
+    return build_empty(routes.DELETE_TOPIC, namespace, name, on_refusal=missing_is_done(TopicMissing))
+
+
+# --- Messages.
+
+
+def publish(
+    namespace: str,
+    name: str,
+    payloads: Sequence[bytes],
+    *,
+    producer: Producer | None = None,
+    ttl_seconds: int | None = None,
+    traceparent: str | None = None,
+) -> ClientRequest[Placed]:
+    """Durable when it returns.  With a producer it is safe to repeat; without one a lost answer is never repeated.
+
+    ``traceparent``: the W3C trace context of the call; a service that records spans continues it.
+
+    Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request).
+    """
+    if producer is not None and producer.sequences is not None:
+        producer = msgspec.structs.replace(producer, sequences=list(producer.sequences))
+    messages: list[bytes | MessageToPublish] = list(payloads)
+    if ttl_seconds is not None:
+        messages = [MessageToPublish(payload=payload, ttl=ttl_seconds) for payload in payloads]
+
+    def published(response: Response) -> Placed:
+        if producer is None:
+            return Placed()
+        found = response.json(PublishedByProducer).producer
+        return Placed(
+            stored=found.stored,
+            known=found.known,
+            service=response.header(headers.SERVICE) or "",
+            generation=response.generation,
+            first=response.header(headers.FIRST_POSITION) or "",
+            newest=response.header(headers.NEWEST_POSITION) or "",
+        )
+
+    body = PublishRequest(messages=messages, producer=producer)
+    repeatable = producer is not None
+    more: dict[str, Any] = {"repeatable": repeatable, "traceparent": traceparent}
+    return build(routes.PUBLISH, namespace, name, body=body, decode=published, **more)
+
+
+def poll(
+    namespace: str,
+    name: str,
+    *,
+    start_from: str | int | None = None,
+    inclusive: bool = True,
+    limit: int | None = None,
+    wait_ms: int = 0,
+    read_committed: bool = False,
+    transaction: bytes | None = None,
+) -> ClientRequest[Page]:
+    """One page.  ``start_from``: an id (hex), a time in milliseconds, or None for the oldest message.
+
+    ``wait_ms`` waits for the first message.  ``read_committed`` stops at the first undecided message; ``transaction``:
+    the snapshot of a started transaction, to see what it may see.
+    """
+    body = PollRequest(
+        startFrom=start_from,
+        inclusive=inclusive,
+        limit=limit,
+        wait_ms=wait_ms,
+        transaction=transaction,
+        isolation="read_committed" if read_committed else "none",
+    )
+
+    def page(response: Response) -> Page:
+        position = response.header(headers.NEXT_POSITION)
+        if position is None:
+            raise RemoteError("the answer to a poll has no next position: this is not the messaging service")
+        return Page(messages=response.json(routes.POLL.response), next_position=position)
+
+    return build(routes.POLL, namespace, name, body=body, decode=page, wait_seconds=wait_ms / 1000)
+
+
+def inspect(namespace: str, name: str, *, after: str = "", limit: int = 100) -> ClientRequest[list[Inspected]]:
+    """Rows with their state, without consuming anything; ``after`` is an id (hex)."""
+    return build_json(routes.INSPECT, namespace, name, query=InspectQuery(after=after, limit=limit))
+
+
+# --- Bulk reading, and named readers.
+
+
+def plan(
+    namespace: str,
+    name: str,
+    *,
+    after: str,
+    upto: str | None = None,
+    limit_rows: int | None = None,
+    limit_bytes: int | None = None,
+    splits: int = 1,
+    wait_ms: int = 0,
+    generation: int | None = None,
+) -> ClientRequest[Plan]:
+    """How to read a topic beyond ``after``; waits up to ``wait_ms`` while nothing is there.
+
+    Raises ``Expired``, ``GenerationChanged``, ``TopicMissing``.
+    """
+    body = PlanRequest(
+        after=after,
+        upto=upto,
+        limit_rows=limit_rows,
+        limit_bytes=limit_bytes,
+        splits=splits,
+        wait_ms=wait_ms,
+        generation=generation,
+    )
+    return build_json(routes.PLAN, namespace, name, body=body, wait_seconds=wait_ms / 1000)
+
+
+def offsets(namespace: str, name: str, at: str | int) -> ClientRequest[Offset]:
+    """Where ``at`` (``earliest``, ``latest`` or milliseconds since 1970) lies in the topic."""
+    return build_json(routes.OFFSETS, namespace, name, query=OffsetsQuery(ts=str(at)))
+
+
+def note_reader(
+    namespace: str,
+    name: str,
+    reader: str,
+    *,
+    position: str,
+    generation: int | None = None,
+    table: TableNote | None = None,
+) -> ClientRequest[None]:
+    """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing.
+
+    ``table``: of one that fills a table.
+    """
+    body = NoteReaderRequest(position=position, generation=generation, table=table)
+    return build_empty(routes.NOTE_READER, namespace, name, reader, body=body)
+
+
+def readers(namespace: str, name: str) -> ClientRequest[list[Reader]]:
+    """Named readers and how far each lags."""
+
+    def found(response: Response) -> list[Reader]:
+        service, generation = response.header(headers.SERVICE) or "", response.generation
+        return [
+            msgspec.structs.replace(each, service=service, generation=generation)
+            for each in response.json(list[Reader])
+        ]
+
+    return build(routes.READERS, namespace, name, decode=found)
+
+
+def poll_arrow(
+    namespace: str,
+    name: str,
+    *,
+    after: str,
+    upto: str | None = None,
+    limit_rows: int | None = None,
+    limit_bytes: int | None = None,
+    generation: int | None = None,
+) -> ClientRequest[ArrowPage]:
+    """One page of rows beyond ``after`` up to ``upto``, never past the stable position; needs pyarrow.
+
+    Raises as ``plan``.
+    """
+    body = ArrowPollRequest(
+        after=after, upto=upto, limit_rows=limit_rows, limit_bytes=limit_bytes, generation=generation
+    )
+    page = partial(read_arrow_page, after)
+    return build(routes.ARROW_POLL, namespace, name, body=body, decode=page, accept=headers.ARROW)
+
+
+# --- Transactions.
+
+_FINISH: dict[How, tuple[ApiRoute[Any], str]] = {
+    "commit": (routes.COMMIT, "committed"),
+    "abort": (routes.ABORT, "aborted"),
+    "invalidate": (routes.INVALIDATE, "invalid"),
+}
+
+
+def start_transaction(timeout_seconds: float | None = None) -> ClientRequest[Started]:
+    """``timeout_seconds``: the service's 30 by default, at most 600 unless it is set so; then it becomes invalid by
+    itself, unless it is renewed before.
+
+    Repeated after a lost answer it may leave one behind that is never used, which holds up no reader.
+    """
+    return build_json(routes.START, body=StartRequest(timeout=timeout_seconds))
+
+
+def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> ClientRequest[Renewed]:
+    """Let it live on: ``timeout_seconds`` from now, else as long as it asked for at its start.
+
+    No renewal carries it beyond ``renewable``, nor lets it hold up readers longer than their topic allows.
+    Raises ``TransactionOver``.
+    """
+    return build_json(routes.RENEW, pointer, body=StartRequest(timeout=timeout_seconds))
+
+
+def finish_transaction(
+    pointer: int, how: How, changes: Sequence[str] = (), *, may_be_done: bool = False
+) -> ClientRequest[None]:
+    """Commit, abort or invalidate.  ``changes``: keys changed; a commit that another one overtook is a conflict.
+
+    ``may_be_done``: an earlier attempt had no answer, so that it is in this state already is as good.
+    Raises ``TransactionConflict`` (it is aborted), ``TransactionOver``, ``StoredUnpublished`` (it is still open).
+    """
+    route, state = _FINISH[how]
+
+    def done(refused: Denied, in_doubt: bool) -> None:
+        is_done = isinstance(refused, TransactionOver) and refused.state == state
+        if not (is_done and (in_doubt or may_be_done)):
+            raise refused
+
+    body = CommitRequest(changes=list(changes)) if how == "commit" else None
+    return build_empty(route, pointer, body=body, on_refusal=done)
+
+
+def transactions(
+    state: TransactionState = "in_progress", *, limit: int = LIST_LIMIT_DEFAULT, before: int | None = None
+) -> ClientRequest[list[OpenTransaction]]:
+    """Open transactions and the topics whose readers wait for them, oldest first.
+
+    With ``state`` finished ones and how they ended, newest first, at most ``limit`` that began before the pointer
+    ``before``; ``ended``: committed, aborted and invalid ones.
+    """
+    return build_json(routes.LIST_TRANSACTIONS, query=TransactionsQuery(state=state, limit=limit, before=before))
+
+
+def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[bytes]:
+    """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is.
+
+    Repeated after a lost answer only without payloads: what was stored is published once.
+    Raises ``StoredAlready`` for payloads in a topic where others were stored before, ``TransactionOver``.
+    """
+    body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
+    return build(
+        routes.PUBLISH, namespace, name, body=body, decode=lambda response: response.body, repeatable=not payloads
+    )
+
+
+def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[None]:
+    """Store under a transaction, for a later publish of nothing.  What was published before comes first."""
+    body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
+    return build_empty(routes.STORE, namespace, name, body=body, repeatable=False)
+
+
+def roll_back(namespace: str, name: str, detail: bytes) -> ClientRequest[None]:
+    """Take back what a ``publish_in`` of an open transaction published; ``detail`` is what it returned."""
+    return build_empty(routes.ROLLBACK, namespace, name, body=msgspec.Raw(detail))
+
+
+# --- Subscriptions.
+
+
+def put_subscription(
+    namespace: str,
+    name: str,
+    subscription: str,
+    *,
+    url: str,
+    delivery: DeliveryPolicy | None = None,
+    dead_letter_topic: str | None = None,
+) -> ClientRequest[None]:
+    """Push committed messages to ``url`` from now on; put again it changes and keeps its place.
+
+    ``delivery``: its own policy; without it the topic's counts, else the default.
+    ``dead_letter_topic`` (``namespace/name``) gets what could not be delivered; without it that is counted.
+    """
+    policy = _given(delivery) if delivery is not None else None
+    body = SubscriptionRequest(url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
+    return build_empty(routes.PUT_SUBSCRIPTION, namespace, name, subscription, body=body)
+
+
+def subscription(namespace: str, name: str, subscription: str) -> ClientRequest[Subscription]:
+    """One subscription and how it goes."""
+    return build_json(routes.GET_SUBSCRIPTION, namespace, name, subscription)
+
+
+def subscriptions(namespace: str, name: str) -> ClientRequest[list[Subscription]]:
+    """All subscriptions of a topic, by name."""
+    return build_json(routes.SUBSCRIPTIONS, namespace, name)
+
+
+def delete_subscription(namespace: str, name: str, subscription: str) -> ClientRequest[None]:
+    """Nothing more is pushed to it."""
+    missing = missing_is_done(Denied, error_codes.SUBSCRIPTION_NOT_FOUND)
+    return build_empty(routes.DELETE_SUBSCRIPTION, namespace, name, subscription, on_refusal=missing)
+
+
+__all__ = [
+    "create_topic",
+    "delete_subscription",
+    "delete_topic",
+    "finish_transaction",
+    "inspect",
+    "namespaces",
+    "note_reader",
+    "offsets",
+    "plan",
+    "poll",
+    "poll_arrow",
+    "publish",
+    "publish_in",
+    "put_subscription",
+    "readers",
+    "renew_transaction",
+    "roll_back",
+    "start_transaction",
+    "store_in",
+    "subscription",
+    "subscriptions",
+    "topic",
+    "topics",
+    "transactions",
+    "update_topic",
+]
+
+
+def _given(policy: DeliveryPolicy) -> dict[str, Any]:
+    """As a person would write it: only what differs from the default."""
+    default = msgspec.structs.asdict(DeliveryPolicy())
+    return {name: value for name, value in msgspec.structs.asdict(policy).items() if value != default[name]}

@@ -1,0 +1,232 @@
+"""Transactions, as scripts: around several participants (``TransactionCoordinator``), and kept alive (``keep_alive``).
+
+    begin ─→ add… (a full buffer is stored) ─→ finish:  persist each ─→ publish ─→ commit
+                                                  └─any failure─→ roll back each, newest first ─→ abort | invalidate
+
+``script`` says how steps are performed, ``io.transaction_context`` performs them.  Messages are published last, so that
+none is visible before the changes it describes, and readers wait for the transaction as briefly as possible.
+
+    wait a third of the timeout ─→ renew ─answered→ wait a third ─→ …
+                                     ├─no answer→ again soon, until the timeout has passed → lost
+                                     └─"it is over"→ lost, for the reason the service gives
+
+Two renewals in a row may fail, as during a restart of the service, before time runs short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from fairlead_messaging.api import error_codes
+from fairlead_messaging.api.requests import TIMEOUT_SECONDS_DEFAULT
+from fairlead_messaging.api.responses import How, Started
+from fairlead_messaging.client import requests
+from fairlead_messaging.client.errors import Denied, Failed, InDoubt, TransactionLost, TransactionOver
+from fairlead_messaging.client.request import ClientRequest
+from fairlead_messaging.client.script import Pause
+from fairlead_wire.errors import FairleadError, LocalError
+
+BUFFER_BYTES_MAX = 1024 * 1024
+COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
+"""Waits between attempts to commit without an answer; together about as long as a transaction lives by default."""
+RENEWALS = 3
+"""Within one timeout."""
+RETRY_FRACTION = 10
+"""A failed renewal is tried again after this fraction of the timeout."""
+
+Name = tuple[str, str]
+
+
+def _never() -> TransactionLost | None:
+    return None
+
+
+class Changing(Protocol):
+    """What a script needs of a participant."""
+
+    def changes(self) -> Sequence[str]:
+        """Keys changed, for conflict detection; may be empty."""
+        ...
+
+
+Who = TypeVar("Who", bound=Changing)
+
+
+@dataclass(frozen=True, slots=True)
+class Persist(Generic[Who]):
+    """Let this participant write; it may be rolled back later."""
+
+    participant: Who
+
+
+@dataclass(frozen=True, slots=True)
+class RollBack(Generic[Who]):
+    """Let this participant undo what it wrote, also when it wrote only a part."""
+
+    participant: Who
+
+
+Step = ClientRequest[Any] | Persist[Who] | RollBack[Who] | Pause
+Script = Generator[Step[Who], Any, None]
+
+
+def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[ClientRequest[Any] | Pause, Any, None]:
+    """Commit, and after a lost answer ask again: what was committed must not be undone or reported as failed.
+
+    Raises ``InDoubt`` when no answer came at all, ``TransactionConflict``, ``TransactionOver``.
+    """
+    in_doubt: Failed | None = None
+    for seconds in (*COMMIT_PAUSES_SECONDS, None):
+        try:
+            yield requests.finish_transaction(pointer, "commit", changes, may_be_done=in_doubt is not None)
+            return
+        except Failed as failed:
+            in_doubt = failed if failed.in_doubt else in_doubt
+            if seconds is None:
+                if in_doubt is None:
+                    raise
+                raise InDoubt(f"no answer says whether {pointer} committed: {failed}", pointer=pointer) from failed
+        yield Pause(seconds)
+
+
+class TransactionCoordinator(Generic[Who]):
+    """One use, one transaction."""
+
+    def __init__(
+        self, participants: Sequence[Who], *, timeout_seconds: float | None, buffer_bytes_max: int = BUFFER_BYTES_MAX
+    ) -> None:
+        self._participants = participants
+        self._timeout_seconds = timeout_seconds
+        self._buffer_bytes_max = buffer_bytes_max
+        self._buffers: dict[Name, list[bytes]] = {}
+        self._buffered = 0
+        self._stored: dict[Name, None] = {}
+        self._details: list[tuple[Name, bytes]] = []
+        self._started: Started | None = None
+        self._lost: Callable[[], TransactionLost | None] = _never
+        self.failures: list[BaseException] = []
+        """Errors while rolling back; the messages are hidden nevertheless, at the latest by the timeout."""
+
+    @property
+    def started(self) -> Started:
+        """Raises ``LocalError`` outside the block."""
+        if self._started is None:
+            raise LocalError("the transaction context is not open")
+        return self._started
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long it lives without a renewal."""
+        return self._timeout_seconds or TIMEOUT_SECONDS_DEFAULT
+
+    def begin(self) -> Script[Who]:
+        self._started = yield requests.start_transaction(self._timeout_seconds)
+
+    def renewed_by(self, lost: Callable[[], TransactionLost | None]) -> None:
+        """``lost`` says whether it ended although it was renewed; then nothing more is written."""
+        self._lost = lost
+
+    def check(self) -> None:
+        """Raises ``TransactionLost`` once that is known."""
+        if (lost := self._lost()) is not None:
+            raise lost
+
+    def add(self, namespace: str, name: str, payloads: Sequence[bytes]) -> Script[Who]:
+        """Into the buffer; all of it into the service's store when it is full."""
+        assert self.started
+        self.check()
+        self._buffers.setdefault((namespace, name), []).extend(payloads)
+        self._buffered += sum(map(len, payloads))
+        if self._buffered > self._buffer_bytes_max:
+            yield from self._store()
+
+    def finish(self, error: BaseException | None) -> Script[Who]:
+        """``error``: what the block raised; raising it again is up to the caller."""
+        if error is not None:
+            yield from self._undo()
+            return
+        try:
+            for participant in self._participants:
+                self.check()  # what it persisted would only have to be undone
+                yield Persist(participant)
+            self.check()
+            yield from self._publish()
+            changes = [change for participant in self._participants for change in participant.changes()]
+            yield from commit(self.started.transactionWritePointer, changes)
+        except (InDoubt, GeneratorExit):
+            raise
+        except BaseException:
+            yield from self._undo()
+            raise
+
+    def _store(self) -> Script[Who]:
+        for name, payloads in self._buffers.items():
+            yield requests.store_in(self.started.transactionWritePointer, *name, payloads)
+            self._stored[name] = None
+        self._buffers.clear()
+        self._buffered = 0
+
+    def _publish(self) -> Script[Who]:
+        if self._stored:
+            yield from self._store()  # what came later belongs behind what is stored, in every topic
+            batches = {name: list[bytes]() for name in self._stored}
+        else:
+            batches = self._buffers
+        for name, payloads in batches.items():
+            detail = yield requests.publish_in(self.started.transactionWritePointer, *name, payloads)
+            self._details.append((name, detail))
+
+    def _undo(self) -> Script[Who]:
+        """Roll all participants back, then abort; invalidate when one of them failed.
+
+        The transaction may be over already: aborted by a conflict, or timed out.  Its messages are hidden then.
+        """
+        for participant in reversed(self._participants):
+            try:
+                yield RollBack(participant)
+            except Exception as error:  # noqa: BLE001 - the others must be rolled back too
+                self.failures.append(error)
+        for name, detail in self._details:
+            try:
+                yield requests.roll_back(*name, detail)
+            except FairleadError as error:
+                self.failures.append(error)
+        how: How = "invalidate" if self.failures else "abort"
+        try:
+            yield requests.finish_transaction(self.started.transactionWritePointer, how)
+        except FairleadError as error:
+            self.failures.append(error)
+
+
+def keep_alive(
+    pointer: int, timeout_seconds: float, steady: Callable[[], float]
+) -> Generator[ClientRequest[Any] | Pause, Any, TransactionLost | None]:
+    """How it was lost; None when the service does not support renewals: it then lives for its initial timeout.
+
+    ``steady`` is a monotonic clock, in seconds.
+    """
+    renewed_at, pause = steady(), timeout_seconds / RENEWALS
+    while True:
+        yield Pause(pause)
+        asked_at = steady()
+        try:
+            yield requests.renew_transaction(pointer, timeout_seconds)
+        except TransactionOver as over:
+            return TransactionLost(
+                f"transaction {pointer} was lost: {over.reason or over}",
+                code=over.code, status=over.status, facts=over.facts,
+            )  # fmt: skip
+        except Denied:
+            return None
+        except FairleadError as failed:
+            left = renewed_at + timeout_seconds - steady()
+            if left <= 0:
+                return TransactionLost(
+                    f"transaction {pointer} was lost: no renewal was answered for {timeout_seconds:g} s: {failed}",
+                    code=error_codes.NOT_IN_PROGRESS, facts={"state": "unknown", "ended_by": "timeout"},
+                )  # fmt: skip
+            pause = min(left, timeout_seconds / RETRY_FRACTION)
+        else:
+            renewed_at, pause = asked_at, timeout_seconds / RENEWALS
