@@ -261,7 +261,7 @@ MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     forgets_what_was_not_written: ("law 3",),
     collects_nothing: ("law 3",),
     forgets_the_window: ("law 4",),
-    answers_make_deadlines_earlier: ("law 4",),
+    answers_make_deadlines_earlier: ("law 4", "law 6"),
     unlisted_is_gone: ("law 5",),
     unreadable_is_deleted: ("law 5",),
     unreadable_after_restart_is_nothing: ("law 5",),
