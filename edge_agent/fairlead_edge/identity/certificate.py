@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from fairlead_edge.metrics import Family, single
-from fairlead_wire.backoff.backoff import Backoff
+from fairlead_wire.backoff import Backoff
 from fairlead_wire.identity.certificate import Certificate
 
 RETRY_SECONDS_MIN: Final = 5.0

@@ -9,8 +9,9 @@ import enum
 from collections.abc import Mapping
 from typing import Final, Generic, Literal, TypeVar
 
-from fairlead_wire.backoff import curves
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
+
+from fairlead_wire import delivery_policy
 from fairlead_wire.errors import LocalError
 
 RETRIES_AT_MAXIMUM: Final = 190_000
@@ -30,7 +31,7 @@ class UpstreamDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown
     minimum_delay: int | float = 1
     maximum_delay: int | float = 60
     maximum_delay_retries: int = RETRIES_AT_MAXIMUM
-    retry_backoff_function: curves.Curve = "exponential"
+    retry_backoff_function: delivery_policy.Curve = "exponential"
     backoff_retries: int | None = 7
     jitter: Literal["none", "full", "equal", "decorrelated"] = "equal"
 
@@ -46,7 +47,7 @@ class BrokeredDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown
     minimum_delay: int | float = 1
     maximum_delay: int | float = 60
     maximum_delay_retries: int = MINUTES_PER_DAY
-    retry_backoff_function: curves.Curve = "exponential"
+    retry_backoff_function: delivery_policy.Curve = "exponential"
     backoff_retries: int | None = 7
 
 

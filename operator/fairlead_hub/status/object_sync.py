@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from fairlead_hub.cluster.content import GroupKind, HeldCopy, LiveObject
 from fairlead_wire.objects import api_group
-from fairlead_wire.objects import version as wire_version
+from fairlead_wire.objects import resource as wire_version
 
 NODE_LABEL = "fairlead.dev/node"
 KIND_LABEL = "fairlead.dev/kind"

@@ -20,7 +20,7 @@ import msgspec
 from fairlead_hub import leadership
 from fairlead_hub.cluster import api_json
 from fairlead_hub.status.refused_writes import RefusedWrites
-from fairlead_wire.objects import version as wire_version
+from fairlead_wire.objects import resource as wire_version
 
 WRITES_MAX = 2000
 """Taken at once: about two seconds of one API server.  What comes meanwhile waits no longer."""

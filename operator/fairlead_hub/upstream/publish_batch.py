@@ -22,9 +22,8 @@ import msgspec
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.placement import Placement
 from fairlead_messaging.api.responses import Placed
-from fairlead_wire import message
+from fairlead_wire import event, message
 from fairlead_wire.errors import Malformed
-from fairlead_wire.events import event
 from fairlead_wire.link import codec, peer_json
 
 MESSAGES_MAX = 512

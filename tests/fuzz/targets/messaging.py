@@ -18,7 +18,7 @@ from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.transactions import visibility
-from fairlead_wire.backoff import delivery
+from fairlead_wire import delivery_policy
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.http import retry_after
 from fairlead_wire.validation.mistakes import Wrong
@@ -160,8 +160,8 @@ def query(content: bytes) -> None:
 
 def policy(content: bytes) -> None:
     given = msgspec.json.decode(content)
-    found = delivery.parse(given)
-    again = delivery.parse(msgspec.to_builtins(found))
+    found = delivery_policy.parse(given)
+    again = delivery_policy.parse(msgspec.to_builtins(found))
     promise(again == found, "a delivery policy is read as it is written")
 
 

@@ -1,8 +1,9 @@
 """What happened lately."""
 
+from fairlead_wire.event import Event
+
 from fairlead_hub.console import events
 from fairlead_hub.console.events import EventLog
-from fairlead_wire.events.event import Event
 
 
 def event(type="node.connected", **data):

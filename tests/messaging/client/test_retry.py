@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.client import errors, requests
 from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
 
 READ = requests.poll("n", "t")
 WRITE = requests.publish("n", "t", [b"a"])
@@ -85,6 +85,6 @@ def test_doubt_stays_until_the_end() -> None:
 
 def test_patience_lasts_a_minute() -> None:
     """Long enough for a service to restart, with waits of at most five seconds."""
-    waits = delivery.schedule(PATIENT)
-    assert 45 <= delivery.total_seconds(waits) <= 60
+    waits = delivery_policy.schedule(PATIENT)
+    assert 45 <= delivery_policy.total_seconds(waits) <= 60
     assert max(wait.seconds for wait in waits) <= 5

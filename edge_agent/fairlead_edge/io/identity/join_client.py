@@ -19,6 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+from fairlead_wire.identity.authority_bundle import ALPN
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidProxy, InvalidStatus, WebSocketException
 from websockets.proxy import get_proxy
@@ -27,7 +28,6 @@ from websockets.uri import parse_uri
 from fairlead_wire import message
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity.join_token import JoinToken
-from fairlead_wire.identity.pins import ALPN
 from fairlead_wire.io import handshake
 from fairlead_wire.link import codec, peer_json
 from fairlead_wire.validation.listen_address import is_loopback

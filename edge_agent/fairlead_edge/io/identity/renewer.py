@@ -34,7 +34,7 @@ from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, Ide
 from fairlead_edge.objects import session_events
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
-from fairlead_wire.identity import late_proof, pins
+from fairlead_wire.identity import authority_bundle, late_proof
 from fairlead_wire.identity.certificate import Certificate, day
 from fairlead_wire.io import logs
 from fairlead_wire.io.handshake import ClientContext
@@ -225,7 +225,7 @@ def bare_context(files: IdentityFiles, *, earliest: float | None = None) -> ssl.
     """Checks the hub and shows nothing.  ``earliest``: the clock is not believed.  Raises ``TlsFilesError``."""
     context = ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols([pins.ALPN])
+    context.set_alpn_protocols([authority_bundle.ALPN])
     try:
         context.load_verify_locations(cafile=str(files.authorities))
     except (OSError, ssl.SSLError) as error:

@@ -19,14 +19,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, OverQuota, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire import delivery_policy
 
 # --- What each outcome makes of a subscription's record: values in, values out.
 
@@ -47,7 +47,7 @@ def attempt_failed(
     retry_after_seconds: float | None,
 ) -> SubscriptionRecord | None:
     """The record with its next attempt; None when the policy allows no more."""
-    wait = delivery.next_delay(
+    wait = delivery_policy.next_delay(
         policy,
         record.attempts,
         uniform=uniform,
@@ -292,7 +292,7 @@ class Push:
     def _deliver(self, record: SubscriptionRecord, item: PushItem) -> Generator[Step, Any, SubscriptionRecord]:
         """Returns the record behind the message; it is durable by then."""
         position = item.id.hex()
-        uniform = delivery.generator_of(self._policy, self._random)
+        uniform = delivery_policy.generator_of(self._policy, self._random)
         while True:
             record = yield from self._store_waiting_letters(record)
             now_ms = self._now_ms()

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.api.message_id import FIRST, MessageId, before, parse_hex
@@ -29,8 +30,7 @@ from fairlead_messaging.server.log import keys, topic, topics
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.server.store.ordered_kv import Snapshot
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
 from fairlead_wire.validation.mistakes import Mistake, Wrong
 from fairlead_wire.validation.reader import STRUCTS
 
@@ -142,7 +142,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def policy(self) -> DeliveryPolicy | None:
         """None also for an object without a key, which says nothing (as in Zaqar)."""
-        return delivery.parse(self.delivery) if self.delivery else None
+        return delivery_policy.parse(self.delivery) if self.delivery else None
 
     @property
     def state(self) -> str:
@@ -247,7 +247,7 @@ DIGEST_BYTES = 8
 
 
 def effective_policy(topic: TopicGeneration, record: SubscriptionRecord) -> DeliveryPolicy:
-    return delivery.choose(topic.policy, record.policy)
+    return delivery_policy.choose(topic.policy, record.policy)
 
 
 def policy_digest(policy: DeliveryPolicy) -> str:

@@ -29,7 +29,7 @@ from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import ATTEMPTS, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
-from fairlead_wire.objects import version as wire_version
+from fairlead_wire.objects import resource as wire_version
 
 CHUNK = 500
 WATCH_SECONDS = 300

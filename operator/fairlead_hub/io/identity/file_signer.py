@@ -19,6 +19,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+from fairlead_wire.identity.authority_bundle import is_issued
 
 from fairlead_hub.identity import csr, signer
 from fairlead_hub.identity import signer as chain_of
@@ -30,7 +31,6 @@ from fairlead_hub.identity.signer import (
     SigningKey,
     serial_text,
 )
-from fairlead_wire.identity.chain import is_issued
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import TlsFilesError
 

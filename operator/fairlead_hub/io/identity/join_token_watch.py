@@ -23,7 +23,7 @@ from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 from fairlead_wire.objects import api_group
-from fairlead_wire.objects import version as wire_version
+from fairlead_wire.objects import resource as wire_version
 
 ROOT: Final = f"{api_group.ROOT}/jointokens"
 GONE, CHANGED = 404, 409

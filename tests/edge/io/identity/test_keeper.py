@@ -27,7 +27,7 @@ from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import handshake, tls
 
 END = session_events.Close(code="certificate", reason="refused")
@@ -198,7 +198,7 @@ async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) 
     keeper.authorities_received(message.Authorities(renew_after_seconds=50.0), b"")
     left = keeper.status().renewal_in_seconds
     assert left is not None and 0 < left <= 50.0
-    assert keeper.status().authorities == bundle.digest(before)
+    assert keeper.status().authorities == authority_bundle.digest(before)
     changed = asyncio.Event()
     keeper.authorities = AuthoritiesKeeper(made.files.authorities, made.files)
     running = asyncio.create_task(keeper.authorities.run(changed.set))
@@ -209,7 +209,7 @@ async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert made.files.authorities.read_bytes() == both
-    assert keeper.status().counters["authorities_replaced"] == 1 and keeper.status().authorities == bundle.digest(both)
+    assert keeper.status().counters["authorities_replaced"] == 1 and keeper.status().authorities == authority_bundle.digest(both)
 
 
 ROOT = Path(__file__).parents[4]
@@ -238,9 +238,9 @@ def site(tmp_path: Path) -> Site:
 async def test_authorities_that_vouch_for_the_hub_are_written(site: Site) -> None:
     """And said from then on; the same again is no news."""
     both = site.pem(site.new, site.old)
-    assert site.keeper.held() == bundle.digest(site.pem(site.old))
+    assert site.keeper.held() == authority_bundle.digest(site.pem(site.old))
     assert await site.keeper.take(site.header, both)
-    assert site.files.authorities.read_bytes() == both and site.keeper.held() == bundle.digest(both)
+    assert site.files.authorities.read_bytes() == both and site.keeper.held() == authority_bundle.digest(both)
     assert not await site.keeper.take(site.header, site.pem(site.old, site.new))
     assert site.files.authorities.read_bytes() == both
     assert dict(site.keeper.counters) == {"authorities_replaced": 1}
@@ -264,7 +264,7 @@ async def test_files_of_others_are_not_written(site: Site, tmp_path: Path) -> No
     theirs = tmp_path / "theirs.pem"
     theirs.write_bytes(site.pem(site.old))
     keeper = AuthoritiesKeeper(theirs, None)
-    assert keeper.held() == bundle.digest(site.pem(site.old))
+    assert keeper.held() == authority_bundle.digest(site.pem(site.old))
     assert not await keeper.take(site.header, site.pem(site.old, site.new))
     assert theirs.read_bytes() == site.pem(site.old)
     theirs.write_bytes(b"nonsense")

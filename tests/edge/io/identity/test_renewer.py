@@ -17,6 +17,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from fairlead_wire.identity.authority_bundle import ALPN
 from tests.support.joining.pki import Authority
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -30,7 +31,6 @@ from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_wire import message
 from fairlead_wire.identity import late_proof, node_names
-from fairlead_wire.identity.pins import ALPN
 from fairlead_wire.link import codec
 
 SECONDS = 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
@@ -10,7 +11,6 @@ from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.subscriptions import changes, push, subscription
 from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_wire.backoff.delivery import DeliveryPolicy
 
 
 def put(core: Core, name: str, **record: object) -> None:
