@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlead_wire.events.event_types import EVENT_TYPES
+from fairlead_wire.event import EVENT_TYPES
 
 PAGE = Path(__file__).resolve().parent / "events.md"
-BEGIN = "<!-- events: made by event_tables.py from fairlead_wire.events.event_types -->\n"
+BEGIN = "<!-- events: made by event_tables.py from fairlead_wire.event -->\n"
 END = "<!-- events: end -->\n"
 
 

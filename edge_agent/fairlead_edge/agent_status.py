@@ -21,8 +21,7 @@ from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_edge.outbox.queue_id import base, is_held_for_routes, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import message
-from fairlead_wire.backoff import delivery_text
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy, policy_summary
 
 STALLED_SECONDS: Final = 30.0
 """A queue of which nothing was taken for so long stands still."""
@@ -165,7 +164,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "maxBytes": agent.outbox.refused_bytes_max,
         },
         "delivery": {
-            name: {**msgspec.to_builtins(policy), "summary": delivery_text.summary(policy)}
+            name: {**msgspec.to_builtins(policy), "summary": policy_summary(policy)}
             for name, policy in agent.delivery.items()
         },
         "toTable": [
@@ -207,7 +206,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
         ),
         routes=dict(agent.routes),
         dead_letters=agent.outbox.dead_letters,
-        delivery={name: delivery_text.summary(policy) for name, policy in agent.delivery.items()},
+        delivery={name: policy_summary(policy) for name, policy in agent.delivery.items()},
         to_table=[
             message.ToTable(
                 priority=each.priority,

@@ -23,7 +23,7 @@ from fairlead_ingest.table import catalog as catalogs
 from fairlead_ingest.table import folders, store_path
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Place, Storage
-from fairlead_wire.events import event
+from fairlead_wire import event
 from fairlead_wire.traces.model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath

@@ -7,7 +7,7 @@ import msgspec
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.status.status_cache import StatusWrite
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

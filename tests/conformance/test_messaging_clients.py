@@ -19,7 +19,7 @@ from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, transaction_coordinator
 from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.retry import PATIENT
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
 pytestmark = pytest.mark.process

@@ -22,7 +22,7 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging_program import MessagingProgram
 
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_wire.backoff import delivery
+from fairlead_wire import delivery_policy
 from fairlead_wire.errors import FairleadError, Permanent
 
 ROOM = "messaging"
@@ -98,7 +98,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
     with _pushing(seed) as (program, endpoint), Client(program.url, timeout_seconds=10) as client:
         client.create_topic(*TOPIC)
         client.put_subscription(
-            *TOPIC, "s", url=endpoint.url, delivery=delivery.parse(POLICY), dead_letter_topic="/".join(DEAD)
+            *TOPIC, "s", url=endpoint.url, delivery=delivery_policy.parse(POLICY), dead_letter_topic="/".join(DEAD)
         )
         for kill in range(kills):
             names = [f"{kill}/{number}" for number in range(EACH_ROUND)]

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_hub import settings
-from fairlead_wire.backoff import delivery
+from fairlead_wire import delivery_policy
 from fairlead_wire.io.settings import SettingsError, load
 
 INSECURE = 'security = "insecure"\n'
@@ -24,7 +24,7 @@ def test_the_contracts_defaults(tmp_path):
     found = read(tmp_path, INSECURE)
     assert found.listen == "127.0.0.1:10000"
     assert (found.record.flush_seconds, found.record.pending_seconds) == (1, 30)
-    delays = [delay.seconds for delay in delivery.schedule(found.delivery.policy())]
+    delays = [delay.seconds for delay in delivery_policy.schedule(found.delivery.policy())]
     assert len(delays) == 5
     assert (delays[0], delays[-1], found.delivery.ack_timeout) == (1, 30, 5)
 

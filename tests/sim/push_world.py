@@ -49,7 +49,7 @@ from fairlead_messaging.server.subscriptions.subscription import SubscriptionRec
 from fairlead_messaging.server.transactions import uncommitted
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 TOPIC, DEAD = "t", "dead"
 TTL_SECONDS = 60

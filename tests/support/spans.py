@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairlead_wire.io.spans import Kind, Spans, Value
-from fairlead_wire.traces.sampling import Sampler
-from fairlead_wire.traces.trace import Trace
+from fairlead_wire.traces.trace import Sampler, Trace
 
 
 @dataclass

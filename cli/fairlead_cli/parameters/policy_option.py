@@ -10,7 +10,7 @@ import click
 from fairlead_cli.text import counts
 
 if TYPE_CHECKING:
-    from fairlead_wire.backoff.delivery import DeliveryPolicy
+    from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 class Policy(click.ParamType["DeliveryPolicy"]):
@@ -19,13 +19,13 @@ class Policy(click.ParamType["DeliveryPolicy"]):
     name = "json"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> DeliveryPolicy:
-        from fairlead_wire.backoff import delivery
+        from fairlead_wire import delivery_policy
         from fairlead_wire.validation.mistakes import Wrong
 
-        if isinstance(value, delivery.DeliveryPolicy):
+        if isinstance(value, delivery_policy.DeliveryPolicy):
             return value
         try:
-            return delivery.parse(json.loads(value))
+            return delivery_policy.parse(json.loads(value))
         except Wrong as error:
             self.fail(error.sentence, param, ctx)
         except ValueError as error:
@@ -36,9 +36,9 @@ class Policy(click.ParamType["DeliveryPolicy"]):
 
 def shown(policy: DeliveryPolicy) -> str:
     """In a few words: how often, and between which delays."""
-    from fairlead_wire.backoff import delivery
+    from fairlead_wire import delivery_policy
 
-    count = delivery.retries(policy)
+    count = delivery_policy.retries(policy)
     if not count:
         return "no retries"
     retries = counts.of(count, "retry", "retries")

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_wire.backoff.backoff import Backoff
+from fairlead_wire.backoff import Backoff
 
 RETRY_SECONDS_MIN: Final = 5.0
 RETRY_SECONDS_MAX: Final = 3600.0

@@ -28,7 +28,7 @@ from fairlead_edge.routes.errors import CompileError, Invalid
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.parser import parse_source
 from fairlead_edge.routes.source import TELEMETRY, SourcePattern
-from fairlead_wire.events import event
+from fairlead_wire import event
 from fairlead_wire.validation import route_manifest
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.route_manifest import PRIORITY_MAX, ROUTES_MAX, SCHEMA_MINOR_MAX, TTL_SECONDS_MAX

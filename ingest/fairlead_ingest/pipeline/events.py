@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.table.commit_info import Committed
-from fairlead_wire.events.event import Event, short
+from fairlead_wire.event import Event, short
 
 EVENTS_PER_BATCH = 2
 """Numbers a batch takes: its commit, and its gaps."""

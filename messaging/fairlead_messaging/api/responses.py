@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from fairlead_messaging.api.requests import GivenPolicy
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 How = Literal["commit", "abort", "invalidate"]
 EndedBy = Literal["", "timeout", "lifetime", "hold_up", "invalidate", "conflict"]

@@ -13,8 +13,8 @@ from fairlead_messaging.client.errors import Disconnected, Failed
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.script import Pause
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 T = TypeVar("T")
 
@@ -84,13 +84,13 @@ class Waits:
 
     def __init__(self, policy: DeliveryPolicy, uniform: Uniform) -> None:
         self._policy = policy
-        self._uniform = uniform if policy.seed is None else delivery.generator_of(policy)
+        self._uniform = uniform if policy.seed is None else delivery_policy.generator_of(policy)
         self._retries = 0
         self._waited = self._previous = 0.0
 
     def after(self, failed: Failed) -> float | None:
         """Seconds before the next attempt, never less than the service asked for; None: that was the last one."""
-        wait = delivery.next_delay(
+        wait = delivery_policy.next_delay(
             self._policy,
             self._retries,
             uniform=self._uniform,

@@ -16,8 +16,8 @@ from fairlead_hub.cluster import api_json, selector
 from fairlead_hub.cluster.content import GroupKind, LiveObject
 from fairlead_hub.cluster.custom_resources import route_specs, specs
 from fairlead_hub.settings import NodeDelivery
+from fairlead_wire import event
 from fairlead_wire.errors import Malformed
-from fairlead_wire.events import event
 from fairlead_wire.validation import model_mistakes
 
 PRIORITY_DEFAULT = 5

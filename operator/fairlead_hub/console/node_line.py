@@ -9,7 +9,7 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.hub import Hub
-from fairlead_wire.events.event import short
+from fairlead_wire.event import short
 
 STATES = {
     "sync": "In sync",

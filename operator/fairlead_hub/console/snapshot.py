@@ -20,7 +20,7 @@ from fairlead_hub.console.node_line import NodeLine
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.keys.key_state import Backoff, KeyInFlight
 from fairlead_hub.hub import Hub
-from fairlead_wire.events.event import short
+from fairlead_wire.event import short
 
 SLICE_NODES = 16
 PARKED_MAX = 200

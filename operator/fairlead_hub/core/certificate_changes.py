@@ -18,7 +18,7 @@ from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.late_renewal import Claim, KnownNode, RenewalRefusal
 from fairlead_hub.status.notice import of_node
 from fairlead_hub.wall_clock import WallClock
-from fairlead_wire.events.event import short
+from fairlead_wire.event import short
 
 STARTING_RETRY_SECONDS = 1.0
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.status.notice import of_node
-from fairlead_wire.events.event import short
+from fairlead_wire.event import short
 
 
 class IdentityReports:

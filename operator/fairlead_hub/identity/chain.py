@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
-from fairlead_wire.identity.chain import is_issued
+from fairlead_wire.identity.authority_bundle import is_issued
 
 
 def leads_to(certificates: Sequence[x509.Certificate], trusted: Sequence[bytes]) -> bool:

@@ -1,7 +1,7 @@
 """Was this certificate valid at its end, and is its key there?  The proof of a device that was away too long.
 
     PEM: leaf, chain ─▶ at the leaf's last moment: signed by an authority the link trusts now? ─▶ OldCertificate
-    signature by its key over ``late_proof.content`` ─▶ verified, or ProofRefused
+    signature by its key over ``message.late_proof`` ─▶ verified, or ProofRefused
 
 Everything comes from a device that is not trusted yet: sizes are bounded before anything is parsed.
 """

@@ -17,7 +17,7 @@ from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
 from fairlead_hub.status.status_cache import StatusWrite
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 PACE_SECONDS = 0.004
 """What is ready is taken at most so often; the first after a pause at once.

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fairlead_hub.cluster.content import HeldCopy, LiveObject
 from fairlead_hub.status.object_sync import NODE_AWAY, PAUSED, Record, State
-from fairlead_wire.objects import version as wire_version
+from fairlead_wire.objects.resource import is_comparable, is_newer
 
 _AWAY = "the node is away"
 _NO_RETRY: dict[str, Any] = {"retries": 0, "next_retry_time": ""}
@@ -38,9 +38,9 @@ def record_of_held(before: Record | None, held: HeldCopy, live: LiveObject | Non
         return live.version, live.version, "Synced"
     if (before.reason == PAUSED) is not bool(live.paused):
         return live.version, live.version, "Synced"
-    if before.version != before.wanted_version or not wire_version.is_comparable(before.version):
+    if before.version != before.wanted_version or not is_comparable(before.version):
         return live.version, live.version, "Synced"
-    if wire_version.is_newer(before.version, live.seen_version):
+    if is_newer(before.version, live.seen_version):
         return live.version, live.version, "Synced"  # the API server was restored from an older copy
     return None
 

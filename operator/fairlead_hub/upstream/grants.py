@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.placement import Placement
-from fairlead_wire.events import event
+from fairlead_wire import event
 
 _ALWAYS = frozenset((sync_rule.DEFAULT_TOPIC,))
 

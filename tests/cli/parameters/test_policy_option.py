@@ -6,7 +6,7 @@ import click
 import pytest
 
 from fairlead_cli.parameters import policy_option
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_json_becomes_a_policy() -> None:

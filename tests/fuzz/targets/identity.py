@@ -21,7 +21,7 @@ from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
-from fairlead_wire.identity import certificate, join_token, node_names, pins
+from fairlead_wire.identity import authority_bundle, certificate, join_token, node_names
 from fairlead_wire.link import codec
 
 NODE = "shop-17"
@@ -106,9 +106,9 @@ def token(content: bytes) -> None:
 
 
 def authorities(content: bytes) -> None:
-    found = pins.by_pin(content)
+    found = authority_bundle.by_pin(content)
     for pin, pem in found.items():
-        promise(list(pins.by_pin(pem)) == [pin], "each is found again by its pin")
+        promise(list(authority_bundle.by_pin(pem)) == [pin], "each is found again by its pin")
         promise(b"-----BEGIN CERTIFICATE-----" in pem, "as a certificate in PEM")
 
 

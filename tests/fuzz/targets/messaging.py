@@ -18,9 +18,9 @@ from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import endpoint, subscription
 from fairlead_messaging.server.transactions import visibility
-from fairlead_wire.backoff import delivery
+from fairlead_wire import delivery_policy
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import RemoteError
-from fairlead_wire.http import retry_after
 from fairlead_wire.validation.mistakes import Wrong
 
 BYTES_MAX = 1 << 20
@@ -160,8 +160,8 @@ def query(content: bytes) -> None:
 
 def policy(content: bytes) -> None:
     given = msgspec.json.decode(content)
-    found = delivery.parse(given)
-    again = delivery.parse(msgspec.to_builtins(found))
+    found = delivery_policy.parse(given)
+    again = delivery_policy.parse(msgspec.to_builtins(found))
     promise(again == found, "a delivery policy is read as it is written")
 
 
@@ -169,7 +169,7 @@ def push_endpoint(content: bytes) -> None:
     """The address of an endpoint, and what it answers."""
     text = content.decode(errors="surrogateescape")
     endpoint.is_url(text)
-    seconds = retry_after.seconds(text, endpoint.RETRY_AFTER_SECONDS_MAX)
+    seconds = retry_after_seconds(text, endpoint.RETRY_AFTER_SECONDS_MAX)
     promise(seconds is None or 0 <= seconds <= endpoint.RETRY_AFTER_SECONDS_MAX, "an endpoint cannot ask for ever")
 
 

@@ -2,7 +2,7 @@
 
 from fairlead_hub.console import events
 from fairlead_hub.console.events import EventLog
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 
 def event(type="node.connected", **data):

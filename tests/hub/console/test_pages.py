@@ -15,7 +15,7 @@ from fairlead_hub.console import node_line, pages, snapshot
 from fairlead_hub.console.events import EventLog
 from fairlead_hub.console.pages import PageContext
 from fairlead_wire import message
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 PLANTED = "hunter2-planted-secret"

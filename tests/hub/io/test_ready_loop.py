@@ -14,7 +14,7 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.settings import RateLimit
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 
 class Shell:

@@ -15,7 +15,7 @@ from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_messaging.client.io.sync_client import Client
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 
 class Desk:

@@ -10,8 +10,8 @@ from fairlead_messaging.client import errors, requests
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 READ = requests.poll("n", "t")
 WRITE = requests.publish("n", "t", [b"a"])
@@ -86,6 +86,6 @@ def test_doubt_stays_until_the_end() -> None:
 
 def test_patience_lasts_a_minute() -> None:
     """Long enough for a service to restart, with waits of at most five seconds."""
-    waits = delivery.schedule(PATIENT)
-    assert 45 <= delivery.total_seconds(waits) <= 60
+    waits = delivery_policy.schedule(PATIENT)
+    assert 45 <= delivery_policy.total_seconds(waits) <= 60
     assert max(wait.seconds for wait in waits) <= 5

@@ -19,7 +19,7 @@ from tests.support.kube.cluster import Cluster
 from tests.support.processes import Running, start
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_wire.identity import join_token, pins
+from fairlead_wire.identity import authority_bundle, join_token
 
 TOPIC = "default/telemetry"
 NODE = "edge-1"
@@ -79,7 +79,9 @@ class Site:
         self.cluster.stop()
 
     def token(self, **spec: Any) -> str:
-        token = join_token.make(secrets.token_bytes, list(pins.by_pin(self.internal.certificate.read_bytes())))
+        token = join_token.make(
+            secrets.token_bytes, list(authority_bundle.by_pin(self.internal.certificate.read_bytes()))
+        )
         self.cluster.apply(join_client.join_token_object(token, node=NODE, **spec))
         return token.text
 

@@ -16,7 +16,7 @@ from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import message
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.link import codec
 

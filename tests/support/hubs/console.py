@@ -24,7 +24,7 @@ from fairlead_hub.status import status_cache
 from fairlead_wire import message
 from fairlead_wire.io.spans import Spans, Value
 from fairlead_wire.traces import span_names
-from fairlead_wire.traces.sampling import Sampler
+from fairlead_wire.traces.trace import Sampler
 
 TOPICS = TopicsSeen(
     True,

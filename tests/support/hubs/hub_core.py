@@ -29,7 +29,7 @@ from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 from fairlead_wire.objects import digest
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}

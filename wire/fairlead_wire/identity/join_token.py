@@ -16,6 +16,8 @@ from typing import Final
 
 import msgspec
 
+ALPN: Final = "fairlead-join/1"
+"""What a device without a certificate offers in its TLS handshake: it may then speak the joining protocol only."""
 PREFIX: Final = "fl1"
 ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 """Five bits a letter, none of which looks like another."""

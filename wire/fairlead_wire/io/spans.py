@@ -27,9 +27,8 @@ from fairlead_wire import distribution
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.traces import trace
-from fairlead_wire.traces.sampling import Sampler
 from fairlead_wire.traces.settings import TraceSettings
-from fairlead_wire.traces.trace import Trace
+from fairlead_wire.traces.trace import Sampler, Trace
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Value = str | int | float | bool

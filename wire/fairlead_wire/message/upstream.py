@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairlead_wire.message.header import (
+from fairlead_wire.message.session import (
     REASON_CHARS_MAX,
     Count,
     Encoding,

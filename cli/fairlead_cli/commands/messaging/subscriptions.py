@@ -13,7 +13,7 @@ from fairlead_cli.parameters import policy_option
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
-    from fairlead_wire.backoff.delivery import DeliveryPolicy
+    from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 @click.group(short_help="Push messages to HTTP endpoints.")

@@ -25,7 +25,7 @@ from fairlead_cli.text import counts
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
-    from fairlead_wire.backoff.delivery import DeliveryPolicy
+    from fairlead_wire.delivery_policy import DeliveryPolicy
 
 PUBLISH_MESSAGES = 1000
 """Lines of standard input in one request."""

@@ -17,7 +17,7 @@ from typing import Final
 from fairlead_edge.io.identity import keys
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 from fairlead_wire import message
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import logs
 
 _KEPT: Final = "the authorities before stay"
@@ -42,7 +42,7 @@ class AuthoritiesKeeper:
             stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
             if self._read is None or self._read[0] != stamp:
                 with self._path.open("rb") as file:
-                    self._read = (stamp, bundle.digest(file.read(bundle.BYTES_MAX + 1)))
+                    self._read = (stamp, authority_bundle.digest(file.read(authority_bundle.BYTES_MAX + 1)))
         except (OSError, ValueError):
             return ""
         return self._read[1]
@@ -64,7 +64,7 @@ class AuthoritiesKeeper:
     async def take(self, header: message.Authorities, content: bytes) -> bool:
         """True: they were written."""
         try:
-            wanted = bundle.digest(content)
+            wanted = authority_bundle.digest(content)
             if wanted == self.held():
                 return False
             if self._files is None:
@@ -77,5 +77,5 @@ class AuthoritiesKeeper:
             _log.error("authorities_refused", reason=str(error), remedy=f"look at tls_ca of the hub; {_KEPT}")
             return False
         self.counters["authorities_replaced"] += 1
-        _log.info("authorities_replaced", digest=wanted, certificates=len(bundle.certificates(content)))
+        _log.info("authorities_replaced", digest=wanted, certificates=len(authority_bundle.certificates(content)))
         return True

@@ -29,7 +29,7 @@ from typing import Final
 import msgspec
 
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.identity import bundle, certificate
+from fairlead_wire.identity import authority_bundle, certificate
 from fairlead_wire.identity.certificate import Certificate
 
 FOLDER: Final = "identity"
@@ -315,7 +315,7 @@ class IdentityFiles:
 
     def _write_bundle(self, path: Path, content: bytes) -> None:
         try:
-            bundle.certificates(content)
+            authority_bundle.certificates(content)
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii"))
         except (ssl.SSLError, ValueError) as error:
             raise BadPair(f"the authorities cannot be read: {error}") from None

@@ -32,8 +32,8 @@ from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFile
 from fairlead_edge.io.identity.joining import HubUnreachable, IssuedCertificate, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
 from fairlead_wire import distribution, durations
-from fairlead_wire.backoff.backoff import Backoff
-from fairlead_wire.identity import certificate, pins
+from fairlead_wire.backoff import Backoff
+from fairlead_wire.identity import authority_bundle, certificate
 from fairlead_wire.identity.join_token import JoinToken
 
 PATIENCE_SECONDS: Final = 60.0
@@ -247,7 +247,7 @@ class _Device:
         if theirs is not None:
             self._say("clock of the hub", certificate.day(theirs) + _skew(theirs))
         try:
-            found = pins.by_pin(shown)
+            found = authority_bundle.by_pin(shown)
         except ValueError as error:
             raise CannotJoin(f"what {url} sent as its authorities {error}: it is no hub, or a broken one") from None
         trusted = [found[pin] for pin in self._wanted.token.pins if pin in found]

@@ -26,8 +26,7 @@ from websockets.uri import parse_uri
 
 from fairlead_wire import message
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.identity.join_token import JoinToken
-from fairlead_wire.identity.pins import ALPN
+from fairlead_wire.identity.join_token import ALPN, JoinToken
 from fairlead_wire.io import handshake
 from fairlead_wire.link import codec, peer_json
 from fairlead_wire.validation.listen_address import is_loopback

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.x509.oid import NameOID
 
-from fairlead_wire.identity import chain
+from fairlead_wire.identity import authority_bundle
 
 QUESTION_BYTES_MAX: Final = 256 * 1024
 COMMON_NAME_CHARS_MAX: Final = 64
@@ -113,7 +113,7 @@ def answer(question: dict[str, Any]) -> dict[str, str]:
                 raise CannotAnswer("the content to be signed is not base64") from None
         case {"operation": "reaches", "chain": str(pem), "authorities": str(authorities)}:
             try:
-                return {"reaches": "yes" if chain.reaches(pem.encode(), authorities.encode()) else "no"}
+                return {"reaches": "yes" if authority_bundle.reaches(pem.encode(), authorities.encode()) else "no"}
             except ValueError:
                 raise CannotAnswer("certificates of the hub that cannot be read") from None
         case _:

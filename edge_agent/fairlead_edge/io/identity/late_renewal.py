@@ -25,13 +25,12 @@ from fairlead_edge.io.identity.renewer import Renewer
 from fairlead_edge.objects.sync import effects
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
-from fairlead_wire.identity import late_proof
+from fairlead_wire.identity.join_token import ALPN
 from fairlead_wire.io import logs
 from fairlead_wire.io.handshake import ClientContext
 from fairlead_wire.io.tls import TlsFilesError
 from fairlead_wire.link import codec
 
-ALPN: Final = "fairlead-join/1"
 SECONDS_MAX: Final = 120.0
 """For the whole conversation; a signer of the cluster's may take its time."""
 RETRY_SECONDS: Final = 30.0
@@ -106,7 +105,7 @@ class LateRenewal:
         if pair is None:
             raise IdentityFilesError(f"{self._files.link}: there is no certificate: join again with a token")
         try:
-            content = late_proof.content(
+            content = message.late_proof(
                 bytes.fromhex(challenge.nonce), hub_certificate=hub_certificate, request=request
             )
         except ValueError as error:

@@ -28,7 +28,7 @@ from fairlead_edge.link_state import LinkState, StaleHub
 from fairlead_edge.objects.metastore import Metastore
 from fairlead_edge.objects.sync import effects, events, session
 from fairlead_wire import message
-from fairlead_wire.backoff.backoff import equal_jitter
+from fairlead_wire.backoff import equal_jitter
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.spans import Spans

@@ -19,7 +19,7 @@ from fairlead_edge.outbox.brokered.priority import ABANDONED
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 

@@ -22,7 +22,7 @@ from fairlead_edge.outbox.queue_id import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.sink import UPSTREAM
 from fairlead_wire import message
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans

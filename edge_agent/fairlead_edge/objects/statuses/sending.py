@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
-from fairlead_wire.backoff.backoff import Backoff
+from fairlead_wire.backoff import Backoff
 
 WINDOW: Final = 8
 """Unanswered at once."""

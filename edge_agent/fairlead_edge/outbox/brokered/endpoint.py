@@ -32,7 +32,7 @@ from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, Priority
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 LEASE_SECONDS: Final = 60.0
 """How long a module that says nothing else may keep what it took."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlead_wire.backoff import curves
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 DAY_OF_MINUTES: Final = 1440
 
@@ -18,7 +18,7 @@ class BrokeredDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown
     minimum_delay: int | float = 1
     maximum_delay: int | float = 60
     maximum_delay_retries: int = DAY_OF_MINUTES
-    retry_backoff_function: curves.Curve = "exponential"
+    retry_backoff_function: delivery_policy.Curve = "exponential"
     backoff_retries: int | None = 7
 
 

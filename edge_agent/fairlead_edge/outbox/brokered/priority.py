@@ -17,7 +17,7 @@ from fairlead_edge.outbox.brokered.effects import BrokeredFetch, BrokeredSettle
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE, Checkpointer
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 
 TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
 """An answer ends with the message that reaches it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from fairlead_wire.backoff import curves
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 UPSTREAM_AGAIN_MAX: Final = 190_000
 """Retries at the longest delay: at one a minute, 132 days."""
@@ -23,7 +23,7 @@ class UpstreamDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown
     minimum_delay: int | float = 1
     maximum_delay: int | float = 60
     maximum_delay_retries: int = UPSTREAM_AGAIN_MAX
-    retry_backoff_function: curves.Curve = "exponential"
+    retry_backoff_function: delivery_policy.Curve = "exponential"
     backoff_retries: int | None = 7
     jitter: Literal["none", "full", "equal", "decorrelated"] = "equal"
 

@@ -47,7 +47,7 @@ from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.shares import Shares
 from fairlead_edge.outbox.pump.stream import Stream, Trouble
 from fairlead_edge.outbox.queue_id import QueueId, base, live_lane, rank
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4

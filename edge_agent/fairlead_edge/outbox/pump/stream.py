@@ -17,7 +17,7 @@ from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump.effects import Fetch
 from fairlead_edge.outbox.pump.endpoint_state import EndpointEvent, EndpointState, step
 from fairlead_edge.outbox.queue_id import QueueId, rank
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform, next_delay
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
 
 BATCH_MESSAGES_MAX: Final = 256

@@ -34,7 +34,7 @@ from fairlead_messaging.client.methods import AwaitingClient, Methods
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.response import Response
 from fairlead_messaging.client.script import Pause
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.io.tls import RELOAD_SECONDS
 from fairlead_wire.validation import addresses

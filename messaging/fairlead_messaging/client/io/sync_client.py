@@ -33,7 +33,7 @@ from fairlead_messaging.client.io.connections import (
 from fairlead_messaging.client.methods import BlockingClient, Methods
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 T = TypeVar("T")
 BACKUP_PIECE_SECONDS = 60.0

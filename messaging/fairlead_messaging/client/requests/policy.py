@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def given(policy: DeliveryPolicy) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fairlead_messaging.api.responses import (
 from fairlead_messaging.client.errors import Denied
 from fairlead_messaging.client.request import ClientRequest, ask, gone, order
 from fairlead_messaging.client.requests.policy import given
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def put_subscription(

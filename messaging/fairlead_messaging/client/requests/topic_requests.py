@@ -9,7 +9,7 @@ from fairlead_messaging.api import routes
 from fairlead_messaging.client.errors import Denied, TopicExists, TopicMissing
 from fairlead_messaging.client.request import ClientRequest, ask, gone, order, to
 from fairlead_messaging.client.requests.policy import given
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def create_topic(

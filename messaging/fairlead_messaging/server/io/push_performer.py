@@ -45,7 +45,7 @@ from fairlead_messaging.server.subscriptions.push import (
 )
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
-from fairlead_wire.http import retry_after
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.io import logs
 
 REQUEST_TIMEOUT_SECONDS = 10.0
@@ -96,7 +96,7 @@ class PushSender:
         if endpoint.is_delivered(status):
             return PushResult()
         return PushResult(
-            f"status {status}", endpoint.is_final(status), retry_after.seconds(asked, endpoint.RETRY_AFTER_SECONDS_MAX)
+            f"status {status}", endpoint.is_final(status), retry_after_seconds(asked, endpoint.RETRY_AFTER_SECONDS_MAX)
         )
 
     async def close(self) -> None:

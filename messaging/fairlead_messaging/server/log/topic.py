@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairlead_messaging.api.errors import Refused
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.validation.mistakes import Mistake, Wrong, shown
 
 NAME_CHARS_MAX = 200
@@ -82,7 +82,7 @@ class TopicGeneration:
 
     @property
     def policy(self) -> DeliveryPolicy | None:
-        return delivery.parse(dict(self.delivery)) if self.delivery is not None else None
+        return delivery_policy.parse(dict(self.delivery)) if self.delivery is not None else None
 
     def shown_properties(self) -> dict[str, str | dict[str, Any]]:
         """Properties as the outside sees them, the generation beside the caller's own."""
@@ -170,7 +170,7 @@ def given_policy(value: object) -> dict[str, Any] | None:
     try:
         if not isinstance(value, dict):
             raise Wrong(Mistake("", "must be an object with the keys of a delivery policy"))
-        delivery.parse(value)
+        delivery_policy.parse(value)
     except Wrong as wrong:
         raise Wrong(*(each.below("delivery") for each in wrong.mistakes)) from None
     return {name: value[name] for name in DeliveryPolicy.__struct_fields__ if name in value}

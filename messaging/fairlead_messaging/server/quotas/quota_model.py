@@ -11,7 +11,7 @@ import pydantic
 from pydantic import Field
 
 from fairlead_messaging.server.access import topic_glob
-from fairlead_wire.events.event import SYSTEM_NAMESPACE
+from fairlead_wire.event import SYSTEM_NAMESPACE
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import Model

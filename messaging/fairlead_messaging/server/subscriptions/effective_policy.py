@@ -13,14 +13,14 @@ import msgspec
 
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 DIGEST_BYTES = 8
 
 
 def of(topic: TopicGeneration, record: SubscriptionRecord) -> DeliveryPolicy:
-    return delivery.choose(topic.policy, record.policy)
+    return delivery_policy.choose(topic.policy, record.policy)
 
 
 def digest(policy: DeliveryPolicy) -> str:

@@ -6,8 +6,8 @@ import msgspec
 
 from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy, Uniform
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 UNDELIVERABLE_MAX = 100
 """Messages given up whose dead letters cannot be written yet; at so many the subscription waits for its topic."""
@@ -26,7 +26,7 @@ def failed(
     retry_after_seconds: float | None,
 ) -> SubscriptionRecord | None:
     """The record with its next attempt; None when the policy allows no more."""
-    wait = delivery.next_delay(
+    wait = delivery_policy.next_delay(
         policy,
         record.attempts,
         uniform=uniform,

@@ -25,8 +25,8 @@ from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
 from fairlead_messaging.server.subscriptions import effective_policy, progress
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 TROUBLE_SECONDS = 5.0
 """Pause after a failure that says nothing about when to come back."""
@@ -180,7 +180,7 @@ class Push:
     def _deliver(self, record: SubscriptionRecord, item: PushItem) -> Generator[Step, Any, SubscriptionRecord]:
         """Returns the record behind the message; it is durable by then."""
         position = item.id.hex()
-        uniform = delivery.generator_of(self._policy, self._random)
+        uniform = delivery_policy.generator_of(self._policy, self._random)
         while True:
             record = yield from self._store_waiting_letters(record)
             now_ms = self._now_ms()

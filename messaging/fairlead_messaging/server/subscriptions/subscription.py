@@ -26,8 +26,8 @@ from fairlead_messaging.server.log import keys, topic, topics
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.subscriptions import dead_letter, endpoint
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.validation import struct_mistakes
 from fairlead_wire.validation.mistakes import Mistake, Wrong
 
@@ -72,7 +72,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def policy(self) -> DeliveryPolicy | None:
         """None also for an object without a key, which says nothing (as in Zaqar)."""
-        return delivery.parse(self.delivery) if self.delivery else None
+        return delivery_policy.parse(self.delivery) if self.delivery else None
 
     @property
     def state(self) -> str:

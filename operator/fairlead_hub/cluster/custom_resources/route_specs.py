@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field
 
 from fairlead_hub.cluster.custom_resources.specs import SELECTOR, LabelSelector, SpecModel, closed, like
 from fairlead_hub.cluster.custom_resources.structural_schema import PRESERVE
-from fairlead_wire.events import event
+from fairlead_wire import event
 from fairlead_wire.validation import mistakes, route_manifest
 
 _NOT_BLANK: Final = re.compile(route_manifest.NOT_BLANK)

@@ -14,7 +14,7 @@ import msgspec
 
 from fairlead_hub.cluster.content import ContentId
 from fairlead_hub.settings import NodeDelivery, Reconcile
-from fairlead_wire.backoff import delivery
+from fairlead_wire import delivery_policy
 
 
 class KeyFailures(msgspec.Struct, frozen=True, gc=False):
@@ -26,7 +26,7 @@ class KeyFailures(msgspec.Struct, frozen=True, gc=False):
     waited: float = 0.0
     previous: float = 0.0
     """Seconds before the last retry."""
-    uniform: delivery.Uniform | None = None
+    uniform: delivery_policy.Uniform | None = None
     parkings: int = 0
 
 
@@ -45,8 +45,8 @@ def retry(
     if failures.parkings:
         return None  # the one try that the schedule allowed
     # Seeded by what is sent, so that a simulation replays; spread by node, so that nodes do not march in step.
-    uniform = failures.uniform or delivery.generator_of(policy, Random(f"{node}/{key}"))
-    delay = delivery.next_delay(
+    uniform = failures.uniform or delivery_policy.generator_of(policy, Random(f"{node}/{key}"))
+    delay = delivery_policy.next_delay(
         policy,
         failures.retries,
         uniform=uniform,

@@ -15,7 +15,7 @@ from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_hub.io.http import HubHealth
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 
 ROLES = {"": "", "starting": "starts, or waits for the Lease that another hub holds", "stopping": "stops"}
 RUN_BYTES = 6

@@ -24,7 +24,7 @@ from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 from fairlead_wire.io import logs
 
 EVERY_SECONDS = 1.0

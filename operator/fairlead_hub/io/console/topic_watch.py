@@ -11,7 +11,7 @@ from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.events.event import short
+from fairlead_wire.event import short
 
 EVERY_SECONDS = 2.0
 SHARE = 0.1

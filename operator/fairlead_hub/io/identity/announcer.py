@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead_hub.core.node_authorities import Bundle
-from fairlead_wire.identity import bundle, chain
+from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import logs
 
 LOOK_SECONDS: Final = 5.0
@@ -54,11 +54,13 @@ class Announcer:
 def read(roots: bytes, own: bytes) -> Bundle:
     """Raises ``ValueError`` when nodes that believe ``roots`` would not believe us."""
     try:
-        digest = bundle.digest(roots)
+        digest = authority_bundle.digest(roots)
     except ValueError as error:
         raise ValueError(f"tls_ca {error}") from None
-    if len(own) > bundle.CHAIN_BYTES_MAX:
-        raise ValueError(f"tls_cert is larger than {bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca")
-    if not chain.reaches(own, roots):
+    if len(own) > authority_bundle.CHAIN_BYTES_MAX:
+        raise ValueError(
+            f"tls_cert is larger than {authority_bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca"
+        )
+    if not authority_bundle.reaches(own, roots):
         raise ValueError("tls_cert is of no authority in tls_ca: nodes that believe these would refuse us")
     return Bundle(digest=digest, authorities=roots, certificates=own.decode("ascii"))

@@ -30,7 +30,7 @@ from fairlead_hub.identity.signer import (
     SignerUnavailable,
     serial_text,
 )
-from fairlead_wire.identity.chain import is_issued
+from fairlead_wire.identity.authority_bundle import is_issued
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import TlsFilesError
 

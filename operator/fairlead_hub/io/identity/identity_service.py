@@ -34,7 +34,7 @@ from fairlead_hub.io.identity.renewal_service import RenewalService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.settings import IdentitySettings
 from fairlead_wire import message
-from fairlead_wire.identity import join_token, pins
+from fairlead_wire.identity import authority_bundle, join_token
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import RFC_3339
 from fairlead_wire.log_limiter import LogLimiter
@@ -176,7 +176,7 @@ class IdentityService:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _pins(self) -> list[str]:
-        found = list(pins.by_pin(self._roots()))
+        found = list(authority_bundle.by_pin(self._roots()))
         if len(found) > join_token.PINS_MAX:
             raise ValueError(f"tls_ca holds {len(found)} authorities, a token names at most {join_token.PINS_MAX}")
         return found

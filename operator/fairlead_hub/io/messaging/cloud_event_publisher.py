@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from fairlead_hub.cluster.watch_backoff import RETRY_AFTER_SECONDS_MAX
 from fairlead_messaging.client.io.async_buffered import AsyncBufferedPublisher
 from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_wire import event
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
-from fairlead_wire.events import event
-from fairlead_wire.events.event import Event
+from fairlead_wire.event import Event
 from fairlead_wire.io import logs
 
 RETRY_SECONDS = 1.0

@@ -15,7 +15,7 @@ from tests.support.joining.pki import Authority
 from fairlead_edge.io.identity.authorities_keeper import AuthoritiesKeeper
 from fairlead_edge.io.identity.identity_files import IdentityFiles
 from fairlead_wire import message
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import authority_bundle
 
 ROOT = Path(__file__).parents[4]
 pytestmark = pytest.mark.process
@@ -43,9 +43,9 @@ def site(tmp_path: Path) -> Site:
 async def test_authorities_that_vouch_for_the_hub_are_written(site: Site) -> None:
     """And said from then on; the same again is no news."""
     both = site.pem(site.new, site.old)
-    assert site.keeper.held() == bundle.digest(site.pem(site.old))
+    assert site.keeper.held() == authority_bundle.digest(site.pem(site.old))
     assert await site.keeper.take(site.header, both)
-    assert site.files.authorities.read_bytes() == both and site.keeper.held() == bundle.digest(both)
+    assert site.files.authorities.read_bytes() == both and site.keeper.held() == authority_bundle.digest(both)
     assert not await site.keeper.take(site.header, site.pem(site.old, site.new))
     assert site.files.authorities.read_bytes() == both
     assert dict(site.keeper.counters) == {"authorities_replaced": 1}
@@ -67,7 +67,7 @@ async def test_files_of_others_are_not_written(site: Site, tmp_path: Path) -> No
     theirs = tmp_path / "theirs.pem"
     theirs.write_bytes(site.pem(site.old))
     keeper = AuthoritiesKeeper(theirs, None)
-    assert keeper.held() == bundle.digest(site.pem(site.old))
+    assert keeper.held() == authority_bundle.digest(site.pem(site.old))
     assert not await keeper.take(site.header, site.pem(site.old, site.new))
     assert theirs.read_bytes() == site.pem(site.old)
     theirs.write_bytes(b"nonsense")

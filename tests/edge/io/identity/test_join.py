@@ -30,7 +30,7 @@ from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
-from fairlead_wire.identity import join_token, pins
+from fairlead_wire.identity import authority_bundle, join_token
 from fairlead_wire.identity.join_token import JoinToken
 from fairlead_wire.io import settings as settings_io
 
@@ -196,7 +196,7 @@ async def test_a_hub_that_certifies_another_name_is_not_believed(hub: JoinHub, d
 async def test_a_token_is_not_sent_to_another_authority(hub: JoinHub, device: Device, tmp_path: Path) -> None:
     """Both pins are shown, and what it might be."""
     stranger = Authority(tmp_path / "stranger")
-    token = join_token.make(secrets.token_bytes, list(pins.by_pin(stranger.certificate.read_bytes())))
+    token = join_token.make(secrets.token_bytes, list(authority_bundle.by_pin(stranger.certificate.read_bytes())))
     with pytest.raises(CannotJoin, match="is not the hub this token was made for") as refused:
         await device.join(hub, token)
     assert token.pins[0] in str(refused.value) and token.secret not in str(refused.value)

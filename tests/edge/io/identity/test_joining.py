@@ -16,7 +16,7 @@ from tests.support.joining.join_hub import JoinHub
 from fairlead_edge.io.identity import joining
 from fairlead_edge.io.identity.joining import HubUnreachable, RefusedByHub
 from fairlead_wire import message
-from fairlead_wire.identity.pins import ALPN
+from fairlead_wire.identity.join_token import ALPN
 
 
 @pytest.fixture(autouse=True)

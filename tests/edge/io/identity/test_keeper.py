@@ -25,7 +25,7 @@ from fairlead_edge.objects.sync import effects
 from fairlead_edge.outbox.age import ClockReading
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import message
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import handshake, tls
 
 END = effects.Close(code="certificate", reason="refused")
@@ -196,7 +196,7 @@ async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) 
     keeper.told(message.Authorities(renew_after_seconds=50.0), b"")
     left = keeper.status().renewal_in_seconds
     assert left is not None and 0 < left <= 50.0
-    assert keeper.status().authorities == bundle.digest(before)
+    assert keeper.status().authorities == authority_bundle.digest(before)
     changed = asyncio.Event()
     keeper.authorities = AuthoritiesKeeper(made.files.authorities, made.files)
     running = asyncio.create_task(keeper.authorities.run(changed.set))
@@ -207,4 +207,6 @@ async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert made.files.authorities.read_bytes() == both
-    assert keeper.status().counters["authorities_replaced"] == 1 and keeper.status().authorities == bundle.digest(both)
+    assert keeper.status().counters[
+        "authorities_replaced"
+    ] == 1 and keeper.status().authorities == authority_bundle.digest(both)

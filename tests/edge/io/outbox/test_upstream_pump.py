@@ -17,7 +17,7 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import store_clock, upstream_pump
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_wire import message
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.io import logs
 
 

@@ -17,7 +17,7 @@ from fairlead_edge.outbox.brokered.effects import BrokeredSettle
 from fairlead_edge.outbox.brokered.endpoint import BrokeredFailed, Endpoint, Leased
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 POLICY = DeliveryPolicy(
     retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, backoff_retries=1,

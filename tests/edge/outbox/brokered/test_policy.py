@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead_edge.outbox.brokered.policy import BROKERED_POLICY, BrokeredDelivery
-from fairlead_wire.backoff.delivery import schedule, total_seconds
+from fairlead_wire.delivery_policy import schedule, total_seconds
 
 
 def test_default_tries_for_a_day() -> None:

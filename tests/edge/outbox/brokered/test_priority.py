@@ -8,7 +8,7 @@ from fairlead_edge.outbox.brokered.priority import Priority
 from fairlead_edge.outbox.checkpoint import NOTHING_DONE
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queue_id import QueueId
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 QUEUE = QueueId("edge-1/m/in", 2)
 POLICY = DeliveryPolicy(

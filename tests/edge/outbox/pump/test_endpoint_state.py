@@ -14,7 +14,7 @@ from fairlead_edge.outbox.pump.endpoint_state import TRANSITIONS, EndpointEvent,
 from fairlead_edge.outbox.pump.pump import Pump
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError
 from fairlead_wire.message import Ack, Deferred, Nack
 

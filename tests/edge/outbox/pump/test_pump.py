@@ -17,7 +17,7 @@ from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_edge.outbox.pump.pump import DEFERRED_TOPICS_MAX, Pump
 from fairlead_edge.outbox.queue_id import DEFAULT_PRIORITY, QueueId, live_lane
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.message import Ack, Deferred, Nack, RefusedItem
 
 POLICY = DeliveryPolicy(

@@ -11,7 +11,7 @@ from fairlead_edge.outbox.pump import pump
 from fairlead_edge.outbox.pump.stream import BATCH_BYTES_MAX, Stream
 from fairlead_edge.outbox.queue_id import QueueId
 from fairlead_edge.routes.sink import UPSTREAM
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.message import Nack
 
 POLICY = DeliveryPolicy(

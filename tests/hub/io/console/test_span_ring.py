@@ -3,7 +3,7 @@
 from tests.support.spans import KeptSpans, place
 
 from fairlead_hub.io.console.span_ring import LINKS_KEPT, SPANS_KEPT, SpanRing
-from fairlead_wire.events.event import TEXT_CHARS_MAX
+from fairlead_wire.event import TEXT_CHARS_MAX
 from fairlead_wire.traces import span_names
 
 

@@ -10,7 +10,7 @@ from tests.support.joining.pki import Authority
 from fairlead_hub.core.node_authorities import Bundle
 from fairlead_hub.io.identity import announcer
 from fairlead_hub.io.identity.announcer import Announcer
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import authority_bundle
 
 
 async def test_each_change_is_said_once(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ async def test_each_change_is_said_once(tmp_path: Path) -> None:
     announcing = Announcer(roots=trusted.read_bytes, own=own.read_bytes, announce=announce)
     await announcing.look()
     await announcing.look()
-    assert [each.digest for each in said] == [bundle.digest(trusted.read_bytes())]
+    assert [each.digest for each in said] == [authority_bundle.digest(trusted.read_bytes())]
     trusted.write_bytes(new.certificate.read_bytes())
     await announcing.look()
     assert len(said) == 1, "nodes would lock themselves out"
@@ -47,7 +47,7 @@ def test_what_cannot_be_said_has_a_reason(tmp_path: Path) -> None:
     wrongs = {
         "tls_ca holds no certificate": (b"", own),
         "tls_cert is of no authority in tls_ca": (Authority(tmp_path / "two").certificate.read_bytes(), own),
-        "tls_cert is larger than": (roots, own + b"#" * bundle.CHAIN_BYTES_MAX),
+        "tls_cert is larger than": (roots, own + b"#" * authority_bundle.CHAIN_BYTES_MAX),
     }
     for sentence, files in wrongs.items():
         with pytest.raises(ValueError, match=sentence):

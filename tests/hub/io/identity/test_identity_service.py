@@ -23,7 +23,7 @@ from fairlead_hub.io.identity.identity_service import IdentityService
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.settings import HubSettings, IdentitySettings
 from fairlead_wire import message
-from fairlead_wire.identity import join_token, pins
+from fairlead_wire.identity import authority_bundle, join_token
 
 
 class Made:
@@ -104,12 +104,12 @@ async def test_pins_are_those_of_the_hubs_own_authorities(tmp_path: Path, monkey
 
     try:
         await until(lambda: announced)
-        assert announced[0] == (tuple(pins.by_pin(made.roots)), "wss://hub")
+        assert announced[0] == (tuple(authority_bundle.by_pin(made.roots)), "wss://hub")
         others = [pki.Authority(tmp_path / str(n)).certificate.read_bytes() for n in range(5)]
         made.roots = b"".join(others)
         await asyncio.sleep(0.05)
         made.roots = others[0]
-        await until(lambda: announced[-1][0] == tuple(pins.by_pin(others[0])))
+        await until(lambda: announced[-1][0] == tuple(authority_bundle.by_pin(others[0])))
         assert {len(found) for found, _ in announced} == {1}
     finally:
         task.cancel()

@@ -25,7 +25,6 @@ from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.late_service import PROOFS_BURST, Begun, LateService
 from fairlead_hub.settings import IdentitySettings
 from fairlead_wire import message
-from fairlead_wire.identity import late_proof
 
 DAY = datetime.timedelta(days=1)
 HUB = b"the hub's certificate"
@@ -73,7 +72,7 @@ class Desk:
         pair = pair or self.pair
         key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        signed = late_proof.content(begun.nonce, hub_certificate=hub, request=self.request)
+        signed = message.late_proof(begun.nonce, hub_certificate=hub, request=self.request)
         made = message.Proof(
             certificates=pair.certificate.read_text(),
             request=base64.b64encode(request or self.request).decode(),

@@ -14,7 +14,7 @@ from tests.support.joining.join_site import TOKENS, Site, code, running
 from tests.support.kube.cluster import Cluster
 
 from fairlead_wire import message
-from fairlead_wire.identity import pins
+from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import tls
 from fairlead_wire.link import codec
 
@@ -30,7 +30,7 @@ async def test_a_device_joins_and_is_served(kube: Cluster, tmp_path: Path) -> No
         assert status["url"] == "wss://hub.example:10000"
         async with device(site.url) as peer:
             header, roots = await peer.ask(message.AskAuthorities())
-        assert isinstance(header, message.Authorities) and status["pins"] == list(pins.by_pin(roots))
+        assert isinstance(header, message.Authorities) and status["pins"] == list(authority_bundle.by_pin(roots))
         answer = await join(site.url, token, roots=roots, node="edge-1", key=key)
         issued = certificates(answer)
         again = await join(site.url, token, roots=roots, node="edge-1", key=key)

@@ -16,7 +16,7 @@ from tests.support.joining.identity_site import IdentitySite, connected, said, u
 from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 
-from fairlead_wire.identity import bundle
+from fairlead_wire.identity import authority_bundle
 
 PAGE = Path(__file__).parents[4] / "docs" / "howto" / "rotate-an-authority.md"
 DAY_SECONDS = 86_400
@@ -86,7 +86,7 @@ def test_no_node_is_lost_while_the_root_is_replaced(site: IdentitySite, tmp_path
     until("the hub says both", lambda: len(site.hub.events("authorities_announced")) == 2)
     until("all hold both", lambda: held(site) == {"newest": 2})
     for name in ONLINE:
-        assert bundle.digest(believed(agents[name])) == bundle.digest(trusted.read_bytes())
+        assert authority_bundle.digest(believed(agents[name])) == authority_bundle.digest(trusted.read_bytes())
     assert len(site.hub.events("session_opened")) == 2, "in the sessions that were open"
 
     key: Any = serialization.load_pem_private_key((typing / "root.key").read_bytes(), None)

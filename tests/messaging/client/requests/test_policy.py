@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_messaging.client.requests import policy
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_only_what_a_person_would_write_is_sent() -> None:

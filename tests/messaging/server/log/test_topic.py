@@ -7,7 +7,7 @@ import pytest
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import TopicGeneration
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:

@@ -7,7 +7,7 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_type
 from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.commands import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 DEFAULT = effective_policy.digest(DeliveryPolicy())
 

@@ -9,7 +9,7 @@ import pytest
 from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import effective_policy
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 SLOW, FAST = {"minimum_delay": 20, "maximum_delay": 30}, {"minimum_delay": 1, "maximum_delay": 3}
 RULES = {**SLOW, "ignore_subscription_override": True}

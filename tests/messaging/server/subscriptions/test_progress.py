@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlead_messaging.server.subscriptions import progress
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_attempts_follow_the_policy_and_begin_anew() -> None:

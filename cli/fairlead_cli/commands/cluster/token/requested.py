@@ -9,7 +9,7 @@ from typing import BinaryIO
 import click
 
 from fairlead_cli.text import printable
-from fairlead_wire.identity import join_token, node_names, pins
+from fairlead_wire.identity import authority_bundle, join_token, node_names
 from fairlead_wire.validation import mistakes
 
 NAMES_MAX = 10_000
@@ -63,7 +63,7 @@ def url(text: str) -> str:
 
 def pins_of(file: Path) -> tuple[str, ...]:
     try:
-        found = tuple(pins.by_pin(file.read_bytes()))
+        found = tuple(authority_bundle.by_pin(file.read_bytes()))
     except (OSError, ValueError) as error:
         raise click.UsageError(f"--ca-file {file}: {error}") from None
     if len(found) > join_token.PINS_MAX:

@@ -14,7 +14,7 @@ from tests.support.joining.tokens_command import PIN, URL, get, run
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import api_clock, join_tokens
-from fairlead_wire.identity import join_token, pins
+from fairlead_wire.identity import authority_bundle, join_token
 
 
 @pytest.mark.kube
@@ -145,7 +145,7 @@ def test_without_a_hub_the_token_is_taken_back(
     assert len(cluster.get(f"/{join_tokens.PATH}")["items"]) == len(before)
     authority = Authority(tmp_path).certificate
     done = run(cluster, "create", "--node", "shop-5", "--ca-file", str(authority))
-    assert join_token.parse(done.stdout.splitlines()[0]).pins == tuple(pins.by_pin(authority.read_bytes()))
+    assert join_token.parse(done.stdout.splitlines()[0]).pins == tuple(authority_bundle.by_pin(authority.read_bytes()))
     assert "put it in place of wss://HUB:PORT" in done.stderr
     done = run(cluster, "create", "--node", "shop-5", "--ca-file", str(authority), "--hub", URL)
     assert URL in done.stdout and "HUB:PORT" not in done.output

@@ -11,7 +11,7 @@ from tests.support.edges.upstream import FakeHub, body, open_upstream
 from fairlead_edge import agent_status
 from fairlead_edge.io.local_api.bodies import account
 from fairlead_edge.link_state import LinkState
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 async def test_the_account_has_the_fields_of_the_document(tmp_path: Path) -> None:

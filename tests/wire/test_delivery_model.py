@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_hub.settings import DeliverySettings, NodeDelivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
-from fairlead_wire.backoff.delivery_model import DeliveryModel
+from fairlead_wire.delivery_model import DeliveryModel
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.validation import model_mistakes, struct_mistakes
 
 PAIRS = pytest.mark.parametrize(

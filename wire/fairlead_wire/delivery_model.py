@@ -13,10 +13,10 @@ from typing import Annotated, Literal, Self
 import pydantic
 from pydantic import Field
 
-from fairlead_wire.backoff import delivery
+from fairlead_wire import delivery_policy
 from fairlead_wire.validation.model import Model
 
-_LIMITS = Field(ge=0, le=delivery.DELAY_SECONDS_LIMIT)
+_LIMITS = Field(ge=0, le=delivery_policy.DELAY_SECONDS_LIMIT)
 Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
 """Whole or not: a policy of whole seconds is computed in whole seconds."""
 
@@ -56,6 +56,6 @@ class DeliveryModel(Model):
         self.policy()
         return self
 
-    def policy(self) -> delivery.DeliveryPolicy:
+    def policy(self) -> delivery_policy.DeliveryPolicy:
         """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
-        return delivery.DeliveryPolicy(**self.model_dump())
+        return delivery_policy.DeliveryPolicy(**self.model_dump())

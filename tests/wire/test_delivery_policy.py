@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import HUB_DEFAULT, Delay, DeliveryPolicy
+from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import HUB_DEFAULT, Curve, Delay, DeliveryPolicy, policy_summary
 
-CURVES = ("linear", "arithmetic", "geometric", "exponential")
+CURVES: tuple[Curve, ...] = ("linear", "arithmetic", "geometric", "exponential")
 
 
 def only_backoff(**keys: Any) -> DeliveryPolicy:
@@ -22,7 +23,7 @@ def only_backoff(**keys: Any) -> DeliveryPolicy:
 
 
 def seconds(policy: DeliveryPolicy) -> list[float]:
-    return [item.seconds for item in delivery.schedule(policy)]
+    return [item.seconds for item in delivery_policy.schedule(policy)]
 
 
 # ── curves ──
@@ -74,7 +75,7 @@ def test_one_retry_waits_the_minimum(curve: str) -> None:
 @pytest.mark.parametrize("curve", CURVES)
 def test_no_retries_is_an_empty_schedule(curve: str) -> None:
     """Zero retries: nothing is waited and nothing divides by zero."""
-    assert delivery.schedule(only_backoff(backoff_retries=0, retry_backoff_function=curve)) == []
+    assert delivery_policy.schedule(only_backoff(backoff_retries=0, retry_backoff_function=curve)) == []
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -100,7 +101,7 @@ def test_phases_come_in_order() -> None:
     policy = DeliveryPolicy(
         retries_with_no_delay=1, minimum_delay_retries=1, backoff_retries=2, maximum_delay_retries=1
     )
-    assert delivery.schedule(policy) == [
+    assert delivery_policy.schedule(policy) == [
         Delay("immediate", 0.0),
         Delay("pre_backoff", 5.0),
         Delay("backoff", 5.0),
@@ -118,9 +119,9 @@ def test_backoff_retries_are_derived_as_in_zaqar(curve: str, count: int) -> None
 def test_retries_max_truncates_any_schedule() -> None:
     """Also one that would be far too long to build."""
     policy = DeliveryPolicy(maximum_delay=1_000_000_000, retries_max=4)
-    assert [item.phase for item in delivery.schedule(policy)] == ["immediate"] * 3 + ["pre_backoff"]
-    assert delivery.delay(policy, 3) == Delay("pre_backoff", 5.0)
-    assert delivery.delay(policy, 4) is None
+    assert [item.phase for item in delivery_policy.schedule(policy)] == ["immediate"] * 3 + ["pre_backoff"]
+    assert delivery_policy.delay(policy, 3) == Delay("pre_backoff", 5.0)
+    assert delivery_policy.delay(policy, 4) is None
 
 
 def test_total_time_limit_stops_before_it_is_passed() -> None:
@@ -130,14 +131,14 @@ def test_total_time_limit_stops_before_it_is_passed() -> None:
 
 def test_hub_default_is_one_send_and_five_retries() -> None:
     """1 to 30 s exponential, then the object is parked."""
-    delays = delivery.schedule(HUB_DEFAULT)
+    delays = delivery_policy.schedule(HUB_DEFAULT)
     assert [item.phase for item in delays] == ["backoff"] * 5
     assert (delays[0].seconds, delays[-1].seconds) == (1.0, 30.0)
 
 
 def test_total_seconds_has_no_rounding_noise() -> None:
     """Ten times 0.1 is 1."""
-    assert delivery.total_seconds([Delay("backoff", 0.1)] * 10) == 1.0
+    assert delivery_policy.total_seconds([Delay("backoff", 0.1)] * 10) == 1.0
 
 
 # ── one retry at a time ──
@@ -145,34 +146,34 @@ def test_total_seconds_has_no_rounding_noise() -> None:
 
 def test_retry_after_is_never_undercut() -> None:
     """What the receiver asks for wins over a shorter wait of ours, and loses against a longer one."""
-    uniform = delivery.generator_of(HUB_DEFAULT)
-    asked = delivery.next_delay(HUB_DEFAULT, 0, uniform=uniform, retry_after_seconds=12)
-    ours = delivery.next_delay(HUB_DEFAULT, 4, uniform=uniform, retry_after_seconds=12)
+    uniform = delivery_policy.generator_of(HUB_DEFAULT)
+    asked = delivery_policy.next_delay(HUB_DEFAULT, 0, uniform=uniform, retry_after_seconds=12)
+    ours = delivery_policy.next_delay(HUB_DEFAULT, 4, uniform=uniform, retry_after_seconds=12)
     assert (asked, ours) == (Delay("backoff", 12), Delay("backoff", 30.0))
 
 
 def test_giving_up() -> None:
     """None when the retries are used up, or when waiting would take longer than allowed."""
     limited = DeliveryPolicy(total_seconds_max=10)
-    uniform = delivery.generator_of(limited)
-    assert delivery.next_delay(HUB_DEFAULT, 5, uniform=uniform) is None
-    assert delivery.next_delay(limited, 3, uniform=uniform, waited_seconds=5) == Delay("pre_backoff", 5.0)
-    assert delivery.next_delay(limited, 4, uniform=uniform, waited_seconds=6) is None
+    uniform = delivery_policy.generator_of(limited)
+    assert delivery_policy.next_delay(HUB_DEFAULT, 5, uniform=uniform) is None
+    assert delivery_policy.next_delay(limited, 3, uniform=uniform, waited_seconds=5) == Delay("pre_backoff", 5.0)
+    assert delivery_policy.next_delay(limited, 4, uniform=uniform, waited_seconds=6) is None
 
 
 @given(seed=st.integers(0, 2**32), jitter=st.sampled_from(["none", "full", "equal", "decorrelated"]))
 def test_one_at_a_time_is_the_same_as_the_schedule(seed: int, jitter: str) -> None:
     """A sender that keeps count walks exactly the schedule people were shown."""
     policy = DeliveryPolicy(jitter=jitter, seed=seed)  # type: ignore[arg-type]
-    uniform = delivery.generator_of(policy)
+    uniform = delivery_policy.generator_of(policy)
     walked: list[Delay] = []
     while (
-        step := delivery.next_delay(
+        step := delivery_policy.next_delay(
             policy, len(walked), uniform=uniform, previous_seconds=walked[-1].seconds if walked else 0.0
         )
     ) is not None:
         walked.append(step)
-    assert walked == delivery.schedule(policy)
+    assert walked == delivery_policy.schedule(policy)
 
 
 # ── jitter ──
@@ -182,10 +183,10 @@ def test_one_at_a_time_is_the_same_as_the_schedule(seed: int, jitter: str) -> No
 def test_jitter_stays_in_its_bounds(seed: int, curve: str) -> None:
     """full: 0..wait; equal: wait/2..wait; decorrelated: minimum..three times the last, and never above the maximum."""
     keys: dict[str, Any] = {"retry_backoff_function": curve, "seed": seed}
-    plain = delivery.schedule(DeliveryPolicy(**keys))
-    full = delivery.schedule(DeliveryPolicy(jitter="full", **keys))
-    equal = delivery.schedule(DeliveryPolicy(jitter="equal", **keys))
-    decorrelated = delivery.schedule(DeliveryPolicy(jitter="decorrelated", **keys))
+    plain = delivery_policy.schedule(DeliveryPolicy(**keys))
+    full = delivery_policy.schedule(DeliveryPolicy(jitter="full", **keys))
+    equal = delivery_policy.schedule(DeliveryPolicy(jitter="equal", **keys))
+    decorrelated = delivery_policy.schedule(DeliveryPolicy(jitter="decorrelated", **keys))
     assert all(0 <= got.seconds <= wait.seconds for got, wait in zip(full, plain, strict=True))
     assert all(wait.seconds / 2 <= got.seconds <= wait.seconds for got, wait in zip(equal, plain, strict=True))
     previous = 5.0
@@ -200,10 +201,10 @@ def test_jitter_stays_in_its_bounds(seed: int, curve: str) -> None:
 def test_the_seed_decides_the_jitter() -> None:
     """Same seed, same waits, whatever generator is offered; without a seed the generator decides."""
     seeded = DeliveryPolicy(jitter="full", seed=7)
-    assert delivery.schedule(seeded, Random(1)) == delivery.schedule(seeded, Random(2))
+    assert delivery_policy.schedule(seeded, Random(1)) == delivery_policy.schedule(seeded, Random(2))
     open_policy = DeliveryPolicy(jitter="full")
-    assert delivery.schedule(open_policy, Random(1)) == delivery.schedule(open_policy, Random(1))
-    assert delivery.schedule(open_policy, Random(1)) != delivery.schedule(open_policy, Random(2))
+    assert delivery_policy.schedule(open_policy, Random(1)) == delivery_policy.schedule(open_policy, Random(1))
+    assert delivery_policy.schedule(open_policy, Random(1)) != delivery_policy.schedule(open_policy, Random(2))
 
 
 # ── what is refused ──
@@ -234,7 +235,7 @@ def test_the_seed_decides_the_jitter() -> None:
 def test_bad_policies_are_refused_by_key(value: object, reason: str) -> None:
     """Every refusal begins with the key and says what is wrong with it."""
     with pytest.raises(ValueError) as refused:
-        delivery.parse(value)
+        delivery_policy.parse(value)
     assert str(refused.value).startswith(reason)
 
 
@@ -263,15 +264,17 @@ KEYS = [*DeliveryPolicy.__struct_fields__]
 def test_no_policy_crashes(value: object) -> None:
     """Refused by key, or a schedule that ends, with waits no clock has trouble with."""
     try:
-        policy = delivery.parse(value)
+        policy = delivery_policy.parse(value)
     except ValueError as reason:
         given_keys = list(value) if isinstance(value, dict) else []
         assert str(reason).startswith(tuple(f"{key}: " for key in (*KEYS, "policy", *given_keys)))
         return
-    delays = delivery.schedule(policy)
-    assert len(delays) <= delivery.RETRIES_LIMIT
+    delays = delivery_policy.schedule(policy)
+    assert len(delays) <= delivery_policy.RETRIES_LIMIT
     assert all(0 <= item.seconds <= policy.maximum_delay for item in delays)
-    assert policy.total_seconds_max is None or delivery.total_seconds(delays) <= policy.total_seconds_max * (1 + 1e-9)
+    assert policy.total_seconds_max is None or delivery_policy.total_seconds(delays) <= policy.total_seconds_max * (
+        1 + 1e-9
+    )
 
 
 # ── compatibility: zaqar ──
@@ -296,8 +299,8 @@ def test_zaqars_own_numbers(curve: str, low: int, high: int, expected: list[int]
 
 def test_zaqars_default_policy() -> None:
     """14 retries in 180 seconds, as it runs."""
-    delays = delivery.schedule(delivery.parse({"compatibility": "zaqar"}))
-    assert (len(delays), delivery.total_seconds(delays)) == (14, 180)
+    delays = delivery_policy.schedule(delivery_policy.parse({"compatibility": "zaqar"}))
+    assert (len(delays), delivery_policy.total_seconds(delays)) == (14, 180)
     assert [item.seconds for item in delays if item.phase == "backoff"] == [5, 10, 15, 20, 25]
 
 
@@ -321,10 +324,10 @@ def test_zaqars_validation(value: dict[str, Any], valid: bool) -> None:
     """It wants ten seconds between the delays, and lets through unknown keys, negative counts and true for 1."""
     policy = {**value, "compatibility": "zaqar"}
     if valid:
-        assert delivery.schedule(delivery.parse(policy))
+        assert delivery_policy.schedule(delivery_policy.parse(policy))
     else:
         with pytest.raises(ValueError):
-            delivery.parse(policy)
+            delivery_policy.parse(policy)
 
 
 @pytest.mark.parametrize(
@@ -341,11 +344,11 @@ def test_zaqars_validation(value: dict[str, Any], valid: bool) -> None:
 def test_whose_policy_counts(owner: dict[str, Any], subscription: dict[str, Any], used: str) -> None:
     """Whole policies, never merged; the flag on either side takes the subscription's out."""
     policies = {
-        "owner": delivery.parse(owner) if owner else None,
-        "subscription": delivery.parse(subscription) if subscription else None,
+        "owner": delivery_policy.parse(owner) if owner else None,
+        "subscription": delivery_policy.parse(subscription) if subscription else None,
         "default": DeliveryPolicy(),
     }
-    assert delivery.choose(policies["owner"], policies["subscription"]) == policies[used]
+    assert delivery_policy.choose(policies["owner"], policies["subscription"]) == policies[used]
 
 
 # ── compatibility: sns ──
@@ -364,13 +367,13 @@ def test_whose_policy_counts(owner: dict[str, Any], subscription: dict[str, Any]
 def test_sns_limits(value: dict[str, Any], reason: str) -> None:
     """Delays 1 to 3600 whole seconds, 100 retries in all, an hour of waiting in all."""
     with pytest.raises(ValueError) as refused:
-        delivery.parse({**value, "compatibility": "sns"})
+        delivery_policy.parse({**value, "compatibility": "sns"})
     assert str(refused.value).startswith(reason)
 
 
 def test_a_policy_within_sns_limits() -> None:
     """Three retries 20 seconds apart: what SNS does by default."""
-    policy = delivery.parse(
+    policy = delivery_policy.parse(
         {
             "retries_with_no_delay": 0,
             "minimum_delay_retries": 0,
@@ -395,5 +398,62 @@ def test_the_longest_published_policy_fits() -> None:
         maximum_delay_retries=100_000,
         retry_backoff_function="exponential",
     )
-    assert delivery.retries(policy) == 100_015
-    assert delivery.delay(policy, 100_014) == Delay("post_backoff", 20.0)
+    assert delivery_policy.retries(policy) == 100_015
+    assert delivery_policy.delay(policy, 100_014) == Delay("post_backoff", 20.0)
+
+
+# ---- the curves alone; what a policy makes of them is tested in ``test_delivery`` ----
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_curve_rises_from_the_lowest_to_the_highest(curve: Curve) -> None:
+    """Both are reached exactly, and no delay is below the one before it."""
+    found = [delivery_policy.curve_delay(curve, 0.1, 1e9, index, 200) for index in range(200)]
+    assert (found[0], found[-1]) == (0.1, 1e9) and found == sorted(found)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_curve_of_one_delay_is_its_lowest(curve: Curve) -> None:
+    """As a single retry waits the minimum."""
+    assert delivery_policy.curve_delay(curve, 5, 30, 0, 1) == 5
+
+
+@pytest.mark.parametrize(("curve", "retries"), [("linear", 6), ("arithmetic", 5), ("geometric", 5), ("exponential", 5)])
+def test_zaqar_counts_a_started_step_in_one_curve_only(curve: Curve, retries: int) -> None:
+    """A span of 26 seconds is five steps of five and one that was begun."""
+    assert delivery_policy.zaqar_retries(curve, 4, 30) == retries
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_zaqar_waits_whole_seconds(curve: Curve) -> None:
+    """They are cut off, not rounded."""
+    found = [delivery_policy.zaqar_delay(curve, 5, 30, index, 5) for index in range(5)]
+    assert found == sorted(found) and all(each == int(each) for each in found) and found[0] in (4, 5)
+
+
+# ---- A delivery policy in one line ----
+
+NONE: dict[str, Any] = {
+    "retries_with_no_delay": 0,
+    "minimum_delay_retries": 0,
+    "maximum_delay_retries": 0,
+    "backoff_retries": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (DeliveryPolicy(**NONE), "no retries"),
+        (DeliveryPolicy(), "3 retries at once, then 3 every 5 s, then 5 from 5 to 30 s (linear), then 3 every 30 s"),
+        (DeliveryPolicy(**{**NONE, "backoff_retries": 1}), "1 retry after 5 s"),
+        (
+            DeliveryPolicy(**{**NONE, "minimum_delay_retries": 2}, retries_max=1, total_seconds_max=0.5, jitter="full"),
+            "2 retries every 5 s; at most 1 retry; at most 0.5 s of waiting; jitter full",
+        ),
+        (UPSTREAM_POLICY, "7 retries from 1 to 60 s (exponential), then 190000 every 60 s; jitter equal"),
+    ],
+)
+def test_it_says_what_happens_when_nothing_answers_otherwise(policy: DeliveryPolicy, text: str) -> None:
+    """Phase by phase, then what ends it."""
+    assert policy_summary(policy) == text

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
-from fairlead_wire.backoff.backoff import Backoff, equal_jitter
+from fairlead_wire.backoff import Backoff, equal_jitter, retry_after_seconds
 
 BACKOFF = Backoff(5.0, 3600.0)
 DRAWS = st.floats(0, 1, exclude_max=True)
@@ -29,3 +30,19 @@ def test_no_less_is_waited_than_asked_for_and_never_more_than_the_longest(
 @given(st.floats(0, 1e6), DRAWS)
 def test_a_pause_is_drawn_from_its_upper_half(seconds: float, draw: float) -> None:
     assert seconds / 2 <= equal_jitter(seconds, draw) <= seconds
+
+
+# ---- what a peer may ask for ----
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (None, None), ("", None), ("7", 7.0), ("0", 0.0), ("007", 7.0), ("3601", 3600.0), ("9" * 12, 3600.0),
+        ("9" * 100_000, 3600.0), ("0" * 20 + "5", 5.0), ("1e9", None), ("-1", None), ("٣", None), ("1.5", None),
+        ("nan", None), ("inf", None), ("Mon, 23 Nov 2026 20:00:00 GMT", None),
+    ],
+)  # fmt: skip
+def test_seconds_within_a_limit(text: str | None, seconds: float | None) -> None:
+    """However many digits: more than the limit is the limit."""
+    assert retry_after_seconds(text, 3600.0) == seconds

@@ -23,20 +23,27 @@ from typing import Any, Literal
 
 import msgspec
 
-from fairlead_wire.backoff import curves
-from fairlead_wire.backoff.backoff import equal_jitter
+from fairlead_wire.backoff import equal_jitter
 from fairlead_wire.validation import mistakes, struct_mistakes
 from fairlead_wire.validation.mistakes import wrong
+
+ZAQAR_STEP_SECONDS = 5
+"""Zaqar derives the number of backoff retries from the delays with this constant; it is configured nowhere."""
+
+Curve = Literal["linear", "arithmetic", "geometric", "exponential"]
+
 
 RETRIES_LIMIT = 200_000
 """Most retries one policy may ask for (the longest policy SNS publishes has 100,015)."""
 DELAY_SECONDS_LIMIT = 1_000_000_000
 """Longest single delay, about 31 years: beyond it a clock cannot be trusted to come back."""
-ZAQAR_SPAN_SECONDS_MIN = 2 * curves.ZAQAR_STEP_SECONDS
+ZAQAR_SPAN_SECONDS_MIN = 2 * ZAQAR_STEP_SECONDS
 SNS_DELAY_SECONDS_MIN = 1
 SNS_DELAY_SECONDS_MAX = 3600
 SNS_RETRIES_MAX = 100
 SNS_TOTAL_SECONDS_MAX = 3600
+CURVE_LEFT_OUT = 2
+"""With fewer retries than this the curve has no shape."""
 
 Phase = Literal["immediate", "pre_backoff", "backoff", "post_backoff"]
 Uniform = Callable[[], float]
@@ -68,7 +75,7 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Longest delay in seconds."""
     maximum_delay_retries: int = 3
     """At the end retries with `maximum_delay` between them."""
-    retry_backoff_function: curves.Curve = "linear"
+    retry_backoff_function: Curve = "linear"
     """How the delay grows from the shortest to the longest."""
     ignore_subscription_override: bool = False
     """For topics: a subscription's own policy does not count; elsewhere it means nothing."""
@@ -300,7 +307,7 @@ def phases(policy: DeliveryPolicy) -> tuple[tuple[Phase, int], ...]:
 
 
 def _derived_retries(policy: DeliveryPolicy) -> int:
-    return curves.zaqar_retries(policy.retry_backoff_function, policy.minimum_delay, policy.maximum_delay)
+    return zaqar_retries(policy.retry_backoff_function, policy.minimum_delay, policy.maximum_delay)
 
 
 def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
@@ -318,12 +325,100 @@ def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
         case "backoff":
             name, low, high = policy.retry_backoff_function, policy.minimum_delay, policy.maximum_delay
             if policy.compatibility == "zaqar":
-                seconds = curves.zaqar_delay(name, int(low), int(high), number, count)
+                seconds = zaqar_delay(name, int(low), int(high), number, count)
             else:
-                seconds = curves.delay(name, low, high, number, count)
+                seconds = curve_delay(name, low, high, number, count)
         case "post_backoff":
             seconds = policy.maximum_delay
     return Delay(phase, float(seconds))
+
+
+# ── the curves ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def curve_delay(curve: Curve, low: float, high: float, index: int, count: int) -> float:
+    """Delay ``index`` (from 0) of ``count``: the first is ``low``, the last ``high``, exactly."""
+    low, high = float(low), float(high)
+    if index == 0:
+        return low
+    if index == count - 1:
+        return high
+    match curve:
+        case "linear":
+            seconds = low + (high - low) * index / (count - 1)
+        case "arithmetic":
+            seconds = low + (high - low) * index * (index + 1) / (count * (count - 1))
+        case "geometric" | "exponential":
+            # By logarithms: high / low could overflow, a difference of logarithms cannot.
+            seconds = math.exp(math.log(low) + (math.log(high) - math.log(low)) * index / (count - 1))
+    return min(max(seconds, low), high)
+
+
+def zaqar_retries(curve: Curve, low: float, high: float) -> int:
+    """As Zaqar: one retry for each five seconds of span; its linear curve counts a started step, the others do not."""
+    steps = (high - low) / ZAQAR_STEP_SECONDS
+    return math.ceil(steps) if curve == "linear" else math.floor(steps)
+
+
+def zaqar_delay(curve: Curve, low: int, high: int, index: int, count: int) -> float:
+    """What Zaqar really waits: whole seconds, cut off, in its own order of floating-point steps, or they differ by one.
+
+    A ``count`` of at least 2 follows from its validation (a span of ten seconds).
+    """
+    number = index + 1
+    match curve:
+        case "linear":
+            return low + index * ZAQAR_STEP_SECONDS
+        case "arithmetic":
+            step = 2.0 * (high - low) / (count * (count - 1))
+            return int(low + index * number * step / 2)
+        case "geometric":
+            return int(low * math.pow(_zaqar_ratio(low, high, count), index))
+        case "exponential":
+            ratio = _zaqar_ratio(low, high, count)
+            return int(low / ratio * math.pow(ratio, number))
+
+
+def _zaqar_ratio(low: int, high: int, count: int) -> float:
+    return math.pow(10, math.log10(high / low) / (count - 1))
+
+
+# ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def policy_summary(policy: DeliveryPolicy) -> str:
+    """What it does when nothing answers otherwise, and what ends it."""
+    low, high = f"{policy.minimum_delay:g}", f"{policy.maximum_delay:g}"
+    steps: list[str] = []
+    for phase, count in phases(policy):
+        if not count:
+            continue
+        match phase:
+            case "immediate":
+                steps.append(f"{_counted(count, steps)} at once")
+            case "pre_backoff":
+                steps.append(f"{_counted(count, steps)} every {low} s")
+            case "backoff" if count < CURVE_LEFT_OUT:
+                steps.append(f"{_counted(count, steps)} after {low} s")
+            case "backoff":
+                steps.append(f"{_counted(count, steps)} from {low} to {high} s ({policy.retry_backoff_function})")
+            case "post_backoff":
+                steps.append(f"{_counted(count, steps)} every {high} s")
+    limits = []
+    if policy.retries_max is not None:
+        limits.append(f"at most {_counted(policy.retries_max, [])}")
+    if policy.total_seconds_max is not None:
+        limits.append(f"at most {policy.total_seconds_max:g} s of waiting")
+    if policy.jitter != "none":
+        limits.append(f"jitter {policy.jitter}")
+    return "; ".join([", then ".join(steps) or "no retries", *limits])
+
+
+def _counted(count: int, before: list[str]) -> str:
+    """The first one says what is counted."""
+    if before:
+        return str(count)
+    return "1 retry" if count == 1 else f"{count} retries"
 
 
 HUB_DEFAULT = DeliveryPolicy(

@@ -1,11 +1,15 @@
 """What programs tell of themselves, as it lies in the topic."""
 
+from __future__ import annotations
+
+import ast
 import json
+from pathlib import Path
 
 import pytest
 
-from fairlead_wire.events import event
-from fairlead_wire.events.event import Event
+from fairlead_wire import event
+from fairlead_wire.event import EVENT_TYPES, Event
 
 
 def test_an_event_is_a_cloud_event():
@@ -56,3 +60,34 @@ def test_no_topic_means_no_events():
     """Empty, or the default."""
     event.check_topic("")
     event.check_topic(event.TOPIC_DEFAULT)
+
+
+# ---- the list of event types is what hub and ingest publish ----
+
+ROOT = Path(__file__).resolve().parents[2]
+PUBLISHERS = {
+    "hub": ROOT / "operator" / "fairlead_hub" / "events" / "cloud_events.py",
+    "ingest": ROOT / "ingest" / "fairlead_ingest" / "pipeline" / "events.py",
+}
+
+
+def published(path: Path) -> set[str]:
+    """Texts like `node.away` in a publisher's code."""
+    texts = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
+    return {
+        text
+        for text in texts
+        if isinstance(text, str) and text.count(".") == 1 and text.replace(".", "").replace("_", "").isalpha()
+    }
+
+
+def test_every_published_type_is_listed_and_no_other() -> None:
+    """Remedy: a line in `event.EVENT_TYPES`, then `make docs`."""
+    for publisher, path in PUBLISHERS.items():
+        assert {each.name for each in EVENT_TYPES if each.publisher == publisher} == published(path), path.name
+
+
+def test_every_type_says_when_it_is_published() -> None:
+    """In words that no cell of a table breaks."""
+    assert len({each.name for each in EVENT_TYPES}) == len(EVENT_TYPES)
+    assert all(each.when and each.data and "|" not in each.when + each.data for each in EVENT_TYPES)
