@@ -39,9 +39,7 @@ from tests.sim.link import Link
 
 from fairlead_edge.objects.sync.events import FrameReceived
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.delivery.frames import Frame
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import DeletionGuardSettings, HubSettings, RateLimit, Reconcile, RecordSettings, WindowLimits
 from fairlead_hub.settings import LinkServerSettings as LinkSettings
@@ -50,6 +48,7 @@ from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Name
 from fairlead_wire import message
 from fairlead_wire.objects import resource
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS, PAUSED
 
 CALM_SECONDS = 900.0
 """Longer than all retries of an object, a parking, a silent link and some approvals together."""

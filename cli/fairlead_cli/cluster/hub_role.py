@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
+from fairlead_wire.objects.api_group import GROUP
+
 VERBS: Final = ("get", "list", "watch")
 STATUS_VERBS: Final = ("patch",)
 API: Final = "rbac.authorization.k8s.io"
 OWN: Final = frozenset([("", "nodes"), ("", "events"), ("coordination.k8s.io", "leases")])
 """What a hub reads besides, whatever the rules say; and all of its own group."""
-OWN_GROUP: Final = "fairlead.dev"
 ANY: Final = "*"
 
 
@@ -84,7 +85,7 @@ def readable(
 def surplus(may: Iterable[tuple[str, str]], kinds: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """What no rule names and a hub does not need."""
     wanted = {*kinds, *OWN}
-    return sorted(each for each in set(may) if each not in wanted and each[0] != OWN_GROUP)
+    return sorted(each for each in set(may) if each not in wanted and each[0] != GROUP)
 
 
 def shown(kind: tuple[str, str]) -> str:

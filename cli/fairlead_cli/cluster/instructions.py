@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 NOT_FOUND = 404
-PAUSED = "fairlead.dev/paused"
-APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
-APPROVE_IDENTITY = "fairlead.dev/approve-identity"
-APPROVE_FENCE = "fairlead.dev/approve-fence"
-RESYNC = "fairlead.dev/resync"
 
 
 def node_path(node: str) -> str:

@@ -28,6 +28,7 @@ from fairlead_cli.parameters.url import Url
 from fairlead_cli.text import redaction
 from fairlead_wire import distribution
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import GROUP
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -42,7 +43,6 @@ COLLECTIONS = {
     "events": ("api/v1/events", ""),
 }
 """File name → path and labels.  Delivered objects and Secrets are never in it."""
-OWN_GROUP = "fairlead.dev"
 FILE_BYTES_MAX = 16 * 1024 * 1024
 """Of a log its end, of an answer its beginning."""
 SECONDS = 10.0
@@ -172,14 +172,12 @@ def _items(target: Target, name: str, path: str, labels: str) -> dict[str, Any]:
 def _is_ours(name: str, item: dict[str, Any]) -> bool:
     """Of what every cluster is full of, only what is about us."""
     if name == "definitions":
-        return bool((item.get("spec") or {}).get("group") == OWN_GROUP)
+        return bool((item.get("spec") or {}).get("group") == GROUP)
     if name == "leases":
         return str(item["metadata"]["name"]).startswith("fairlead")
     if name == "events":
         about = item.get("involvedObject") or item.get("regarding") or {}
-        return str(about.get("apiVersion", "")).startswith(OWN_GROUP) or "fairlead" in json.dumps(
-            item.get("source") or {}
-        )
+        return str(about.get("apiVersion", "")).startswith(GROUP) or "fairlead" in json.dumps(item.get("source") or {})
     return True
 
 

@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from fairlead_cli.simulation.behaviour import Behaviour
 from fairlead_wire import message
+from fairlead_wire.backoff import equal_jitter
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.link import codec
 from fairlead_wire.link.session import KEEPALIVE_SECONDS
@@ -106,7 +107,7 @@ class SimulatedNode:
     async def run(self) -> None:
         """Connect, converse, connect again."""
         while True:
-            wait = RETRY_SECONDS * (0.5 + self._random.random() / 2)
+            wait = equal_jitter(RETRY_SECONDS, self._random.random())
             try:
                 async with connect(
                     self.url,

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-PAUSED: Final = "fairlead.dev/paused"
+from fairlead_wire.objects.api_group import PAUSED
+
 WHY_CHARS_MAX: Final = 256
 """Of a pause's reason; an annotation may be a thousand times longer, and is shown in tables."""
 

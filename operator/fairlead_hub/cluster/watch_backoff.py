@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from fairlead_wire.backoff import Backoff
+
 RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 3.0
 """A server that was away is noticed within this."""
@@ -76,12 +78,12 @@ class WatchBackoff:
             self._fruitless = self.rejections = 0
             return 0.0
         self._fruitless += 1
-        return _doubled(self._base / 4, self._fruitless, REOPEN_SECONDS_MAX)
+        return Backoff(self._base / 4, REOPEN_SECONDS_MAX).ceiling(self._fruitless)
 
     def rejected(self) -> tuple[float, bool]:
         """An error or nonsense instead of changes: (seconds to wait, whether to list anew)."""
         self.rejections += 1
-        wait = _doubled(self._base, self.rejections, RETRY_AFTER_SECONDS_MAX)
+        wait = Backoff(self._base, RETRY_AFTER_SECONDS_MAX).ceiling(self.rejections)
         return wait, self.rejections % REJECTIONS_MAX == 0
 
     def failed(self, now: float, *, retry_after: float | None, uniform: float) -> float:
@@ -89,9 +91,5 @@ class WatchBackoff:
         self._failures += 1
         if self._away_since is None:
             self._away_since = now
-        wait = _doubled(self._base, self._failures, RETRY_SECONDS_MAX) * (0.5 + uniform / 2)
+        wait = Backoff(self._base, RETRY_SECONDS_MAX).pause(self._failures, uniform)
         return min(max(wait, retry_after or 0.0), RETRY_AFTER_SECONDS_MAX)
-
-
-def _doubled(base: float, times: int, limit: float) -> float:
-    return float(min(base * 2 ** min(times, 32), limit))

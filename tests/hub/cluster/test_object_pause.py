@@ -4,7 +4,8 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
 
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.object_pause import PAUSED, WHY_CHARS_MAX, is_changed, reason
+from fairlead_hub.cluster.object_pause import WHY_CHARS_MAX, is_changed, reason
+from fairlead_wire.objects.api_group import PAUSED
 
 
 def paused(why, **fields):

@@ -3,8 +3,8 @@
 from tests.support.hubs.live import SECRET, live
 
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.cluster.paused_kinds import PausedKinds
+from fairlead_wire.objects.api_group import PAUSED
 
 CRD = ("shop.io", "Till")
 

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from tests.support.hubs.live import CONFIG_MAP, live
 
-from fairlead_hub.cluster.object_pause import PAUSED
 from fairlead_hub.status.object_sync import Record
 from fairlead_hub.status.object_sync_diff import record_of_away, record_of_held
+from fairlead_wire.objects.api_group import PAUSED
 
 LIVE = live(CONFIG_MAP, "a", version="7", data={"k": "v"})
 RECORD = Record(

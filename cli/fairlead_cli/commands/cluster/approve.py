@@ -9,13 +9,13 @@ import click
 
 from fairlead_cli.cluster import collections, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import APPROVE_DELETIONS
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube

@@ -14,13 +14,13 @@ import click
 
 from fairlead_cli.cluster import api_clock, collections, instructions, join_tokens, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import APPROVE_FENCE, APPROVE_IDENTITY
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.text import counts
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import APPROVE_FENCE, APPROVE_IDENTITY
 
 if TYPE_CHECKING:
     from fairlead_hub.identity.revocation import Revocation

@@ -10,8 +10,8 @@ import msgspec
 from fairlead_cli.cluster import hub_role
 from fairlead_cli.cluster.hub_role import ServiceAccount
 from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_wire.objects.api_group import GROUP
 
-GROUP: Final = "fairlead.dev"
 WATCHED: Final = ("get", "list", "watch")
 RECORDS: Final = ("objectsyncs", "clusterobjectsyncs", "edgenodes")
 
