@@ -61,7 +61,7 @@ NOUNS = (
         "bundle",
         "cluster.console",
     ),
-    *("cluster.rbac", "cluster.node", "cluster.token.group", "send"),
+    *("cluster.rbac", "cluster.node", "cluster.token", "send"),
     *("ingest.letters", "ingest.repair"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.parameters.url import Url
-from fairlead_cli.simulation.behaviour import BEHAVIOURS, Behaviour
+from fairlead_cli.parameters import Url
 
 if TYPE_CHECKING:
-    from fairlead_cli.simulation.simulated_node import SimulatedNode
+    from fairlead_cli.simulated_node import Behaviour, SimulatedNode
 
 REPORT_SECONDS = 1.0
+BEHAVIOURS = ("well", "slow", "never-ack", "nack", "lose-acks", "flapping")
+"""Those of ``simulated_node.Behaviour``, which is not imported to show the help."""
 
 
 def register(root: click.Group) -> None:
@@ -68,7 +69,7 @@ def nodes(
     if url.startswith("wss://") and (tls_ca is None or tls_dir is None):
         raise click.UsageError("wss:// needs --tls-ca and --tls-dir")
     # Here and not above: messaging's and ingest's images have no websockets.
-    from fairlead_cli.simulation.simulated_node import SimulatedNode
+    from fairlead_cli.simulated_node import SimulatedNode
 
     misbehaving = count if bad is None else bad
     fleet = [

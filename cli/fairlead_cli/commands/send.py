@@ -13,7 +13,7 @@ import click
 
 from fairlead_cli.clients import hub_client
 from fairlead_cli.clients.input_client import HubAddress, InputClient
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 
 MESSAGE_BYTES_MAX = 256 * 1024
@@ -103,7 +103,7 @@ def register(root: click.Group) -> None:
 @click.option("--tls-ca", type=_FILE, help="Authority of the hub, for https.")
 @click.option("--tls-cert", type=_FILE, help="Certificate to show to the hub, for https.")
 @click.option("--tls-key", type=_FILE, help="The key of --tls-cert.")
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def send(
     node: str,
     place: tuple[str, str],

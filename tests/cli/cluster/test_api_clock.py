@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from fairlead_cli.cluster import api_clock
+from fairlead_cli.cluster import target
 from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import Kube
 
@@ -31,14 +31,14 @@ class Api:
 @pytest.mark.parametrize("off", [YEAR, -YEAR])
 async def test_the_time_is_the_servers_also_where_it_refuses_all_else(off: datetime.timedelta) -> None:
     kube = cast(Kube, Api(off))
-    found = await api_clock.asked(kube)
+    found = await target.ask_time(kube)
     assert abs(found - datetime.datetime.now(datetime.UTC) - off) < YEAR / 2
-    assert "s off the API server's" in api_clock.note(kube)
+    assert "s off the API server's" in target.clock_note(kube)
 
 
 @pytest.mark.parametrize("said", ["", "tomorrow", "Mon, 99 Nov 2026 99:00:00 GMT"])
 def test_without_a_date_it_is_this_machines(said: str) -> None:
     kube: Any = Api(YEAR)
     kube.date = said, time.time()
-    assert abs(api_clock.now(kube) - datetime.datetime.now(datetime.UTC)) < YEAR / 2
-    assert api_clock.note(kube) == ""
+    assert abs(target.server_time(kube) - datetime.datetime.now(datetime.UTC)) < YEAR / 2
+    assert target.clock_note(kube) == ""

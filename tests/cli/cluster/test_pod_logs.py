@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.cluster import pod_logs
-from fairlead_cli.cluster.pod_logs import LogLine, LogSource
+from fairlead_cli.commands.cluster import logs
+from fairlead_cli.commands.cluster.logs import LogLine, LogSource
 from fairlead_hub.io.cluster import api_error
 
 
@@ -50,7 +50,7 @@ def source(name: str) -> LogSource:
 async def followed(api: Api, *names: str, query: Mapping[str, str] | None = None) -> list[LogLine]:
     found = []
     async with asyncio.timeout(60):
-        async for lines in pod_logs.follow(api, [source(each) for each in names], query or {}):  # type: ignore[arg-type]
+        async for lines in logs.follow(api, [source(each) for each in names], query or {}):  # type: ignore[arg-type]
             found += lines
     return found
 
@@ -70,7 +70,7 @@ async def test_containers_that_have_run() -> None:
         ],
         {},
     )
-    found = await pod_logs.sources(api, "fairlead", "edge", "edge-1")  # type: ignore[arg-type]
+    found = await logs.sources(api, "fairlead", "edge", "edge-1")  # type: ignore[arg-type]
     assert [(each.pod, each.container) for each in found] == [("a", "hub"), ("a", "x"), ("b", "hub")]
     path, query = api.asked[0]
     assert path == "api/v1/namespaces/fairlead/pods"
@@ -80,7 +80,7 @@ async def test_containers_that_have_run() -> None:
 
 async def test_lines_with_their_times() -> None:
     api = Api([], {"a": [["2026-11-22T10:00:00.1Z one two", "2026-11-22T10:00:01Z ", ""]]})
-    assert await pod_logs.read(api, source("a"), {"tailLines": "9"}) == [  # type: ignore[arg-type]
+    assert await logs.read(api, source("a"), {"tailLines": "9"}) == [  # type: ignore[arg-type]
         LogLine("2026-11-22T10:00:00.100000000Z", "a", "one two"),
         LogLine("2026-11-22T10:00:01.000000000Z", "a", ""),
     ]
@@ -89,7 +89,7 @@ async def test_lines_with_their_times() -> None:
 
 async def test_a_broken_line_is_opened_again_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """No line twice and none left out, though the API takes whole seconds only; it ends when all containers have."""
-    monkeypatch.setattr(pod_logs, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "PAUSE_SECONDS", 0.01)
     first = ["2026-11-22T10:00:00.1Z a", "2026-11-22T10:00:00.2Z b"]
     again = [*first, "2026-11-22T10:00:00.2Z b2", "2026-11-22T11:00:00.3+01:00 c"]
     api = Api(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fairlead_cli.cluster import rule_kinds
+from fairlead_cli.cluster import hub_role
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 SECRETS = {"apiVersion": "v1", "kind": "Secret", "select": "referenced"}
@@ -14,13 +14,13 @@ SECRETS = {"apiVersion": "v1", "kind": "Secret", "select": "referenced"}
 def test_each_once_and_pods_where_something_is_referenced() -> None:
     """Pods say what is referenced, so the hub watches them."""
     rules = [{"spec": {"resources": [CONFIG_MAPS, SECRETS]}}, {"spec": {"resources": [CONFIG_MAPS]}}]
-    assert rule_kinds.named(rules) == {("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Pod")}
+    assert hub_role.named(rules) == {("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Pod")}
 
 
 def test_a_rule_that_cannot_be_read_is_in_force_as_it_was() -> None:
     """Its status remembers; what is no text of ours names nothing."""
     kept = {"spec": {"resources": "?"}, "status": {"lastReadable": json.dumps({"resources": [CONFIG_MAPS]})}}
-    assert rule_kinds.named([kept, {"status": {"lastReadable": "{"}}, {"spec": None}]) == {("v1", "ConfigMap")}
+    assert hub_role.named([kept, {"status": {"lastReadable": "{"}}, {"spec": None}]) == {("v1", "ConfigMap")}
 
 
 def test_kinds_whose_status_nodes_may_report() -> None:
@@ -29,4 +29,4 @@ def test_kinds_whose_status_nodes_may_report() -> None:
         {"spec": {"resources": [{**CONFIG_MAPS, "statusFromEdge": True}, SECRETS]}},
         {"spec": {"resources": [{}]}},
     ]
-    assert rule_kinds.reported(rules) == {("v1", "ConfigMap")}
+    assert hub_role.reported(rules) == {("v1", "ConfigMap")}

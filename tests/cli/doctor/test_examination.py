@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator
 
 from fairlead_cli.doctor import examination
-from fairlead_cli.doctor.examination import Check
-from fairlead_cli.doctor.finding import Finding, ok
+from fairlead_cli.doctor.examination import Check, Finding, ok
 
 
 def test_a_probe_that_hangs_is_a_finding() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_cli.doctor.finding import counts, document, lines, ok, problem, warning, worst
+from fairlead_cli.doctor.examination import counts, document, lines, ok, problem, warning, worst
 
 SEVERAL = [
     ok("clock", "it is right"),

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead_cli.manifests import manifest_check
-from fairlead_cli.manifests.manifest_check import ManifestFinding
-from fairlead_cli.manifests.source_locations import NotReadable
+from fairlead_cli import manifests
+from fairlead_cli.manifests import ManifestFinding, NotReadable
 
 BAD = "FROM /messages/* WHERE temp > 5 INTO $upstream"
 
@@ -38,15 +37,15 @@ def edge_routes(name: str, **routes: Any) -> dict[str, Any]:
 )
 def test_which_manifests_a_file_holds(value: Any, names: list[str]) -> None:
     """Bare, in objects, in a list as kubectl prints it; other objects are passed over."""
-    assert [placed.name for placed in manifest_check.read(json.dumps(value))] == names
+    assert [placed.name for placed in manifests.read(json.dumps(value))] == names
 
 
 @pytest.mark.parametrize("wrap", [lambda a: a["spec"], lambda a: a, lambda a: {"kind": "List", "items": [1, a]}])
 def test_a_mistake_is_shown_where_it_stands(wrap: Any) -> None:
     """However deep the manifest is in the file."""
     text = json.dumps(wrap(edge_routes("a", good="FROM /messages INTO $upstream", bad=BAD)), indent=2)
-    (placed,) = manifest_check.read(text)
-    names, (finding,) = manifest_check.check(placed)
+    (placed,) = manifests.read(text)
+    names, (finding,) = manifests.check(placed)
     line = text.split("\n")[finding.line - 1]
     assert names == ["good"]
     assert (line[finding.column - 1], finding.end_column - finding.column) == (">", 1)
@@ -58,8 +57,8 @@ def test_findings_come_in_the_order_of_the_file() -> None:
     text = json.dumps(
         spec(a={"route": BAD, "ttl": 5, "priority": 77}, b="FROM /x INTO $upstream", c={"route": 5}), indent=1
     )
-    (placed,) = manifest_check.read(text)
-    _, findings = manifest_check.check(placed)
+    (placed,) = manifests.read(text)
+    _, findings = manifests.check(placed)
     assert [(finding.name, finding.severity) for finding in findings] == [
         ("a", "error"),
         ("a", "warning"),
@@ -73,8 +72,8 @@ def test_findings_come_in_the_order_of_the_file() -> None:
 def test_a_range_over_several_characters() -> None:
     """Carets below all of it, also where the file needs more room than the text."""
     text = json.dumps(spec(a="FROM /messages/* WHERE 'é' = unknown('x') INTO $upstream"))
-    (placed,) = manifest_check.read(text)
-    _, findings = manifest_check.check(placed)
+    (placed,) = manifests.read(text)
+    _, findings = manifests.check(placed)
     shown = findings[1].shown("f.json", text).split("\n")
     assert shown[0].startswith("f.json:1:") and "there is no function unknown" in shown[0]
     assert shown[1][shown[2].index("^") : shown[2].rindex("^") + 1] == "unknown"
@@ -82,8 +81,8 @@ def test_a_range_over_several_characters() -> None:
 
 def test_the_reasons_of_a_document_that_is_no_manifest() -> None:
     """At their keys, or where those should be."""
-    (placed,) = manifest_check.read('{"schemaVersion": "7.0",\n"routes": []}')
-    names, findings = manifest_check.check(placed)
+    (placed,) = manifests.read('{"schemaVersion": "7.0",\n"routes": []}')
+    names, findings = manifests.check(placed)
     assert names == []
     assert [(finding.line, finding.column, finding.message.partition(":")[0]) for finding in findings] == [
         (1, 1, "storeAndForwardConfiguration"),
@@ -108,7 +107,7 @@ def test_as_json() -> None:
 def test_what_cannot_be_read() -> None:
     """Neither JSON nor YAML."""
     with pytest.raises(NotReadable):
-        manifest_check.read("{")
+        manifests.read("{")
 
 
 def test_mistakes_of_routes_are_listed_beside_those_of_the_document() -> None:
@@ -116,7 +115,7 @@ def test_mistakes_of_routes_are_listed_beside_those_of_the_document() -> None:
     routes = {"a": {"route": "FROM"}, "b": {"route": "FROM /* INTO $upstream", "priority": 12}}
     store = {"timeToLiveSecs": "x"}
     text = json.dumps({"schemaVersion": "1.1", "routes": routes, "storeAndForwardConfiguration": store})
-    names, findings = manifest_check.check_text(text)
+    names, findings = manifests.check_text(text)
     assert names == [] and [finding.message.partition(":")[0] for finding in findings] == [
         "a", "b", "storeAndForwardConfiguration.timeToLiveSecs"
     ]  # fmt: skip

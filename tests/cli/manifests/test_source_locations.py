@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.manifests.source_locations import NotReadable, read_documents
+from fairlead_cli.manifests import NotReadable, read_documents
 
 
 def test_json_places() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_cli.output import colors
+from fairlead_cli.output import tables
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from fairlead_cli.output import colors
         ("never", True, {}, False),
     ],
 )
-def test_when(mode: colors.Mode, is_terminal: bool, environ: dict[str, str], wanted: bool) -> None:
+def test_when(mode: tables.Mode, is_terminal: bool, environ: dict[str, str], wanted: bool) -> None:
     """A terminal that can show it and a user who did not say no; an option wins over both."""
-    assert colors.is_wanted(mode, is_terminal, environ) is wanted
+    assert tables.is_wanted(mode, is_terminal, environ) is wanted
 
 
 def test_paint() -> None:
     """Codes around the text; none without a style."""
-    assert colors.paint("x", "bad") == "\x1b[31mx\x1b[0m"
-    assert colors.paint("x", "") == "x"
+    assert tables.paint("x", "bad") == "\x1b[31mx\x1b[0m"
+    assert tables.paint("x", "") == "x"

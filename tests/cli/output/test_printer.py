@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 
@@ -76,9 +76,9 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
     """One head; lines as they come; an empty page prints nothing."""
     Printer().follow(VIEW, [ROWS[1:], [], ROWS[:1]])
     assert capsys.readouterr().out == "NODE      STATE\nedge-22   down\nedge-1    up\n"
-    Printer(forms.Form("json")).follow(VIEW, [ROWS[:1]])
+    Printer(printer.Form("json")).follow(VIEW, [ROWS[:1]])
     assert json.loads(capsys.readouterr().out) == ROWS[0]
-    Printer(forms.Form("yaml")).follow(VIEW, [ROWS])
+    Printer(printer.Form("yaml")).follow(VIEW, [ROWS])
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == ROWS
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fairlead_cli.output import reader
+from fairlead_cli.output import printer
 
 
 def test_a_pipe_without_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,11 +14,11 @@ def test_a_pipe_without_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stream:
         monkeypatch.setattr("sys.stdout", stream)
-        assert reader.is_there()
+        assert printer.has_reader()
         os.close(reading)
-        assert not reader.is_there()
+        assert not printer.has_reader()
 
 
 def test_what_cannot_be_watched_is_taken_for_read() -> None:
     """Tests and notebooks replace standard output by an object without a file."""
-    assert reader.is_there()
+    assert printer.has_reader()

@@ -7,7 +7,7 @@ import datetime
 import click
 import pytest
 
-from fairlead_cli.parameters.lifetime_option import Lifetime
+from fairlead_cli.parameters import Lifetime
 
 TYPE = Lifetime(datetime.timedelta(minutes=1), datetime.timedelta(days=30))
 

@@ -7,7 +7,7 @@ import time
 import click
 import pytest
 
-from fairlead_cli.parameters.place_parameter import PlaceParameter, is_beyond
+from fairlead_cli.parameters import PlaceParameter, is_beyond
 
 ID = "0000018bcfe56800" + "0" * 24
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 import pytest
 
-from fairlead_cli.parameters import policy_option
+from fairlead_cli import parameters
 from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_json_becomes_a_policy() -> None:
     """As everywhere else: what is absent has its default."""
-    made = policy_option.Policy().convert('{"minimum_delay": 1}', None, None)
+    made = parameters.Policy().convert('{"minimum_delay": 1}', None, None)
     assert made == DeliveryPolicy(minimum_delay=1)
-    assert policy_option.Policy().convert(made, None, None) is made
+    assert parameters.Policy().convert(made, None, None) is made
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_json_becomes_a_policy() -> None:
 def test_everything_wrong_is_said(text: str, says: tuple[str, ...]) -> None:
     """In one sentence."""
     with pytest.raises(click.BadParameter) as refused:
-        policy_option.Policy().convert(text, None, None)
+        parameters.Policy().convert(text, None, None)
     assert all(part in refused.value.message for part in says)
 
 
@@ -37,5 +37,5 @@ def test_a_policy_in_a_few_words() -> None:
     none = DeliveryPolicy(
         retries_with_no_delay=0, minimum_delay_retries=0, maximum_delay_retries=0, backoff_retries=0
     )  # fmt: skip
-    assert policy_option.shown(none) == "no retries"
-    assert policy_option.shown(DeliveryPolicy()) == "14 retries, delays of 5 to 30 s"
+    assert parameters.policy_shown(none) == "no retries"
+    assert parameters.policy_shown(DeliveryPolicy()) == "14 retries, delays of 5 to 30 s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from fairlead_cli.parameters.url import Url
+from fairlead_cli.parameters import Url
 
 
 def test_an_address_loses_its_last_slash() -> None:

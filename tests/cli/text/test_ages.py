@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from fairlead_cli.text import ages
+from fairlead_cli.text import quantities
 
 NOW = datetime.datetime(2026, 11, 22, 12, 0, tzinfo=datetime.UTC)
 
@@ -33,7 +33,7 @@ NOW = datetime.datetime(2026, 11, 22, 12, 0, tzinfo=datetime.UTC)
 )
 def test_steps(seconds: float, text: str) -> None:
     """Two units at most, the smaller one only while it matters."""
-    assert ages.short(seconds) == text
+    assert quantities.short(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_steps(seconds: float, text: str) -> None:
 )
 def test_times_of_the_api(time: object, text: str) -> None:
     """What is no time has no age."""
-    assert ages.since(time, NOW) == text
+    assert quantities.since(time, NOW) == text

@@ -1,13 +1,13 @@
 """One of something is no plural."""
 
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 
 
 def test_one_and_others() -> None:
     """Zero and many are plural; some nouns have a plural of their own."""
-    assert [counts.of(number, "dead letter") for number in (0, 1, 2)] == [
+    assert [quantities.of(number, "dead letter") for number in (0, 1, 2)] == [
         "0 dead letters",
         "1 dead letter",
         "2 dead letters",
     ]
-    assert (counts.of(1, "retry", "retries"), counts.of(5, "retry", "retries")) == ("1 retry", "5 retries")
+    assert (quantities.of(1, "retry", "retries"), quantities.of(5, "retry", "retries")) == ("1 retry", "5 retries")

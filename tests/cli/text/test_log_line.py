@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.text import log_line
+from fairlead_cli.commands.cluster import logs
 
 LINE = {
     "ts": "2026-11-22T10:00:00.123456Z",
@@ -19,9 +19,9 @@ LINE = {
 
 
 def said(**more: Any) -> str:
-    found = log_line.parse(json.dumps({**LINE, **more}))
+    found = logs.parse(json.dumps({**LINE, **more}))
     assert found is not None
-    return log_line.text(found, "hub-0")
+    return logs.text(found, "hub-0")
 
 
 def test_time_level_who_event_and_the_rest() -> None:
@@ -32,7 +32,7 @@ def test_time_level_who_event_and_the_rest() -> None:
 
 @pytest.mark.parametrize("line", ["", "Traceback (most recent call last):", "7", "[]", '{"level": "info"}', "[" * 9999])
 def test_what_is_not_ours_is_said_to_be_none(line: str) -> None:
-    assert log_line.parse(line) is None
+    assert logs.parse(line) is None
 
 
 def test_a_value_is_not_obeyed_by_the_terminal() -> None:
@@ -58,5 +58,5 @@ def test_which_lines_are_wanted(asked: dict[str, Any], wanted: bool) -> None:
     """What is not ours is shown where nothing was asked for by what only ours have."""
     everything: dict[str, Any] = {"node": None, "events": frozenset(), "level": None}
     found = {**LINE, "node": "edge-1"}
-    assert log_line.is_wanted(found, **{**everything, **asked}) == wanted
-    assert log_line.is_wanted(None, **{**everything, **asked}) == (not asked)
+    assert logs.is_wanted(found, **{**everything, **asked}) == wanted
+    assert logs.is_wanted(None, **{**everything, **asked}) == (not asked)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairlead_cli.text import redaction
+from fairlead_cli.commands import bundle
 
 PLANTED = "hunter2hunter2"
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJodW50ZXIyIn0.aHVudGVyMg"
@@ -36,7 +36,7 @@ KEY = f"-----BEGIN EC PRIVATE KEY-----\n{PLANTED}\n-----END EC PRIVATE KEY-----"
 )
 def test_in_documents(document: dict[str, object]) -> None:
     """By the key's name, by what stands beside it, and by its own form."""
-    assert PLANTED not in json.dumps(redaction.document(document))
+    assert PLANTED not in json.dumps(bundle.document(document))
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_in_documents(document: dict[str, object]) -> None:
 )
 def test_in_texts(line: str) -> None:
     """A key that is cut off is still one."""
-    assert PLANTED not in redaction.text(f"before\n{line}\nafter")
-    assert redaction.text(f"before\n{line}").startswith("before\n")
-    assert JWT not in redaction.text(f"found {JWT} in it")
+    assert PLANTED not in bundle.text(f"before\n{line}\nafter")
+    assert bundle.text(f"before\n{line}").startswith("before\n")
+    assert JWT not in bundle.text(f"found {JWT} in it")
 
 
 def test_what_is_harmless_stays() -> None:
@@ -72,16 +72,16 @@ def test_what_is_harmless_stays() -> None:
         "status": {"connected": True, "objectsHeld": 7, "message": "parked: the store is full"},
         "hub": "wss://hub.example.com:10000",
     }
-    assert redaction.document(kept) == kept
+    assert bundle.document(kept) == kept
     line = "2026-11-22 link_down reason=refused hub=wss://hub.example.com:10000"
-    assert redaction.text(line) == line
+    assert bundle.text(line) == line
 
 
 @pytest.mark.parametrize("word", ["a", "token", "--token", "eyJ-", "x://", "-----BEGIN "])
 def test_a_line_of_any_length(word: str) -> None:
     """A log may hold a file in base64 on one line: the time must grow as its length does, not as its square."""
     line = word * (200_000 // len(word))
-    assert redaction.text(line) == line
+    assert bundle.text(line) == line
 
 
 def test_names_of_secrets_stay() -> None:
@@ -91,7 +91,7 @@ def test_names_of_secrets_stay() -> None:
         "involvedObject": {"kind": "Secret", "name": "hub-tls"},
         "args": ["--token-file", "/etc/fairlead/token", "--node", "edge-1"],
     }
-    assert redaction.document(kept) == kept
+    assert bundle.document(kept) == kept
 
 
 def test_absurd_depth() -> None:
@@ -99,4 +99,4 @@ def test_absurd_depth() -> None:
     deep: object = "x"
     for _ in range(500):
         deep = [deep]
-    assert redaction.HIDDEN in json.dumps(redaction.document(deep))
+    assert bundle.HIDDEN in json.dumps(bundle.document(deep))

@@ -13,12 +13,12 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Item
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import nodes as node_list
-from fairlead_cli.commands.messaging.topics_list import behind, facts_of
+from fairlead_cli.commands.messaging.topics import behind, facts_of
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text.to_table import priority_shown
+from fairlead_cli.text.quantities import priority_shown
 from fairlead_wire import durations
 
 Row = dict[str, Any]

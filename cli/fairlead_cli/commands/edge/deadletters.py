@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead_cli.clients import edge_client
-from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
-from fairlead_cli.parameters.place_parameter import PlaceParameter
+from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
+from fairlead_cli.parameters import PlaceParameter
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fairlead_cli.commands.edge.joining_arguments import CONFIG, config_option, say
+from fairlead_cli.commands.edge.join import CONFIG, config_option, say
 from fairlead_cli.commands.edge.move import DEADLINE_MAX, DEADLINE_MIN
-from fairlead_cli.parameters.lifetime_option import Lifetime
+from fairlead_cli.parameters import Lifetime
 
 if TYPE_CHECKING:
     from fairlead_edge.io.moving.leave import LeaveDone

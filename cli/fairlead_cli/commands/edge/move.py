@@ -11,8 +11,8 @@ from typing import BinaryIO, Literal
 
 import click
 
-from fairlead_cli.commands.edge.joining_arguments import config_option, hub_url, say, token_of
-from fairlead_cli.parameters.lifetime_option import Lifetime
+from fairlead_cli.commands.edge.join import config_option, hub_url, say, token_of
+from fairlead_cli.parameters import Lifetime
 
 DEADLINE_MIN = datetime.timedelta(seconds=1)
 DEADLINE_MAX = datetime.timedelta(days=30)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fairlead_cli.clients import edge_client
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable
 from fairlead_wire import durations
@@ -45,7 +45,7 @@ def register(root: click.Group) -> None:
     help="What is waited for, and what exit code 0 means.",
 )
 @edge_client.options
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None, shown: Printer) -> None:
     """Show where the message ID is, as publishing answered it. Also without a link to the hub: as far as is known.
 

@@ -15,9 +15,9 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
-from fairlead_cli.parameters.place_parameter import PlaceParameter as TimeParameter
-from fairlead_cli.text import counts, printable
+from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
+from fairlead_cli.parameters import PlaceParameter as TimeParameter
+from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.table.table_format import TableFormat
@@ -225,7 +225,7 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
-    click.echo(f"{file}: {counts.of(count, 'dead letter')}", file=sys.stderr)
+    click.echo(f"{file}: {quantities.of(count, 'dead letter')}", file=sys.stderr)
 
 
 def _letters(

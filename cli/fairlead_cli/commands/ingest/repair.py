@@ -14,7 +14,7 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.commands.ingest.letters import job_options, selection, selection_options
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts, printable
+from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.letters.correction import Correction
@@ -144,11 +144,11 @@ def _repair(settings: IngestSettings, job: Pipeline, wanted: Any, how: Correctio
 def _confirm(count: int, names: list[str]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(
-            f"selected: {counts.of(count, 'dead letter')}, and there is no terminal to ask at: look with --dry-run,"
+            f"selected: {quantities.of(count, 'dead letter')}, and there is no terminal to ask at: look with --dry-run,"
             " then run it again with --yes"
         )
     if not click.confirm(
-        f"Judge {counts.of(count, 'dead letter')} again, and add what fits to {', '.join(names)}?", err=True
+        f"Judge {quantities.of(count, 'dead letter')} again, and add what fits to {', '.join(names)}?", err=True
     ):
         click.echo("not confirmed; nothing was changed")
         raise SystemExit(EXIT_FAILED)
@@ -195,7 +195,9 @@ class _Sparks:
 
 def _text(job: Pipeline, facts: dict[str, Any], dry_run: bool) -> str:
     would = "would be repaired" if dry_run else "repaired"
-    lines = [f"{job.name}: {counts.of(facts['letters'], 'dead letter')}, {facts['repaired']} {would} into {job.table}"]
+    lines = [
+        f"{job.name}: {quantities.of(facts['letters'], 'dead letter')}, {facts['repaired']} {would} into {job.table}"
+    ]
     for count, what in (
         (facts["already_there"], "had their rows already, and are marked now"),
         (facts["kept"], "were left as they are by the function"),

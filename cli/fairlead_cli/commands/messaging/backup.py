@@ -18,7 +18,7 @@ import click
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts, printable
+from fairlead_cli.text import printable, quantities
 from fairlead_wire import distribution
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
             {"file": str(out), "rows": read.rows, "bytes": size, "service": read.header.service, "taken": _taken(read)}
         )
     else:
-        click.echo(f"{out}: {counts.of(read.rows, 'row')}, {size} bytes, as of {_taken(read)}")
+        click.echo(f"{out}: {quantities.of(read.rows, 'row')}, {size} bytes, as of {_taken(read)}")
 
 
 @click.command(short_help="Make a store of a backup.")
@@ -150,7 +150,7 @@ def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check:
         topic_lines.print_json(found if data_dir is None else {**found, "data_dir": str(data_dir), "store": store})
     else:
         where = "is whole" if data_dir is None else f"restored to {data_dir} ({store})"
-        click.echo(f"{file} {where}: {counts.of(read.rows, 'row')}, as of {_taken(read)}")
+        click.echo(f"{file} {where}: {quantities.of(read.rows, 'row')}, as of {_taken(read)}")
 
 
 @contextlib.contextmanager

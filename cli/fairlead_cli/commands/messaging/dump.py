@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
-from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.server.io.stores.offline_store import Kind
@@ -47,10 +47,10 @@ def register(root: click.Group) -> None:
 @click.option(
     "--from",
     "since",
-    type=place_parameter.PlaceParameter(),
-    help=f"Published, written or begun since. {place_parameter.HELP}",
+    type=parameters.PlaceParameter(),
+    help=f"Published, written or begun since. {parameters.PLACE_HELP}",
 )
-@click.option("--until", type=place_parameter.PlaceParameter(), help="… and before.")
+@click.option("--until", type=parameters.PlaceParameter(), help="… and before.")
 @click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="What belongs to it.")
 @click.option("--count", is_flag=True, help="Rows and bytes of each table, topic and generation instead of rows.")
 @click.option(

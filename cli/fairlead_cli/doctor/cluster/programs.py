@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning
 
 COMPONENT: Final = "app.kubernetes.io/component"
 RESTARTS_WARNING: Final = 5

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.support.kube.cluster import Cluster
 
-from fairlead_cli.cluster import pod_logs
-from fairlead_cli.cluster.pod_logs import LogLine, LogSource
+from fairlead_cli.commands.cluster import logs
+from fairlead_cli.commands.cluster.logs import LogLine, LogSource
 from fairlead_cli.main import build
 from fairlead_hub.io.cluster import api_error
 
@@ -46,8 +46,8 @@ def two_pods(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any
         }
         return [LogLine(f"2026-11-22T10:00:0{at}.000000000Z", source.pod, text) for at, text in said[source.pod]]
 
-    monkeypatch.setattr(pod_logs, "sources", sources)
-    monkeypatch.setattr(pod_logs, "read", read)
+    monkeypatch.setattr(logs, "sources", sources)
+    monkeypatch.setattr(logs, "read", read)
     return seen
 
 

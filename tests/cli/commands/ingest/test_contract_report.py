@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead_cli.commands.ingest import contract_report
+from fairlead_cli.commands.ingest import check
 
 CONTRACT = {"file": "c.toml", "name": "t", "version": 3, "mode": "freeze", "columns": 2, "routes": 1}
 TOPIC = {"topic": "a/t", "messages": 3, "fit": 3, "rescued": 0, "dead_letters": 0, "wrong": [], "unknown": [],
@@ -12,7 +12,7 @@ TOPIC = {"topic": "a/t", "messages": 3, "fit": 3, "rescued": 0, "dead_letters": 
 
 
 def lines(**answer: Any) -> list[str]:
-    return list(contract_report.lines({"contract": CONTRACT, **answer}))
+    return list(check.lines({"contract": CONTRACT, **answer}))
 
 
 def test_without_a_topic_it_says_that_nothing_was_played() -> None:
@@ -37,7 +37,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
     """JSON has all of it."""
     wrong = [
         {"code": "misfit", "field": f"f{n}", "reason": "required", "messages": 1, "example_id": "0", "example": ""}
-        for n in range(contract_report.SHOWN_MAX + 2)
+        for n in range(check.SHOWN_MAX + 2)
     ]
     found = lines(topics=[{**TOPIC, "fit": 0, "dead_letters": 3, "wrong": wrong, "untold": 7}])
     assert "  and 2 more ways not to fit; -o json lists them" in found

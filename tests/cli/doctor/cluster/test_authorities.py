@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.joining.pki import Authority
 
-from fairlead_cli.doctor.cluster.authorities import judge
+from fairlead_cli.doctor.cluster.installation import judge_secrets
 
 
 def test_life(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_life(tmp_path: Path) -> None:
         "tls.key": "never read",
     }
     secret = {"metadata": {"namespace": "fairlead", "name": "hub"}, "data": data}
-    found = list(judge([secret], datetime.datetime.now(datetime.UTC)))
+    found = list(judge_secrets([secret], datetime.datetime.now(datetime.UTC)))
     assert [each.level for each in found] == ["problem", "problem", "ok"]
     assert "tls.crt of Secret fairlead/hub expired on" in found[0].message
     assert found[2].message.startswith("1 certificates")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.doctor.cluster import definitions
+from fairlead_cli.doctor.cluster import installation
 from fairlead_hub.cluster.custom_resources import definitions as ours
 
 ONE = next(each for each in ours.ALL if each.kind == "EdgeNode").document()
 
 
 def judged(found: list[dict[str, Any]]) -> tuple[str, str]:
-    [finding] = definitions.judge([ONE], found)
+    [finding] = installation.judge_definitions([ONE], found)
     return finding.level, finding.message
 
 
@@ -40,4 +40,4 @@ def test_other_versions_and_releases() -> None:
 @pytest.mark.parametrize(("minor", "level"), [("29+", "problem"), ("32", "ok"), ("", "ok")])
 def test_the_server(minor: str, level: str) -> None:
     """Too old is a problem; what cannot be read is shown as it is."""
-    assert definitions.judge_server({"gitVersion": "v1.x", "major": "1", "minor": minor}).level == level
+    assert installation.judge_server({"gitVersion": "v1.x", "major": "1", "minor": minor}).level == level

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from fairlead_cli.doctor.cluster.quotas import amount, judge
+from fairlead_cli.doctor.cluster.installation import amount, judge_quotas
 
 
 @pytest.mark.parametrize(
@@ -23,17 +23,17 @@ def test_what_is_used_up() -> None:
         "hard": {"pods": "10", "memory": "1Gi", "cpu": "4"},
         "used": {"pods": "10", "memory": "950Mi", "cpu": "1"},
     }
-    found = list(judge([{"metadata": {"namespace": "shop", "name": "q"}, "status": status}]))
+    found = list(judge_quotas([{"metadata": {"namespace": "shop", "name": "q"}, "status": status}]))
     assert [(each.level, each.message.split(": ")[1]) for each in found] == [
         ("warning", "950Mi of 1Gi memory are used; little more fits"),
         ("problem", "10 of 10 pods are used; nothing more fits"),
     ]
-    assert [each.level for each in judge([])] == ["ok"]
+    assert [each.level for each in judge_quotas([])] == ["ok"]
 
 
 def test_what_is_forbidden_is_not_used_up() -> None:
     """Shared clusters set limits of 0, for example for LoadBalancers."""
     status = {"hard": {"services.loadbalancers": "0", "pods": "10"}, "used": {"services.loadbalancers": "0"}}
-    assert [each.level for each in judge([{"metadata": {"name": "q"}, "status": status}])] == ["ok"]
+    assert [each.level for each in judge_quotas([{"metadata": {"name": "q"}, "status": status}])] == ["ok"]
     ours = {"hard": {"count/objectsyncs.fairlead.dev": "0"}, "used": {"count/objectsyncs.fairlead.dev": "0"}}
-    assert [each.level for each in judge([{"metadata": {"name": "q"}, "status": ours}])] == ["problem"]
+    assert [each.level for each in judge_quotas([{"metadata": {"name": "q"}, "status": ours}])] == ["problem"]

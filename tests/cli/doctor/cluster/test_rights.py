@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_cli.cluster.hub_role import ServiceAccount
-from fairlead_cli.doctor.cluster.rights import Right, judge, judge_surplus, needed, review
+from fairlead_cli.doctor.cluster.installation import Right, judge_rights, judge_surplus, needed, review
 
 
 def test_what_a_hub_needs() -> None:
@@ -25,9 +25,9 @@ def test_for_whom() -> None:
 def test_each_denial_is_a_finding() -> None:
     """Allowed ones are one together."""
     one, two = Right("get", "", "nodes"), Right("watch", "", "pods")
-    [found] = judge({one: True, two: False}, None)
+    [found] = judge_rights({one: True, two: False}, None)
     assert found.level == "problem" and "this kubeconfig's user may not watch pods" in found.message
-    assert [each.level for each in judge({one: True, two: True}, ServiceAccount("a", "b"))] == ["ok"]
+    assert [each.level for each in judge_rights({one: True, two: True}, ServiceAccount("a", "b"))] == ["ok"]
 
 
 def test_rights_beyond_the_rules() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead_cli.doctor.device.encryption import Key, judge
+from fairlead_cli.doctor.device.store import Key, judge_key
 
 
 def said(key: Key | None) -> list[tuple[str, str]]:
-    return [(each.level, each.message) for each in judge(key, "/keys/edge")]
+    return [(each.level, each.message) for each in judge_key(key, "/keys/edge")]
 
 
 def test_a_key_none_and_one_that_does_not_fit() -> None:

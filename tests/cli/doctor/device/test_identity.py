@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fairlead_cli.doctor.device.identity import IdentityFolder, judge
+from fairlead_cli.doctor.device.certificates import IdentityFolder, judge_identity
 
 LINK = "/data/identity/node.pem"
 JOINED = IdentityFolder(link=LINK, current="node-ab.pem")
@@ -21,16 +21,16 @@ JOINED = IdentityFolder(link=LINK, current="node-ab.pem")
     ],
 )
 def test_the_state_of_the_folder(changes: dict[str, object], level: str, text: str) -> None:
-    [found] = judge(msgspec.structs.replace(JOINED, **changes), LINK, LINK)
+    [found] = judge_identity(msgspec.structs.replace(JOINED, **changes), LINK, LINK)
     assert (found.check, found.level) == ("identity", level) and text in found.message
 
 
 def test_settings_that_name_other_files() -> None:
     """Nothing renews those."""
-    [found] = judge(JOINED, "/etc/tls.crt", LINK)
+    [found] = judge_identity(JOINED, "/etc/tls.crt", LINK)
     assert found.level == "warning" and "nothing renews them" in found.message
 
 
 def test_a_device_that_never_joined() -> None:
     """Its files come from elsewhere: nothing is said."""
-    assert list(judge(IdentityFolder(link=LINK), "/etc/tls.crt", "/etc/tls.key")) == []
+    assert list(judge_identity(IdentityFolder(link=LINK), "/etc/tls.crt", "/etc/tls.key")) == []

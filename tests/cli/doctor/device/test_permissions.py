@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_cli.doctor.device.permissions import File, judge_folder, judge_readable, judge_secret
+from fairlead_cli.doctor.device.agent import File, judge_folder, judge_readable, judge_secret
 
 
 def file(mode: int, owner: int = 7, what: str = "tls_key") -> File:

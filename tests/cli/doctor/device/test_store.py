@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead_cli.doctor.device.store import MIB, StoreFile, judge
+from fairlead_cli.doctor.device.store import MIB, StoreFile, judge_store
 
 GOOD = StoreFile(
     what="outbox", path="outbox.db", size_bytes=MIB, limit_bytes=100 * MIB, version=3, known_version=3, integrity="ok"
@@ -12,13 +12,15 @@ GOOD = StoreFile(
 
 
 def levels(store: StoreFile | None) -> list[tuple[str, str]]:
-    return [(each.check, each.level) for each in judge(store, "outbox")]
+    return [(each.check, each.level) for each in judge_store(store, "outbox")]
 
 
 def test_sound_and_absent() -> None:
     """Both are well."""
     assert levels(GOOD) == levels(None) == [("store.outbox", "ok")]
-    assert "as far as was looked" in next(iter(judge(msgspec.structs.replace(GOOD, integrity=""), "outbox"))).message
+    assert (
+        "as far as was looked" in next(iter(judge_store(msgspec.structs.replace(GOOD, integrity=""), "outbox"))).message
+    )
 
 
 def test_what_is_wrong_is_named() -> None:
@@ -28,7 +30,7 @@ def test_what_is_wrong_is_named() -> None:
         ({"error": "file is not a database"}, "problem"),
         ({"version": 4}, "problem"),
     ):
-        [found] = judge(msgspec.structs.replace(GOOD, **changes), "outbox")
+        [found] = judge_store(msgspec.structs.replace(GOOD, **changes), "outbox")
         assert found.level == level and found.remedy
 
 

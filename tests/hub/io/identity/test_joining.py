@@ -17,7 +17,7 @@ from tests.support.joining import join_client, join_cluster, pki
 from tests.support.joining.join_client import Gone, certificates, device
 from tests.support.joining.join_cluster import JoinCluster, JoiningHub
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.identity import joining

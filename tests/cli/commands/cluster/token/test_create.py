@@ -13,7 +13,7 @@ from tests.support.joining.pki import Authority
 from tests.support.joining.tokens_command import PIN, URL, get, run
 from tests.support.kube.cluster import Cluster
 
-from fairlead_cli.cluster import api_clock, join_tokens
+from fairlead_cli.cluster import join_tokens, target
 from fairlead_wire.identity import authority_bundle, join_token
 
 
@@ -124,7 +124,7 @@ def test_who_may_not_see_nodes_gets_the_token(tokens: Cluster, monkeypatch: pyte
 def test_the_end_is_by_the_clock_of_the_cluster(tokens: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A laptop that is a year behind makes no token that ended before it was made."""
     there = datetime.datetime(2036, 1, 1, tzinfo=datetime.UTC)
-    monkeypatch.setattr(api_clock, "now", lambda kube: there)
+    monkeypatch.setattr(target, "now", lambda kube: there)
     done = run(tokens, "create", "--node", "shop-8", "--ttl", "2h")
     assert get(tokens, done.stdout.splitlines()[0])["spec"]["expires"] == "2036-01-01T02:00:00Z"
     assert "s off the API server's, whose time was taken" in done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.commands.cluster.token.listing import view
+from fairlead_cli.commands.cluster.token import view
 
 NOW = datetime.datetime(2026, 11, 20, 12, 0, tzinfo=datetime.UTC)
 FAR, PAST = "9000-01-01T00:00:00Z", "2001-01-01T00:00:00Z"

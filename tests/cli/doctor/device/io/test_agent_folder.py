@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fairlead_cli.doctor.device.io import agent_folder, disk_probe
+from fairlead_cli.doctor.device import agent, disk
 from fairlead_edge.identity.clock import Anchor
 from fairlead_edge.io.data_dir import DataDir
 from fairlead_edge.io.identity import last_session
@@ -16,10 +16,10 @@ from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 def test_the_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
     """Held, then free; a folder that is not there is free."""
     folder = DataDir(tmp_path / "data")
-    assert agent_folder.in_use(tmp_path / "data")
+    assert agent.in_use(tmp_path / "data")
     folder.close()
-    assert not agent_folder.in_use(tmp_path / "data")
-    assert not agent_folder.in_use(tmp_path / "none")
+    assert not agent.in_use(tmp_path / "data")
+    assert not agent.in_use(tmp_path / "none")
 
 
 async def test_the_hello_of_a_store(tmp_path: Path) -> None:
@@ -28,27 +28,27 @@ async def test_the_hello_of_a_store(tmp_path: Path) -> None:
     await store.persist_fence(7)
     buckets = (await store.summary(0)).buckets
     await store.close()
-    found = agent_folder.hello(tmp_path, "edge-1", "0.1.0")
+    found = agent.hello(tmp_path, "edge-1", "0.1.0")
     assert (found.fence, found.held, found.root) == (7, 0, buckets.root)
-    assert agent_folder.hello(tmp_path / "none", "edge-1", "0.1.0").fence == 0
+    assert agent.hello(tmp_path / "none", "edge-1", "0.1.0").fence == 0
 
 
 def test_the_hello_names_the_store_of_the_last_session(tmp_path: Path) -> None:
     """Else the hub would take the device for a copy when its certificate ends while it is away."""
-    assert agent_folder.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
+    assert agent.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
     anchor = Anchor(wall_seconds=1_800_000_000.0, boot_id="", boot_seconds=0.0)
     last_session.write(tmp_path, LastSession(store_epoch=77, time=anchor))
-    assert agent_folder.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 77
+    assert agent.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 77
     last_session.write(tmp_path, LastSession(store_epoch=0, time=anchor))  # it moved, and had no session yet
-    assert agent_folder.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
+    assert agent.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
 
 
 def test_files_and_status(tmp_path: Path) -> None:
     """What is there, and why an agent does not answer."""
     (tmp_path / "token").write_text("secret")
-    assert [each.what for each in agent_folder.files(tmp_path)] == ["token"]
-    assert agent_folder.files(tmp_path / "none") == []
-    status, error = agent_folder.status("http://127.0.0.1:1", tmp_path)
+    assert [each.what for each in agent.files(tmp_path)] == ["token"]
+    assert agent.files(tmp_path / "none") == []
+    status, error = agent.status("http://127.0.0.1:1", tmp_path)
     assert status is None and "no answer" in error and "secret" not in error
 
 
@@ -60,14 +60,14 @@ def test_what_another_user_cannot_read(tmp_path: Path) -> None:
         path.write_text("x")
     os.chmod(open_, 0o600)
     mine, other = os.stat(open_).st_uid, 54_321
-    assert agent_folder.unreadable([open_, absent], 0) == {str(absent): "No such file or directory"}
-    assert str(open_) not in agent_folder.unreadable([open_], mine)
-    found = agent_folder.unreadable([shut, open_], other)
+    assert agent.unreadable([open_, absent], 0) == {str(absent): "No such file or directory"}
+    assert str(open_) not in agent.unreadable([open_], mine)
+    found = agent.unreadable([shut, open_], other)
     assert all("Permission denied" in why for why in found.values()) and set(found) == {str(shut), str(open_)}
 
 
 def test_the_file_that_probes_the_disk_is_none_of_the_agents(tmp_path: Path) -> None:
     """Doctor looks at both at once, perhaps as another user."""
-    (tmp_path / f"{disk_probe.PREFIX}abc").touch()
+    (tmp_path / f"{disk.PREFIX}abc").touch()
     (tmp_path / "objects.db").touch()
-    assert [Path(each.path).name for each in agent_folder.files(tmp_path)] == ["objects.db"]
+    assert [Path(each.path).name for each in agent.files(tmp_path)] == ["objects.db"]

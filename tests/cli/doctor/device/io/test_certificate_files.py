@@ -7,7 +7,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from tests.support.joining.pki import Authority
 
-from fairlead_cli.doctor.device.io import certificate_files
+from fairlead_cli.doctor.device import certificates
 
 
 def test_a_pair_of_one_authority(tmp_path: Path) -> None:
@@ -16,10 +16,10 @@ def test_a_pair_of_one_authority(tmp_path: Path) -> None:
     pair, foreign = authority.issue("edge-1"), other.issue("edge-1")
     bundle = tmp_path / "both.crt"
     bundle.write_bytes(authority.certificate.read_bytes() + other.certificate.read_bytes())
-    found = certificate_files.read(bundle, pair.certificate, pair.key)
+    found = certificates.read_files(bundle, pair.certificate, pair.key)
     assert found.own is not None and found.own.name == "edge-1" and not found.mismatch
     assert [each.name for each in found.authorities] == ["first", "second"]
-    assert "is not the key of" in certificate_files.read(bundle, pair.certificate, foreign.key).mismatch
+    assert "is not the key of" in certificates.read_files(bundle, pair.certificate, foreign.key).mismatch
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
@@ -32,6 +32,6 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x")
         )
     )
-    found = certificate_files.read(tmp_path / "none", pair.certificate, locked)
+    found = certificates.read_files(tmp_path / "none", pair.certificate, locked)
     assert not found.authorities and found.authorities_error == "No such file or directory"
     assert "an agent has no password for it" in found.mismatch

@@ -15,7 +15,7 @@ from tests.support.hubs.hub_server import HubServer
 from tests.support.joining.pki import Authority, Pair
 from tests.support.processes import free_ports
 
-from fairlead_cli.doctor.device.io import hub_dial
+from fairlead_cli.doctor.device import link
 from fairlead_cli.doctor.device.link import Trip
 from fairlead_wire import message
 from fairlead_wire.io import tls
@@ -26,8 +26,8 @@ HELLO = message.Hello(node="edge-1", agent="0.1.0", store_epoch=1, fence=0, bits
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine answers late; and the proxies of this machine are for the world outside."""
-    monkeypatch.setattr(hub_dial, "STEP_SECONDS", 120.0)
-    for name in (*hub_dial.PROXY_VARIABLES, "NO_PROXY", "no_proxy"):
+    monkeypatch.setattr(link, "STEP_SECONDS", 120.0)
+    for name in (*link.PROXY_VARIABLES, "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -41,7 +41,7 @@ def server(authority: Authority, pair: Pair) -> ssl.SSLContext:
 
 
 async def dial(url: str, context: ssl.SSLContext | None = None, hello: message.Hello | None = None) -> Trip:
-    return await asyncio.to_thread(hub_dial.dial, url, context, hello)
+    return await asyncio.to_thread(link.dial, url, context, hello)
 
 
 async def test_a_hub_that_welcomes() -> None:
@@ -126,7 +126,7 @@ def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
         monkeypatch.setenv("https_proxy", f"http://user:hunter2@127.0.0.1:{listening.getsockname()[1]}")
-        trip = hub_dial.dial("wss://hub.example.com:10000", None, None)
+        trip = link.dial("wss://hub.example.com:10000", None, None)
         thread.join()
         assert heard[0].startswith(b"CONNECT hub.example.com:10000 HTTP/1.1\r\n")
         assert trip.failed == "tcp" and "403 Forbidden" in trip.reason

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.support.joining.pki import Authority
 
-from fairlead_cli.doctor.device.identity import IdentityFolder
-from fairlead_cli.doctor.device.io import identity_folder
+from fairlead_cli.doctor.device import certificates
+from fairlead_cli.doctor.device.certificates import IdentityFolder
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Pending
 
 
@@ -15,17 +15,17 @@ def test_nothing_then_begun_then_joined_then_damaged(tmp_path: Path) -> None:
     """Each step, in the order in which a device goes through them."""
     files = IdentityFiles.of(tmp_path)
     link = str(files.link)
-    assert identity_folder.read(tmp_path) == IdentityFolder(link=link)
+    assert certificates.read_identity(tmp_path) == IdentityFolder(link=link)
     issued = Authority(tmp_path / "authority").issue("shop-17")
     key = issued.key.read_bytes()
     files.make_folder()
     files.keep_pending(Pending(key=key, request=b"request", purpose="renew"))
-    assert not identity_folder.read(tmp_path).unfinished
+    assert not certificates.read_identity(tmp_path).unfinished
     files.keep_pending(Pending(key=key, request=b"request", purpose="join abcdefghij shop-17"))
-    assert identity_folder.read(tmp_path) == IdentityFolder(link=link, unfinished=True)
+    assert certificates.read_identity(tmp_path) == IdentityFolder(link=link, unfinished=True)
     pair = files.add(key, issued.certificate.read_bytes())
     files.use(pair)
     files.drop_pending()
-    assert identity_folder.read(tmp_path) == IdentityFolder(link=link, current=pair.path.name)
+    assert certificates.read_identity(tmp_path) == IdentityFolder(link=link, current=pair.path.name)
     pair.path.unlink()
-    assert "No such file" in identity_folder.read(tmp_path).error
+    assert "No such file" in certificates.read_identity(tmp_path).error

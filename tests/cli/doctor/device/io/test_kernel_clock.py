@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead_cli.doctor.device.io import kernel_clock
+from fairlead_cli.doctor.device import clock
 
 
 def test_it_answers() -> None:
     """What, depends on the machine."""
-    assert kernel_clock.synchronised() in (True, False, None)
+    assert clock.synchronised() in (True, False, None)

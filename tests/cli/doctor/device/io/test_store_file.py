@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from fairlead_cli.doctor.device.io import store_file
+from fairlead_cli.doctor.device import store
 from fairlead_edge.io.encryption.keyring import DataKey
 from fairlead_edge.io.encryption.sealed_files import SealedFiles
 
@@ -22,7 +22,7 @@ def made(path: Path) -> Path:
 def test_a_sound_store_is_left_as_it_was(tmp_path: Path) -> None:
     """No log, no shared memory: files of another user would lock the agent out."""
     path = made(tmp_path / "objects.db")
-    found = store_file.look(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
+    found = store.read_store(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
     assert found is not None and (found.version, found.integrity, found.error) == (2, "ok", "")
     assert [each.name for each in tmp_path.iterdir()] == ["objects.db"]
 
@@ -32,7 +32,7 @@ def test_a_store_in_use(tmp_path: Path) -> None:
     path = made(tmp_path / "objects.db")
     writer = apsw.Connection(str(path))
     writer.execute("PRAGMA user_version = 3").fetchall()
-    found = store_file.look(path, "objects", limit_bytes=10**9, known_version=2, in_use=True)
+    found = store.read_store(path, "objects", limit_bytes=10**9, known_version=2, in_use=True)
     writer.execute("INSERT INTO t VALUES (1)").fetchall()
     writer.close()
     assert found is not None and (found.version, found.integrity) == (3, "ok")
@@ -44,12 +44,12 @@ def test_a_store_the_disk_changed(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096 : 4096 * 3] = b"\xff" * 8192
     path.write_bytes(content)
-    found = store_file.look(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
+    found = store.read_store(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
     assert found is not None and (found.error or found.integrity != "ok")
     path.write_bytes(b"nothing of the kind" * 300)
-    found = store_file.look(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
+    found = store.read_store(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
     assert found is not None and "not a database" in found.error
-    nothing = store_file.look(tmp_path / "none.db", "objects", limit_bytes=1, known_version=1, in_use=False)
+    nothing = store.read_store(tmp_path / "none.db", "objects", limit_bytes=1, known_version=1, in_use=False)
     assert nothing is None
 
 
@@ -59,6 +59,6 @@ def test_an_encrypted_store_says_its_version_and_is_not_read(tmp_path: Path) -> 
     connection = SealedFiles(DataKey("0a1b2c3d", bytes(range(32))), path.name).connect(path)
     connection.execute("PRAGMA user_version = 2; CREATE TABLE t (a)").fetchall()
     connection.close()
-    found = store_file.look(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
+    found = store.read_store(path, "objects", limit_bytes=10**9, known_version=2, in_use=False)
     assert found is not None and (found.version, found.encrypted, found.error) == (2, True, "")
     assert [each.name for each in tmp_path.iterdir()] == ["objects.db"]

@@ -14,12 +14,12 @@ import ssl
 import time
 from collections.abc import Callable
 from random import Random
+from typing import Literal
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from fairlead_cli.simulation.behaviour import Behaviour
 from fairlead_wire import message
 from fairlead_wire.backoff import equal_jitter
 from fairlead_wire.errors import RemoteError
@@ -27,6 +27,7 @@ from fairlead_wire.link import codec
 from fairlead_wire.link.session import KEEPALIVE_SECONDS
 from fairlead_wire.objects import digest, resource
 
+Behaviour = Literal["well", "slow", "never-ack", "nack", "lose-acks", "flapping"]
 LOST_SHARE = 0.3
 """Of ack frames, with ``lose-acks``."""
 SLOW_SECONDS = 0.5

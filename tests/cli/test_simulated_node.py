@@ -11,7 +11,7 @@ import pytest
 from tests.support.edges.edge_link import until
 from tests.support.hubs.hub_server import HubServer, config_map
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire import message
 
 
