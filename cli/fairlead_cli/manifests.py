@@ -1,7 +1,7 @@
 """What is wrong or odd with the manifests in a file, each with its place in that file.
 
-    file ─read_documents→ LocatedDocument (the value, and where each path of keys begins) ─read→ PlacedManifest
-         ─check→ names of good routes, findings ─shown→ file:line:col: message, and carets
+file ─read_documents→ LocatedDocument (the value, and where each path of keys begins) ─read→ PlacedManifest
+     ─check→ names of good routes, findings ─shown→ file:line:col: message, and carets
 
 """
 

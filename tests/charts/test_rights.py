@@ -63,7 +63,10 @@ def test_a_hub_asks_cert_manager_in_its_own_namespace(granted: Cluster) -> None:
     asked = [installation.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("create", "get", "watch")]
     assert [right for right in asked if not may(granted, right)] == []
     refused = [
-        *(installation.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("list", "update", "patch", "delete")),
+        *(
+            installation.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE)
+            for verb in ("list", "update", "patch", "delete")
+        ),
         installation.Right("create", *CERTIFICATE_REQUESTS, "", "default"),
         installation.Right("patch", *CERTIFICATE_REQUESTS, "status", NAMESPACE),
         installation.Right("get", "", "secrets", "", NAMESPACE),

@@ -402,7 +402,7 @@ def test_the_longest_published_policy_fits() -> None:
     assert delivery_policy.delay(policy, 100_014) == Delay("post_backoff", 20.0)
 
 
-# ---- the curves alone; what a policy makes of them is tested in ``test_delivery`` ----
+# ---- the curves ----
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -431,7 +431,7 @@ def test_zaqar_waits_whole_seconds(curve: Curve) -> None:
     assert found == sorted(found) and all(each == int(each) for each in found) and found[0] in (4, 5)
 
 
-# ---- A delivery policy in one line ----
+# ---- a delivery policy in one line ----
 
 NONE: dict[str, Any] = {
     "retries_with_no_delay": 0,

@@ -10,7 +10,7 @@ A command declares its columns once and prints rows with them:
 
     VIEW = TableView(kind="edgenode", name=lambda row: row["metadata"]["name"], columns=(
         OutputColumn("NODE", lambda row: row["metadata"]["name"]),
-        OutputColumn("STATE", lambda row: row["state"], style=lambda row: "good" if row["state"] == "Synced" else "bad"),
+        OutputColumn("STATE", lambda row: row["state"], style=lambda row: "good" if row["ready"] else "bad"),
         OutputColumn("AGENT", lambda row: row["agent"], wide=True),
     ))
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.support.hubs.hub import CRDS, edge_node
 from tests.support.joining.pki import Authority
+from tests.support.joining.token_hub import introducing
 from tests.support.joining.tokens_command import PIN, URL, get, run
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import join_tokens, target
+from fairlead_cli.commands.cluster.token import view
+from fairlead_cli.main import build
 from fairlead_wire.identity import authority_bundle, join_token
 
 
@@ -153,3 +158,138 @@ def test_without_a_hub_the_token_is_taken_back(
 
 async def _never(*_: Any) -> None:
     return None
+
+
+# ---- `fairlead token` ----
+
+
+def test_its_commands() -> None:
+    """What it is for, and one line for each command."""
+    done = CliRunner().invoke(build(), ["token", "--help"])
+    assert done.exit_code == 0 and "fairlead edge join" in done.stdout
+    commands = done.stdout.partition("Commands:\n")[2].split("\n")
+    assert [line.split()[0] for line in commands if line] == ["create", "list", "revoke"]
+
+
+# ---- the table of join tokens ----
+
+
+NOW = datetime.datetime(2026, 11, 20, 12, 0, tzinfo=datetime.UTC)
+FAR, PAST = "9000-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
+SEEN: dict[str, Any] = {"pins": ["ab" * 32], "url": "wss://hub:10000"}
+
+
+def cell(column: str, spec: dict[str, Any], status: dict[str, Any] | None) -> object:
+    row = {"metadata": {"name": "abcdefghij"}, "spec": spec, **({} if status is None else {"status": status})}
+    [found] = [each for each in view(NOW).columns if each.name == column]
+    return found.value(row)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "state"),
+    [
+        ({"node": "a", "expires": FAR}, None, "Unseen"),
+        ({"node": "a", "expires": FAR}, SEEN, "Good"),
+        ({"node": "a", "expires": PAST}, SEEN, "Expired"),
+        ({"node": "a", "expires": "2001-01-01T00:00:00"}, SEEN, "Expired"),
+        ({"node": "a", "expires": FAR}, {**SEEN, "uses": [{"node": "a"}]}, "Used"),
+        ({"node": "a", "expires": PAST}, {**SEEN, "uses": [{"node": "a"}]}, "Used"),
+        ({"pattern": "a*", "uses": 2, "expires": FAR}, {**SEEN, "uses": [{"node": "a1"}]}, "Good"),
+        ({"node": "a", "expires": "soon"}, SEEN, "Good"),
+        ({"node": "a", "expires": "2026-11-20T12:00:01Z"}, SEEN, "Good"),
+        ({"node": "a", "expires": "2026-11-20T12:00:00Z"}, SEEN, "Expired"),
+    ],
+)
+def test_state(spec: dict[str, Any], status: dict[str, Any] | None, state: str) -> None:
+    """Used up is said before expired; what cannot be read as a time does not expire. The moment is the API server's."""
+    assert cell("STATE", spec, status) == state
+
+
+def test_whom_it_admits_and_admitted() -> None:
+    uses = {**SEEN, "uses": [{"node": "a1"}, {"node": "a2"}]}
+    spec = {"pattern": "a*", "uses": 5, "expires": FAR}
+    assert [cell(each, spec, uses) for each in ("ADMITS", "USED", "NODES")] == ["a*", "2/5", "a1,a2"]
+    assert str(cell("EXPIRES", spec, uses)).startswith("in ")
+    assert str(cell("EXPIRES", {"node": "a", "expires": PAST}, SEEN)).endswith(" ago")
+
+
+# ---- `fairlead token create` ----
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "give one of --node NAME, --pattern 'shop-*' and --file FILE"),
+        (("--node", "a", "--pattern", "b*"), "give one of"),
+        (("--node", "a", "--uses", "2"), "--uses is for --pattern"),
+        (("--node", "A"), "'A' cannot be the name of a Node"),
+        (("--pattern", "shop"), "write the beginning of the names, then *"),
+        (("--pattern", "*-shop-*"), "write the beginning of the names, then *"),
+        (("--pattern", "a*", "--replace"), "--replace needs the name of the node"),
+        (("--pattern", "a*", "--create-node"), "--create-node needs names"),
+        (("--pattern", "a*", "--uses", "10001"), "10001 is not in the range"),
+        (("--replace", "a", "--node", "b"), "are two nodes; name one"),
+        (("--node", "a", "--ttl", "31d"), "must be from 1m to 30d"),
+        (("--node", "a", "--hub", "https://hub"), "is no URL of a hub"),
+        (("--node", "a", "--ca-file", __file__), "holds no certificates in PEM"),
+        (("--file", "-"), "holds no names; write one a line"),
+    ],
+)
+def test_wrong_use_is_exit_code_2(words: tuple[str, ...], sentence: str) -> None:
+    """Before any cluster is asked."""
+    done = CliRunner().invoke(build(), ["token", "create", *words])
+    assert done.exit_code == 2 and sentence in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("shop-1\nShop-2\n", ":2: 'Shop-2' cannot be the name of a Node"),
+        ("shop-1\n\nshop-1 # again\n", ":3: shop-1 is there twice, first in line 1"),
+        ("".join(f"n{each}\n" for each in range(10_001)), "more than 10,000 names; split the file"),
+    ],
+)
+def test_names_are_all_checked_first(text: str, sentence: str) -> None:
+    """With file and line."""
+    done = CliRunner().invoke(build(), ["token", "create", "--file", "-"], input=text)
+    assert done.exit_code == 2 and sentence in done.stderr, done.stderr[-300:]
+
+
+def test_a_file_that_is_no_text_is_wrong_use(tmp_path: Path) -> None:
+    file = tmp_path / "names.xls"
+    file.write_bytes(b"\xe1\xff\x00")
+    done = CliRunner().invoke(build(), ["token", "create", "--file", str(file)])
+    assert done.exit_code == 2 and "cannot be read as text in UTF-8" in done.stderr
+
+
+# ---- `fairlead token revoke` on the real API server ----
+
+
+@pytest.mark.kube
+def test_tokens_are_revoked(tokens: Cluster) -> None:
+    """By id or by text; a second time it is none, exit 1."""
+    texts = [run(tokens, "create", "--node", "shop-6").stdout.splitlines()[0] for _ in range(2)]
+    ids = [join_token.parse(text).id for text in texts]
+    done = run(tokens, "revoke", texts[0], ids[1])
+    assert done.stdout == f"jointoken/{ids[0]} revoked\njointoken/{ids[1]} revoked\n"
+    done = run(tokens, "revoke", ids[0])
+    assert done.exit_code == 1 and "is none" in done.stdout
+
+
+def test_an_id_that_is_none_is_wrong_use() -> None:
+    done = CliRunner().invoke(build(), ["token", "revoke", "shop-17"])
+    assert done.exit_code == 2 and "an id of a token is ten letters" in done.stderr
+
+
+# ---- A cluster that knows join tokens, for the commands of `fairlead token` ----
+
+
+@pytest.fixture(scope="module")
+def tokens(cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster that knows join tokens, and a hub that introduces itself."""
+    cluster.apply(CRDS)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    with introducing(cluster, [PIN], URL):
+        yield cluster
+    for path in (join_tokens.PATH, "api/v1/nodes"):
+        cluster.kubectl("delete", "--raw", f"/{path}")
