@@ -3,6 +3,7 @@
 file ─read_documents→ LocatedDocument (the value, and where each path of keys begins) ─read→ PlacedManifest
      ─check→ names of good routes, findings ─shown→ file:line:col: message, and carets
 
+The route language is imported when a manifest is checked; reading documents needs no other room.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from fairlead_cli.text import printable
-from fairlead_edge.outbox.manifest import ManifestError, RouteProblem, parse, unwrap
-from fairlead_edge.routes.errors import CompileError
+
+if TYPE_CHECKING:
+    from fairlead_edge.outbox.manifest import RouteProblem
+    from fairlead_edge.routes.errors import CompileError
 
 KeyPath = tuple[str, ...]
 
@@ -124,12 +127,16 @@ class _Checker:
     def __init__(self, placed: PlacedManifest) -> None:
         self.placed = placed
         self.document = placed.document
+        from fairlead_edge.outbox.manifest import unwrap
+
         inner, wrapping = unwrap(placed.value)
         self.manifest: Mapping[str, Any] = inner
         self.path = (*placed.path, *wrapping)
         self.findings: list[ManifestFinding] = []
 
     def check(self) -> list[str]:
+        from fairlead_edge.outbox.manifest import ManifestError, parse
+
         for path in self.document.repeated:
             if path[: len(self.path)] == self.path:
                 in_routes = path[:-1] == (*self.path, "routes") and isinstance(self.manifest.get("routes"), dict)
@@ -152,6 +159,8 @@ class _Checker:
 
     def mistake(self, bad: RouteProblem, severity: Literal["error", "warning"] = "error") -> None:
         """A place in the route's text when there is one, else its field."""
+        from fairlead_edge.routes.errors import CompileError
+
         if bad.line is not None and bad.column is not None and bad.end_column is not None:
             error = CompileError(line=bad.line, column=bad.column, end_column=bad.end_column, message=bad.message)
             self.inside(bad.name, error, severity)

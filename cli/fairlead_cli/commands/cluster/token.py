@@ -21,7 +21,7 @@ from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.output.tables import OutputColumn, Style, TableView
 from fairlead_cli.parameters import Lifetime
 from fairlead_cli.text import printable, quantities
-from fairlead_wire.identity import authority_bundle, join_token, node_names
+from fairlead_wire.identity import join_token, node_names
 from fairlead_wire.validation import mistakes
 
 if TYPE_CHECKING:
@@ -286,6 +286,8 @@ def requested_url(text: str) -> str:
 
 
 def pins_of(file: Path) -> tuple[str, ...]:
+    from fairlead_wire.identity import authority_bundle
+
     try:
         found = tuple(authority_bundle.by_pin(file.read_bytes()))
     except (OSError, ValueError) as error:
