@@ -15,5 +15,4 @@
                        └─ text        values as text: durations, YAML, untrusted text made harmless
 
 Nothing heavy is imported until a command needs it, so `fairlead --help` answers at once and works without extras.
-
 """

@@ -39,7 +39,7 @@ class Lifetime(click.ParamType[datetime.timedelta]):
             return value
         found = _FORM.fullmatch(value)
         if found is None:
-            self.fail(f"{value!r} is no time; write it like 90s, 30m, 12h or 7d", param, ctx)
+            self.fail(f"{value!r} is not a duration; write it like 90s, 30m, 12h or 7d", param, ctx)
         wanted = datetime.timedelta(seconds=int(found[1]) * UNITS[found[2]])
         if not self._least <= wanted <= self._most:
             self.fail(f"{value} must be from {_text(self._least)} to {_text(self._most)}", param, ctx)
@@ -57,7 +57,6 @@ PLACE_HELP = (
 )
 ID_CHARS = 40
 _AGO = re.compile(r"(\d{1,9})([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class PlaceParameter(click.ParamType[str | int]):
@@ -74,7 +73,7 @@ class PlaceParameter(click.ParamType[str | int]):
         if text.isdecimal() and len(text) <= 18:
             return int(text)
         if ago := _AGO.fullmatch(text):
-            return max(0, int((time.time() - int(ago[1]) * _SECONDS[ago[2]]) * 1000))
+            return max(0, int((time.time() - int(ago[1]) * UNITS[ago[2]]) * 1000))
         try:
             moment = datetime.datetime.fromisoformat(text)
         except ValueError:

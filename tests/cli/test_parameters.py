@@ -26,12 +26,12 @@ def test_a_time_with_its_unit(text: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("1", "is no time; write it like 90s, 30m, 12h or 7d"),
-        ("1w", "is no time"),
-        ("-1h", "is no time"),
-        ("1h30m", "is no time"),
-        ("١h", "is no time"),
-        ("0h", "is no time"),
+        ("1", "is not a duration; write it like 90s, 30m, 12h or 7d"),
+        ("1w", "is not a duration"),
+        ("-1h", "is not a duration"),
+        ("1h30m", "is not a duration"),
+        ("١h", "is not a duration"),
+        ("0h", "is not a duration"),
         ("59s", "must be from 1m to 30d"),
         ("31d", "must be from 1m to 30d"),
         ("999999999d", "must be from 1m to 30d"),

@@ -12,9 +12,18 @@ from hypothesis import strategies as st
 
 from fairlead_edge.outbox.pump.policy import UPSTREAM_POLICY
 from fairlead_wire import delivery_policy
-from fairlead_wire.delivery_policy import HUB_DEFAULT, Curve, Delay, DeliveryPolicy, policy_summary
+from fairlead_wire.delivery_policy import Curve, Delay, DeliveryPolicy, policy_summary
 
 CURVES: tuple[Curve, ...] = ("linear", "arithmetic", "geometric", "exponential")
+EXPONENTIAL = DeliveryPolicy(
+    retries_with_no_delay=0,
+    minimum_delay_retries=0,
+    minimum_delay=1,
+    maximum_delay=30,
+    maximum_delay_retries=0,
+    retry_backoff_function="exponential",
+    backoff_retries=5,
+)
 
 
 def only_backoff(**keys: Any) -> DeliveryPolicy:
@@ -131,7 +140,7 @@ def test_total_time_limit_stops_before_it_is_passed() -> None:
 
 def test_hub_default_is_one_send_and_five_retries() -> None:
     """1 to 30 s exponential, then the object is parked."""
-    delays = delivery_policy.schedule(HUB_DEFAULT)
+    delays = delivery_policy.schedule(EXPONENTIAL)
     assert [item.phase for item in delays] == ["backoff"] * 5
     assert (delays[0].seconds, delays[-1].seconds) == (1.0, 30.0)
 
@@ -146,9 +155,9 @@ def test_total_seconds_has_no_rounding_noise() -> None:
 
 def test_retry_after_is_never_undercut() -> None:
     """What the receiver asks for wins over a shorter wait of ours, and loses against a longer one."""
-    uniform = delivery_policy.generator_of(HUB_DEFAULT)
-    asked = delivery_policy.next_delay(HUB_DEFAULT, 0, uniform=uniform, retry_after_seconds=12)
-    ours = delivery_policy.next_delay(HUB_DEFAULT, 4, uniform=uniform, retry_after_seconds=12)
+    uniform = delivery_policy.generator_of(EXPONENTIAL)
+    asked = delivery_policy.next_delay(EXPONENTIAL, 0, uniform=uniform, retry_after_seconds=12)
+    ours = delivery_policy.next_delay(EXPONENTIAL, 4, uniform=uniform, retry_after_seconds=12)
     assert (asked, ours) == (Delay("backoff", 12), Delay("backoff", 30.0))
 
 
@@ -156,7 +165,7 @@ def test_giving_up() -> None:
     """None when the retries are used up, or when waiting would take longer than allowed."""
     limited = DeliveryPolicy(total_seconds_max=10)
     uniform = delivery_policy.generator_of(limited)
-    assert delivery_policy.next_delay(HUB_DEFAULT, 5, uniform=uniform) is None
+    assert delivery_policy.next_delay(EXPONENTIAL, 5, uniform=uniform) is None
     assert delivery_policy.next_delay(limited, 3, uniform=uniform, waited_seconds=5) == Delay("pre_backoff", 5.0)
     assert delivery_policy.next_delay(limited, 4, uniform=uniform, waited_seconds=6) is None
 

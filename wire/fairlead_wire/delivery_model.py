@@ -22,7 +22,7 @@ Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
 
 
 class DeliveryModel(Model):
-    """When what was not delivered is sent again. The first send is no retry."""
+    """When an undelivered message is sent again. The first attempt is not a retry."""
 
     retries_with_no_delay: int = 3
     """Retries at once."""

@@ -43,7 +43,7 @@ SNS_DELAY_SECONDS_MAX = 3600
 SNS_RETRIES_MAX = 100
 SNS_TOTAL_SECONDS_MAX = 3600
 CURVE_LEFT_OUT = 2
-"""With fewer retries than this the curve has no shape."""
+"""With fewer retries than this the summary names no curve."""
 
 Phase = Literal["immediate", "pre_backoff", "backoff", "post_backoff"]
 Uniform = Callable[[], float]
@@ -278,7 +278,7 @@ def jittered(policy: DeliveryPolicy, seconds: float, previous_seconds: float, un
 
 
 def generator_of(policy: DeliveryPolicy, otherwise: Random | None = None) -> Uniform:
-    """Where the jitter comes from: the policy's `seed`, else `otherwise`, else seed 0."""
+    """The source of jitter: the policy's `seed`, else `otherwise`, else seed 0."""
     if policy.seed is not None:
         return Random(policy.seed).random
     return (otherwise or Random(0)).random
@@ -361,7 +361,7 @@ def zaqar_retries(curve: Curve, low: float, high: float) -> int:
 
 
 def zaqar_delay(curve: Curve, low: int, high: int, index: int, count: int) -> float:
-    """What Zaqar really waits: whole seconds, cut off, in its own order of floating-point steps, or they differ by one.
+    """The delay that Zaqar computes: whole seconds, truncated, in its own order of floating-point steps.
 
     A ``count`` of at least 2 follows from its validation (a span of ten seconds).
     """
@@ -387,7 +387,10 @@ def _zaqar_ratio(low: int, high: int, count: int) -> float:
 
 
 def policy_summary(policy: DeliveryPolicy) -> str:
-    """What it does when nothing answers otherwise, and what ends it."""
+    """The policy in one line: its retries if nothing answers otherwise, and what ends them.
+
+    "7 retries from 1 to 60 s (exponential), then 190000 every 60 s; jitter equal"
+    """
     low, high = f"{policy.minimum_delay:g}", f"{policy.maximum_delay:g}"
     steps: list[str] = []
     for phase, count in phases(policy):
@@ -419,15 +422,3 @@ def _counted(count: int, before: list[str]) -> str:
     if before:
         return str(count)
     return "1 retry" if count == 1 else f"{count} retries"
-
-
-HUB_DEFAULT = DeliveryPolicy(
-    retries_with_no_delay=0,
-    minimum_delay_retries=0,
-    minimum_delay=1,
-    maximum_delay=30,
-    maximum_delay_retries=0,
-    retry_backoff_function="exponential",
-    backoff_retries=5,
-)
-"""The hub's delivery to a node: one send and up to five retries, then parked (seed: reliable message delivery)."""

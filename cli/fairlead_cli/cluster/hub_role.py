@@ -95,7 +95,7 @@ def surplus(may: Iterable[tuple[str, str]], kinds: Iterable[tuple[str, str]]) ->
     return sorted(each for each in set(may) if each not in wanted and each[0] != GROUP)
 
 
-def shown(kind: tuple[str, str]) -> str:
+def kind_text(kind: tuple[str, str]) -> str:
     """``deployments.apps``."""
     group, plural = kind
     return f"{plural}.{group}" if group else plural
@@ -137,7 +137,7 @@ def parse(text: str | None) -> ServiceAccount | None:
     return ServiceAccount(namespace, name)
 
 
-async def found(kube: Kube) -> list[ServiceAccount]:
+async def hub_accounts(kube: Kube) -> list[ServiceAccount]:
     """Those of the Pods that the chart makes."""
     pods = await collections.items(kube, "api/v1/pods", labelSelector=HUBS)
     accounts = {
@@ -152,7 +152,7 @@ def one_of(accounts: Sequence[ServiceAccount]) -> ServiceAccount:
     if len(accounts) == 1:
         return accounts[0]
     shown = ", ".join(f"{each.namespace}:{each.name}" for each in accounts) or "no Pod of a hub is there"
-    raise click.ClickException(f"whose role shall it be? ({shown}) say --hub-account NAMESPACE:NAME")
+    raise click.ClickException(f"which account gets the role? ({shown}) pass --hub-account NAMESPACE:NAME")
 
 
 # ── kinds that SyncRules name ─────────────────────────────────────────────────────────────────────────────────────────

@@ -133,7 +133,7 @@ def options(*, namespace: bool = False, all_namespaces: bool = False, selector: 
             click.option(
                 "--kubeconfig",
                 type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Ask the API server of this file; default: KUBECONFIG, ~/.kube/config, in-cluster.",
+                help="Use the API server of this file; default: KUBECONFIG, ~/.kube/config, in-cluster.",
             ),
             *([_SELECTOR] if selector else []),
             *([_ALL_NAMESPACES] if all_namespaces else []),
@@ -164,7 +164,7 @@ _NAMESPACE = click.option(
     shell_complete=_names("namespaces"),
     help="Default: the context's, else `default`.",
 )
-_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In every namespace.")
+_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 _SELECTOR = click.option(
     "-l", "--selector", default="", metavar="LABELS", help="Only with these labels, as kubectl's: zone=eu,tier!=test."
 )
@@ -241,7 +241,7 @@ async def ask_time(kube: Kube) -> datetime.datetime:
 
 
 def server_time(kube: Kube) -> datetime.datetime:
-    """By the last answer, and the time since."""
+    """The API server's time: that of its last answer, plus the time since then."""
     said, at = kube.date
     try:
         return parsedate_to_datetime(said) + datetime.timedelta(seconds=time.time() - at)

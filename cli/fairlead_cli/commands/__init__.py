@@ -10,5 +10,4 @@
 
 They share the packages beside this one: ``cluster`` and ``clients`` reach the program to ask, ``parameters`` and
 ``manifests`` read what people type, ``output`` and ``text`` show the answers.
-
 """

@@ -71,7 +71,7 @@ def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--policy",
     metavar="JSON|PATH|-",
-    help="Draw this delivery policy, too: JSON, a file that holds it, or - for standard input.",
+    help="Also draw this delivery policy: JSON, a file that holds it, or - for standard input.",
 )
 def plot(
     file: Path | None, minimum: float, maximum: float, retries: int, curve: tuple[str, ...], policy: str | None

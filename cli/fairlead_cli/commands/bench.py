@@ -41,7 +41,9 @@ def bench() -> None:
     "--prefix", default="bench-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …; Nodes must exist."
 )
 @click.option("--behaviour", type=click.Choice(BEHAVIOURS), default="well", show_default=True, help="How they behave.")
-@click.option("--bad", type=click.IntRange(0), default=None, help="Only so many behave so, the others well.")
+@click.option(
+    "--bad", type=click.IntRange(0), default=None, help="Only this many behave that way; the others behave well."
+)
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1), help="How long.")
 @click.option("--tls-ca", type=click.Path(exists=True, path_type=Path), help="Authority of the hub's certificate.")
 @click.option(

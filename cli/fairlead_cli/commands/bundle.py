@@ -85,7 +85,7 @@ COLLECTIONS = {
 }
 """File name → path and labels.  Delivered objects and Secrets are never in it."""
 FILE_BYTES_MAX = 16 * 1024 * 1024
-"""Of a log its end, of an answer its beginning."""
+"""Of a log the end is kept, of any other document the beginning."""
 SECONDS = 10.0
 MODE = 0o600
 
@@ -97,23 +97,23 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Collect what helps to find a fault into one archive, without secrets.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: named by the time."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: a name made of the time."
 )
 @click.option(
     "--hub",
     type=Url(),
     envvar=hub_client.HUB_VARIABLE,
     metavar="URL",
-    help="Also the account and metrics of this hub.",
+    help="Also include the status and metrics of this hub.",
 )
 @click.option(
     "--messaging",
     type=Url(),
     envvar="FAIRLEAD_MESSAGING_URL",
     metavar="URL",
-    help="Also the metrics of this service.",
+    help="Also include the metrics of this service.",
 )
-@click.option("--edge", type=Url(), help="Also the metrics and readiness of this agent.")
+@click.option("--edge", type=Url(), help="Also include the metrics and readiness of this agent.")
 @click.option(
     "--log",
     "logs",
@@ -211,7 +211,7 @@ def _items(target: Target, name: str, path: str, labels: str) -> dict[str, Any]:
 
 
 def _is_ours(name: str, item: dict[str, Any]) -> bool:
-    """Of what every cluster is full of, only what is about us."""
+    """Of the resources that every cluster has many of, only those that concern Fairlead."""
     if name == "definitions":
         return bool((item.get("spec") or {}).get("group") == GROUP)
     if name == "leases":

@@ -23,7 +23,7 @@ def register(root: click.Group) -> None:
     root.add_command(doctor)
 
 
-@click.command(short_help="Look for what is wrong with a device or the cluster side, and say the remedy.")
+@click.command(short_help="Find what is wrong with a device or the cluster side, and how to fix it.")
 @click.option("--edge", "side", flag_value="edge", help="Examine this device (the default where its settings are).")
 @click.option("--cluster", "side", flag_value="cluster", help="Examine what runs in the cluster, and its rights.")
 @click.option(
@@ -90,7 +90,7 @@ def doctor(
 
 
 def _examined(side: str, checks: list[Check]) -> list[examination.Finding]:
-    """With one line that renews itself, on a terminal only."""
+    """Shows progress in one line that is rewritten, on a terminal only."""
     waiting = [check.name for check in checks]
     renews = sys.stderr.isatty()
 

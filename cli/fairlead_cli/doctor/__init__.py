@@ -8,5 +8,4 @@ In each of the two, ``examine`` lists the checks.  A module first probes (reads 
 facts in pure functions.  A finding is one sentence and, where something is wrong, one remedy.  Nothing is changed: the
 only thing written is a file of 4 KiB in the agent's folder, which is removed again, and a running agent keeps its lock,
 its store and its link.
-
 """

@@ -2,7 +2,6 @@
 
 Checks run beside each other, each in a daemon thread with a time limit; one that does not end in time is a finding, and
 its thread ends with the program, because a thread cannot be stopped from outside.
-
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def problem(check: str, message: str, remedy: str) -> Finding:
 
 
 def worst(findings: Iterable[Finding]) -> Level:
-    """Of none: ok."""
+    """The worst level; ok if there are no findings."""
     return max((each.level for each in findings), key=RANK.__getitem__, default="ok")
 
 

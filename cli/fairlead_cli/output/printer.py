@@ -62,7 +62,7 @@ class Printer:
 
     @property
     def is_colored(self) -> bool:
-        return tables.is_wanted(self.color, sys.stdout.isatty(), os.environ)
+        return tables.wants_color(self.color, sys.stdout.isatty(), os.environ)
 
     def items(self, view: TableView, rows: Sequence[Any], *, none: str = "") -> None:
         """All rows: a table, or a document with `items`. ``none`` is said where there are no rows."""
@@ -173,7 +173,7 @@ def options(names: Sequence[str] = ALL) -> Callable[[F], F]:
 
 Row = TypeVar("Row")
 
-watch_option = click.option("-w", "--watch", is_flag=True, help="Then a line for each change, until interrupted.")
+watch_option = click.option("-w", "--watch", is_flag=True, help="Then print a line for each change, until interrupted.")
 
 
 # ── forms of output ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -93,7 +93,7 @@ def _line(texts: Sequence[str], widths: Sequence[int], styles: Sequence[Style] =
 # ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_wanted(mode: Mode, is_terminal: bool, environ: Mapping[str, str]) -> bool:
+def wants_color(mode: Mode, is_terminal: bool, environ: Mapping[str, str]) -> bool:
     """``auto``: on a terminal that can show it, unless NO_COLOR is set to anything (https://no-color.org)."""
     if mode != "auto":
         return mode == "always"

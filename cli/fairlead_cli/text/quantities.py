@@ -64,7 +64,7 @@ NOT_MEASURED = "-"
 
 
 def line(measured: dict[str, Any]) -> str:
-    """Of one priority, as agents and hubs say it."""
+    """For one priority, as agents and hubs report it."""
     priority = priority_shown(measured["priority"])
     half, most = _spans(measured)
     as_of = f", as of {measured['asOf']}" if measured.get("asOf") else ""

@@ -67,7 +67,7 @@ def test_wide_columns() -> None:
 )
 def test_when(mode: tables.Mode, is_terminal: bool, environ: dict[str, str], wanted: bool) -> None:
     """A terminal that can show it and a user who did not say no; an option wins over both."""
-    assert tables.is_wanted(mode, is_terminal, environ) is wanted
+    assert tables.wants_color(mode, is_terminal, environ) is wanted
 
 
 def test_paint() -> None:

@@ -7,7 +7,7 @@ environment is converted by the key's type; for lists, tables and unions it is r
 
 Unknown keys, variables of the room that are none of its keys, and bad values raise ``SettingsError`` with every
 mistake, each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin
-with ``FAIRLEAD_`` and belong to no room are ``strange``: they are reported, and ignored.
+with ``FAIRLEAD_`` and belong to no room are reported (``unknown_variables``), and ignored.
 
 The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; a ``SettingsReader`` is what
 they have in common.
@@ -53,7 +53,7 @@ _PREFIX = "FAIRLEAD_"
 _SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)?)$"
 )
-"""What a kubelet puts into every container for each Service of the namespace: no mistake of a person."""
+"""Variables that a kubelet adds to every container for each Service of the namespace; not a person's mistake."""
 _log = logs.get("wire.settings")
 
 
@@ -123,11 +123,11 @@ def complain(room: str, error: SettingsError) -> int:
 
 def warn_unknown_variables(environ: Mapping[str, str]) -> None:
     """Log variables that begin with FAIRLEAD_ and belong to no room; call it when logs are configured."""
-    for name, meant in strange(environ):
-        _log.warning("unknown_variable", variable=name, reason=_did_you_mean("no variable of Fairlead's", meant))
+    for name, meant in unknown_variables(environ):
+        _log.warning("unknown_variable", variable=name, reason=_did_you_mean("not a variable of Fairlead", meant))
 
 
-def strange(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+def unknown_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
     """Variables that begin like ours and belong to no room, each with the room's prefix that was probably meant."""
     prefixes = [f"{_PREFIX}{room.upper()}_" for room in ROOMS]
     for name in sorted(environ):
@@ -165,7 +165,7 @@ class _Overlay:
         self, prefix: str, environ: Mapping[str, str], reader: SettingsReader, called: Mapping[str, str] | None = None
     ) -> None:
         self._called = called or {}
-        """What a variable is called where it stands, if that is not its own name."""
+        """The name a variable has in the environment, if it is not its own."""
         self._prefix = prefix
         self._reader = reader
         self._environ = environ
@@ -207,7 +207,7 @@ class _Overlay:
             if not name.startswith(self._prefix) or name in self._known | KNOWN_VARIABLES or _SERVICE_LINK.search(name):
                 continue
             meant = mistakes.nearest(name, sorted(self._known - self._environ.keys()))
-            yield SettingsError(name, "", _did_you_mean("is no key of these settings", meant))
+            yield SettingsError(name, "", _did_you_mean("is not a key of these settings", meant))
 
 
 def _expand(values: dict[str, Any], model: Any, home: str | None, reader: SettingsReader) -> None:

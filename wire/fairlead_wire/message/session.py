@@ -17,26 +17,26 @@ PROTOCOL = 1
 NAME_CHARS_MAX = 256
 """UIDs, versions, digests: names that are not paths."""
 REASON_CHARS_MAX = 1024
-"""Of a peer's explanation that is written down."""
+"""Length of a peer's explanation that is recorded."""
 
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""Also a fence: exact in every JSON reader's number."""
+"""Also a fencing number: every JSON parser represents it exactly."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A line, a column, an index."""
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
 _UID = r"^[A-Za-z0-9_-]{1,128}\Z"
 Uid = Annotated[str, msgspec.Meta(pattern=_UID)]
-"""Of an object an edge names: the hub makes names and paths of it.  No dot: ``<node>.<uid>`` has one meaning only."""
+"""UID of an object that an edge names: part of names and paths in the hub.  No dot: ``<node>.<uid>`` is unique."""
 Encoding = Literal["", "zstd"]
 Position = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{40})?\Z")]
-"""Of a message in its topic, hex: ids of messaging, in their order.  Empty: it is not known."""
+"""Position of a message in its topic: the id in messaging, hex, ordered.  Empty: unknown."""
 
 
 def is_uid(text: str) -> bool:
-    """May an object be held under this?"""
+    """Is this a valid UID of an object?"""
     return re.match(_UID, text) is not None
 
 
@@ -46,7 +46,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="operation", r
 
 # ---- opening -------------------------------------------------------------------------------------------------------
 
-# How a session opens: who is there, and who goes.
+# How a session opens, and how the hub ends it.
 
 
 class Hello(Header, frozen=True, kw_only=True, tag="hello"):
@@ -315,7 +315,7 @@ class Late(Header, frozen=True, kw_only=True, tag="late"):
     node: Name
     agent: Name
     store_epoch: Epoch
-    """Of its last session."""
+    """The one of its last session."""
     fence: Epoch
 
 
@@ -378,6 +378,6 @@ class IssuedCertificates(msgspec.Struct, frozen=True, kw_only=True, rename="came
     certificates: str
     """The node's, then what leads to the authority that the hub trusts."""
     authorities: str
-    """Those of the hub's certificate."""
+    """The authorities of the hub's certificate."""
     issuers: str = ""
-    """Those of nodes' certificates: by these, programs that connect to the node's agent verify it."""
+    """The authorities of nodes' certificates: programs that connect to the node's agent verify it by them."""

@@ -18,13 +18,13 @@ import msgspec
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 CHARS: Final = 55
-"""Of a ``traceparent`` of version 00, always."""
+"""Length of every ``traceparent`` of version 00."""
 TRACESTATE_CHARS_MAX: Final = 512
-"""What the standard asks to carry at least; more is left out."""
+"""The standard requires at least this much to be carried; a longer one is left out."""
 LINKS_MAX: Final = 32
 """Traces of one batch that get a span; 100 links would cost 0.3 ms."""
 LATE_SECONDS: Final = 3600.0
-"""What waited longer begins a new trace with a link to the old one: backends drop spans of old traces."""
+"""A message that waited longer begins a new trace with a link to the old one: backends drop spans of old traces."""
 _SAMPLED: Final = 1
 _SHAPE: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
 _NO_TRACE: Final = "0" * 32
@@ -40,12 +40,12 @@ class Trace(msgspec.Struct, frozen=True):
     sampled: bool = True
 
     def __str__(self) -> str:
-        """As it travels."""
+        """The text of the header."""
         return f"00-{self.trace_id}-{self.span_id}-{_SAMPLED if self.sampled else 0:02x}"
 
 
 def parse(text: str | None) -> Trace | None:
-    """What a peer or a producer sent; None where it is none: then it is as if nothing had been sent."""
+    """The context a peer or a producer sent; None if it is invalid, as if none had been sent."""
     if text is None or len(text) != CHARS:
         return None
     found = _SHAPE.fullmatch(text)

@@ -39,7 +39,7 @@ def register(root: click.Group) -> None:
     root.add_command(approve)
 
 
-@click.command(short_help="Let the deletions go that the deletion guard stopped at a node.")
+@click.command(short_help="Approve deletions that the deletion guard stopped at a node.")
 @click.argument("node", shell_complete=names.nodes)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @targets.options()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The whole object again, of a Secret with its values."""
 OWN: Final = ("resourceVersion", "managedFields", "generation", "creationTimestamp", "selfLink")
-"""Of metadata: what each side counts for itself."""
+"""Fields of metadata that differ on each side by nature."""
 HIDDEN_CHARS: Final = 12
 NOT_FOUND = 404
 WITHOUT_EDGE = (
@@ -48,7 +48,7 @@ def register(root: click.Group) -> None:
 @click.command(short_help="Show how what a node holds differs from the cluster.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @click.option("--node", help="With KIND/NAME: at this node only.")
-@click.option("--edge", "url", metavar="URL", help="Ask this agent for contents, for example through an ssh tunnel.")
+@click.option("--edge", "url", metavar="URL", help="Get contents from this agent, for example through an ssh tunnel.")
 @edge_client.token_option
 @targets.options(namespace=True)
 @printer.options(("text",))

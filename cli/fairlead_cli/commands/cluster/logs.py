@@ -32,9 +32,9 @@ COMPONENT = "app.kubernetes.io/component"
 SILENCE_SECONDS = 3600.0
 PAUSE_SECONDS = 1.0
 WAITING_MAX = 1000
-"""Lines that wait for who reads; then the Pods wait."""
+"""Lines that are buffered for the reader; beyond them the Pods wait."""
 LOG_BYTES_MAX = 64 * 1024 * 1024
-"""Of one Pod, where it is not followed."""
+"""Bytes of one Pod's log that are read without --follow."""
 LEVELS = ("debug", "info", "warning", "error", "critical")
 _AHEAD = ("ts", "level", "event")
 _LEFT_OUT = ("room", "logger", "exception", "exc_info")
@@ -52,21 +52,21 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Show what the programs in the cluster say.")
 @click.argument("component", required=False, type=click.Choice(COMPONENTS))
-@click.option("-f", "--follow", is_flag=True, help="Then what comes, until interrupted.")
+@click.option("-f", "--follow", is_flag=True, help="Then print new lines until interrupted.")
 @click.option(
     "--since",
     type=parameters.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=365)),
-    help="Of the last 10m, 2h, 1d.",
+    help="Logs of the last 10m, 2h, 1d.",
 )
 @click.option(
     "--tail",
     type=click.IntRange(0, TAIL_MAX),
     help=f"So many lines of each container at most; default: {TAIL}, all with --since.",
 )
-@click.option("--previous", is_flag=True, help="Of the containers that ran before these: why did it end?")
+@click.option("--previous", is_flag=True, help="Logs of the previous containers: why did they end?")
 @click.option("--node", shell_complete=names.nodes, help="Only lines about this node; with `edge`: of the agent there.")
 @click.option("--event", "events", multiple=True, help="Only this event, for example session_opened; may be repeated.")
-@click.option("--level", type=click.Choice(LEVELS), help="This one and what is worse.")
+@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level or worse.")
 @targets.options(namespace=True)
 @printer.options(("text", "json"))
 def logs(

@@ -102,7 +102,7 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
     _answer(found, said, shown)
 
 
-@node.command(short_help="Let a node in that is held, or refused for its fencing number.")
+@node.command(short_help="Admit a node that is held back, or refused for its fencing number.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @targets.options()
 @printer.options(FORMS)
@@ -150,7 +150,7 @@ def approve(name: str, target: Target, shown: Printer) -> None:
 
 @node.command(short_help="Remove a node that was taken out of service from the cluster.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
-@click.option("--force", is_flag=True, help="Also while it is connected, or holds messages that were not delivered.")
+@click.option("--force", is_flag=True, help="Even if it is connected, or holds messages that were not delivered.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @targets.options()
 def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
@@ -252,7 +252,7 @@ class _Leaving:
         return lines
 
     async def delete(self, kube: Kube) -> None:
-        """In an order in which a kill at any moment lets no certificate in again."""
+        """In an order in which a crash at any moment lets no certificate in again."""
         if self._can_come_back and not self._is_revoked:
             from fairlead_hub.identity.revocation import Revocation
 
@@ -291,7 +291,7 @@ async def _found(kube: Kube, path: str) -> dict[str, Any] | None:
 
 
 async def _delete(kube: Kube, path: str) -> None:
-    """Also when it is not there."""
+    """Succeeds if it does not exist."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:

@@ -51,7 +51,7 @@ def pause(what: str, reason: str, target: Target) -> None:
     click.echo(printable.lines(target.ask(act)))
 
 
-@click.command(short_help="End a pause: what waited goes at once.")
+@click.command(short_help="End a pause: everything that waited is sent at once.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @targets.options(namespace=True)
 def resume(what: str, target: Target) -> None:

@@ -27,10 +27,17 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Print the role that lets the hub read what SyncRules send, and no more.")
 @click.option(
-    "-f", "--file", "file", type=click.File(encoding="utf-8"), metavar="FILE|-", help="Also for the SyncRules in here."
+    "-f",
+    "--file",
+    "file",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE|-",
+    help="Also for the SyncRules in this file.",
 )
-@click.option("--hub-account", metavar="NAMESPACE:NAME", help="Who gets the role; default: the one of the hub's Pods.")
-@click.option("--name", default=NAME, show_default=True, help="Of the ClusterRole and its binding.")
+@click.option(
+    "--hub-account", metavar="NAMESPACE:NAME", help="The account that gets the role; default: that of the hub's Pods."
+)
+@click.option("--name", default=NAME, show_default=True, help="Name of the ClusterRole and its binding.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @targets.options()
 def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, target: Target) -> None:
@@ -50,7 +57,7 @@ def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, t
     async def asked(kube: Kube) -> tuple[list[dict[str, Any]], list[str]]:
         rules = [*await collections.items(kube, f"{api_group.ROOT}/syncrules"), *written]
         kinds, reported = hub_role.named(rules), hub_role.reported(rules)
-        account = given or hub_role.one_of(await hub_role.found(kube))
+        account = given or hub_role.one_of(await hub_role.hub_accounts(kube))
         served = await hub_role.served(kube, kinds)
         unserved = [f"{kind} of {version}" for version, kind in sorted(kinds - served.keys())]
         statuses = [served[each] for each in reported & served.keys()]

@@ -49,9 +49,9 @@ def register(root: click.Group) -> None:
 @click.option(
     "--timeout",
     type=parameters.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=7)),
-    help="Wait no longer than this, for example 90s or 10m; exit 1 then. Without it there is no end.",
+    help="Wait no longer than this, for example 90s or 10m, then exit 1; default: wait for ever.",
 )
-@click.option("--connected", is_flag=True, help="Do not wait for nodes that are away.")
+@click.option("--connected", is_flag=True, help="Do not wait for nodes that are not connected.")
 @targets.options(namespace=True)
 @printer.options()
 def rollout(

@@ -48,7 +48,7 @@ def register(root: click.Group) -> None:
     root.add_command(token)
 
 
-@click.group("token", short_help="Admit devices: make, list and revoke join tokens.")
+@click.group("token", short_help="Admit devices: create, list and revoke join tokens.")
 def token() -> None:
     """Tokens by which devices get their identity with `fairlead edge join`.
 
@@ -68,7 +68,7 @@ def token() -> None:
     "names_file",
     type=click.File("rb"),
     metavar="FILE|-",
-    help="A token for each line, a node's name.",
+    help="One token for each line, which names a node.",
 )
 @click.option(
     "--uses", type=click.IntRange(1, USES_MAX), default=1, show_default=True, help="How many nodes; with --pattern."
@@ -78,7 +78,7 @@ def token() -> None:
     type=Lifetime(TTL_MIN, TTL_MAX),
     default="1h",
     show_default=True,
-    help="How long it is good: 30m, 12h, 30d.",
+    help="How long it is valid: 30m, 12h, 30d.",
 )
 @click.option(
     "--replace",
@@ -91,12 +91,14 @@ def token() -> None:
 @click.option(
     "--create-node", is_flag=True, help="Also make the Node, with the label of edge nodes, where it is missing."
 )
-@click.option("--hub", metavar="wss://HUB:PORT", help="Where devices dial; default: what the hub says.")
+@click.option(
+    "--hub", metavar="wss://HUB:PORT", help="The address that devices dial; default: the one the hub announces."
+)
 @click.option(
     "--ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Authority of the hub's certificate; default: what the hub says.",
+    help="Authority of the hub's certificate; default: the one the hub announces.",
 )
 @targets.options()
 @printer.options(printer.DOCUMENTS)
@@ -200,7 +202,7 @@ async def _look_at_nodes(kube: Kube, nodes: Sequence[str], create_node: bool, sh
     """A device can join before its Node is there, but gets no session."""
     if not nodes:
         return
-    missing, plain = await join_tokens.strangers(kube, nodes)
+    missing, plain = await join_tokens.unsuitable_nodes(kube, nodes)
     if missing and create_node:
         await join_tokens.create_nodes(kube, missing)
         shown.say(f"made the Node{'s' if len(missing) > 1 else ''} {_some(missing)}")
@@ -280,7 +282,7 @@ def requested_names(file: BinaryIO) -> list[str]:
 def requested_url(text: str) -> str:
     if not re.fullmatch(r"wss://[^\s/@]+:[0-9]{1,5}/?", text):
         raise click.UsageError(
-            f"--hub: {mistakes.shown(text)} is no URL of a hub; one is like wss://hub.example.com:10000"
+            f"--hub: {mistakes.shown(text)} is not the URL of a hub; one is like wss://hub.example.com:10000"
         )
     return text
 
@@ -302,7 +304,7 @@ def pins_of(file: Path) -> tuple[str, ...]:
 # ── fairlead token list ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@click.command("list", short_help="List tokens: whom they admit, and whom they admitted.")
+@click.command("list", short_help="List tokens: which nodes they admit, and which they admitted.")
 @targets.options()
 @printer.options()
 def listed(target: Target, shown: Printer) -> None:
@@ -380,7 +382,7 @@ def _nodes(row: dict[str, Any]) -> str:
 # ── fairlead token revoke ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@click.command("revoke", short_help="Delete tokens: they admit none from now on.")
+@click.command("revoke", short_help="Delete tokens: they admit no more nodes.")
 @click.argument("tokens", nargs=-1, required=True, metavar="ID...", shell_complete=names.join_tokens)
 @targets.options()
 def revoke(tokens: tuple[str, ...], target: Target) -> None:

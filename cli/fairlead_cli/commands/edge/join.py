@@ -52,11 +52,15 @@ def hub_url(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise click.UsageError(f"{mistakes.shown(text)} is no URL; one is like wss://hub.example.com:10000") from None
+        raise click.UsageError(
+            f"{mistakes.shown(text)} is not a URL; one is like wss://hub.example.com:10000"
+        ) from None
     if parts.scheme == "ws":
         raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
     if parts.scheme != "wss" or not parts.hostname or parts.username is not None or len(text.split()) > 1:
-        raise click.UsageError(f"{mistakes.shown(text)} is no URL of a hub; one is like wss://hub.example.com:10000")
+        raise click.UsageError(
+            f"{mistakes.shown(text)} is not the URL of a hub; one is like wss://hub.example.com:10000"
+        )
     if not port:
         raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
     return text
@@ -88,7 +92,7 @@ def register(root: click.Group) -> None:
     edge.add_command(join)
 
 
-@click.command("join", short_help="Give this device its identity, by a token.")
+@click.command("join", short_help="Give this device its identity, with a token.")
 @click.argument("hub", metavar="wss://HUB:PORT")
 @click.option(
     "--token-file",
@@ -100,7 +104,7 @@ def register(root: click.Group) -> None:
 @click.option("--node", default="", metavar="NAME", help="Default: the settings file's, else the token's.")
 @config_option("The agent's settings; made, or changed in the few keys concerned.")
 @click.option("--user", default="", metavar="NAME", help="Who runs the agent; default: the owner of its data_dir.")
-@click.option("--force", is_flag=True, help="Also where this device has an identity; it stays until the new one works.")
+@click.option("--force", is_flag=True, help="Even if this device has an identity; it is kept until the new one works.")
 def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, force: bool) -> None:
     """Make a key, have it certified by the hub, and write the agent's settings.
 

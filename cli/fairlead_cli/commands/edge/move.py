@@ -46,9 +46,9 @@ def register(root: click.Group) -> None:
     type=click.Choice(["stay", "take-along"]),
     default="stay",
     show_default=True,
-    help="When messages are left at the deadline: stay at the old hub, or take them to the new one.",
+    help="If messages are left at the deadline: stay at the old hub, or take them to the new one.",
 )
-@click.option("--cancel", is_flag=True, help="Give up a move that is under way; the node stays at the old hub.")
+@click.option("--cancel", is_flag=True, help="Cancel a move that is under way; the node stays at the old hub.")
 def move(
     hub: str | None,
     token_file: BinaryIO | None,

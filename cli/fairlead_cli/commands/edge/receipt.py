@@ -35,14 +35,14 @@ def register(root: click.Group) -> None:
     type=click.FloatRange(0, WAIT_SECONDS_MAX),
     default=0.0,
     metavar="SECONDS",
-    help="Wait so long for it, at most 60.",
+    help="How long to wait for it in seconds, at most 60.",
 )
 @click.option(
     "--until",
     type=click.Choice(["in_topic", "in_table"]),
     default="in_table",
     show_default=True,
-    help="What is waited for, and what exit code 0 means.",
+    help="What to wait for, which exit code 0 then confirms.",
 )
 @edge_client.options
 @printer.options(printer.DOCUMENTS)

@@ -8,5 +8,4 @@
     check         a contract against messages, tables and its former version
 
 ``job_options`` is what they share: --config, --pipeline, and what is wrong with them.
-
 """

@@ -35,9 +35,9 @@ SHOWN_MAX = 20
 _NAME_CHARS_MAX = 60
 _BROKEN = {"refused": "refused", "removed": "breaks", "stricter": "breaks", "version": "version"}
 _MEANINGS = {
-    "not_utf8": "is no UTF-8 text",
-    "not_json": "is no JSON",
-    "not_an_object": "is no object",
+    "not_utf8": "is not UTF-8 text",
+    "not_json": "is not JSON",
+    "not_an_object": "is not an object",
     "too_deep": "is nested too deep",
     "bad_field": "cannot be read",
     "other": "is refused",
@@ -74,10 +74,10 @@ class MomentParameter(parameters.PlaceParameter):
 @click.option(
     "--since", type=MomentParameter(), metavar="TIME", help="Messages since then: 2026-11-20T12:00Z, or 15m, 7d ago."
 )
-@click.option("--against", type=_FILE, metavar="CONTRACT", help="The version before: what changes, what breaks?")
-@click.option("--table", metavar="TABLE", help="Has this table room for the contract? A folder or s3:// address.")
+@click.option("--against", type=_FILE, metavar="CONTRACT", help="The previous version: what changes, what breaks?")
+@click.option("--table", metavar="TABLE", help="Does the contract fit this table? A folder or s3:// address.")
 @click.option("--pipeline", help="With --config: only this one.")
-@click.option("--guess", type=messaging_client.TopicName(), metavar="TOPIC", help="Print a contract to begin with.")
+@click.option("--guess", type=messaging_client.TopicName(), metavar="TOPIC", help="Print a contract to start from.")
 @click.option("--name", help="With --guess: the contract's name; default: the topic's.")
 @messaging_client.options
 @messaging_client.output

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
 
 
-@click.command(short_help="How far each job is behind its topics, asked from the messaging service.")
+@click.command(short_help="How far each job is behind its topics, as the messaging service reports it.")
 @printer.watch_option
 @messaging_client.options
 @printer.options()

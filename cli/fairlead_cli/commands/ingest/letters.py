@@ -54,10 +54,16 @@ def selection_options(command: F) -> F:
     """Which letters."""
     for option in (
         click.option("--until", type=TimeParameter(), metavar="TIME", help="Published before this time."),
-        click.option("--since", type=TimeParameter(), metavar="TIME", help="Published then or later: a time, or 15m."),
-        click.option("--id", "ids", multiple=True, metavar="ID", help="This letter (`_id`); may be repeated."),
-        click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Of this topic; may be repeated."),
-        click.option("--code", "codes", multiple=True, help="With this code (misfit, say); may be repeated."),
+        click.option(
+            "--since", type=TimeParameter(), metavar="TIME", help="Published at this time or later: a time, or 15m."
+        ),
+        click.option("--id", "ids", multiple=True, metavar="ID", help="Only this letter (`_id`); may be repeated."),
+        click.option(
+            "--topic", "topics", multiple=True, metavar="NS/NAME", help="Only of this topic; may be repeated."
+        ),
+        click.option(
+            "--code", "codes", multiple=True, help="Only with this code (for example misfit); may be repeated."
+        ),
     ):
         command = option(command)
     return command
@@ -82,7 +88,7 @@ def selection(
 
 
 state_option = click.option(
-    "--state", type=click.Choice(STATES), default="open", show_default=True, help="Repaired ones have their row."
+    "--state", type=click.Choice(STATES), default="open", show_default=True, help="Repaired letters have their row."
 )
 
 
@@ -160,7 +166,7 @@ def list_(config: Path | None, pipeline: str | None, output: str, state: str, li
 
 @deadletters.command()
 @click.argument("letter_id", metavar="ID")
-@click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Where two topics have this id.")
+@click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Required if two topics have this id.")
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def show(config: Path | None, pipeline: str | None, output: str, letter_id: str, topics: tuple[str, ...]) -> None:

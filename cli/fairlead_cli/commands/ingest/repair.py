@@ -33,22 +33,22 @@ def register(root: click.Group) -> None:
     group.add_command(repair)
 
 
-@click.command(short_help="Dead letters into the table as rows, each exactly once.")
+@click.command(short_help="Write dead letters into the table as rows, each exactly once.")
 @selection_options
 @click.option(
     "--with",
     "function",
     metavar="FILE.py:NAME",
-    help="A function that is given each letter and gives its payload anew (or module:name).",
+    help="A function that takes each letter and returns its new payload (or module:name).",
 )
 @click.option(
     "--edited",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="An edited export: only the letters it names, with its payloads.",
 )
-@click.option("--recheck", is_flag=True, help="Repaired letters too: where their row is gone, it comes again.")
-@click.option("--dry-run", is_flag=True, help="Judge them, change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@click.option("--recheck", is_flag=True, help="Repaired letters too: a row that is gone is written again.")
+@click.option("--dry-run", is_flag=True, help="Check the letters, and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def repair(

@@ -40,7 +40,7 @@ class Seconds(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)
-        return self.fail(f"{value} is no number of seconds", param, ctx) if math.isnan(seconds) else seconds
+        return self.fail(f"{value} is not a number of seconds", param, ctx) if math.isnan(seconds) else seconds
 
 
 def register(root: click.Group) -> None:
@@ -95,7 +95,7 @@ def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> 
     return {"pipelines": found}
 
 
-@click.command(short_help="Is this message in the table? Exit 0 when it is, 1 when it is not.")
+@click.command(short_help="Is this message in the table? Exit 0 if it is, 1 if it is not.")
 @click.argument("message_id")
 @click.option("--node", help="Only from this node.")
 @click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, a day at most.")
@@ -179,7 +179,7 @@ def report(
 
 
 @click.command(short_help="Join small files, or sort them by a column.")
-@click.option("--target-mib", type=click.IntRange(1, 4096), default=128, show_default=True, help="Size to aim at.")
+@click.option("--target-mib", type=click.IntRange(1, 4096), default=128, show_default=True, help="Target size.")
 @click.option("--z-order", multiple=True, metavar="COLUMN", help="Sort by this column (node, say); may be repeated.")
 @_configured
 def compact(
@@ -236,7 +236,7 @@ def vacuum(
     return {"dry_run": dry_run, "vacuumed": done}
 
 
-@click.command(short_help="Read a stretch of time again and add what a table lacks.")
+@click.command(short_help="Read a range of time again, and add what a table lacks.")
 @click.option("--from", "begin", metavar="TIME", help="ISO time or milliseconds since 1970; default: the beginning.")
 @click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, not included; default: now.")
 @click.option("--into", help="Another table; default: the pipeline's own.")
@@ -314,7 +314,7 @@ def backfill(
 
 
 @click.command(short_help="Bring the tables with the newest row of each key up to their rows.")
-@click.option("--rebuild", is_flag=True, help="From all rows, whatever is there.")
+@click.option("--rebuild", is_flag=True, help="Rebuild from all rows, whatever exists.")
 @_configured
 def latest(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
     """Bring `TABLE_latest`, the newest row of each key, up to its rows; a running job goes on meanwhile.

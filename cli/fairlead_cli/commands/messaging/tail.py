@@ -49,7 +49,7 @@ def register(root: click.Group) -> None:
     "-f",
     "--follow",
     is_flag=True,
-    help="Go on with what comes, until interrupted; a service that restarts is waited for.",
+    help="Then print new messages until interrupted; wait for a service that restarts.",
 )
 @click.option(
     "--limit",

@@ -215,9 +215,9 @@ def poll(
     click.echo(f"next position: {page.next_position}", err=True)
 
 
-@topics.command(short_help="Every row and its state; nothing is consumed.")
+@topics.command(short_help="Show every row and its state; nothing is consumed.")
 @topic
-@click.option("--after", default="", help="A message id (hex): only what follows it.")
+@click.option("--after", default="", help="A message id (hex): only messages after it.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @click.option("--state", type=click.Choice(["visible", "undecided", "hidden", "expired"]), help="Only these rows.")
 @output
@@ -249,7 +249,7 @@ def inspect(
             )
 
 
-@topics.command(short_help="How far each named reader is behind.")
+@topics.command(short_help="Show how far each named reader is behind.")
 @topic
 @output
 @click.pass_context
@@ -304,7 +304,7 @@ def _properties(ttl: str | None, pairs: tuple[str, ...]) -> dict[str, str | int]
 
 @topics.command("list")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespaces need not be created.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Of every namespace, as NAMESPACE/NAME.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Topics of every namespace, as NAMESPACE/NAME.")
 @printer.options()
 @click.pass_context
 def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: Printer) -> None:

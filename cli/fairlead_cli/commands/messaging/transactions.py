@@ -40,7 +40,7 @@ def transactions(context: click.Context) -> None:
     show_default=True,
     help="ended: all but those in progress.",
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of finished ones.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Limit for finished ones.")
 @click.option("--before", type=click.IntRange(1), help="Only finished ones that began before this pointer.")
 @messaging_client.output
 @click.pass_context

@@ -110,7 +110,7 @@ async def _rights(kube: Kube, places: Places) -> Iterable[Finding]:
 async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, str]]) -> list[Finding]:
     """Of the account asked for, or of the only one that hubs have."""
     try:
-        accounts = [places.account] if places.account else await hub_role.found(kube)
+        accounts = [places.account] if places.account else await hub_role.hub_accounts(kube)
         if len(accounts) != 1:
             return []
         root = f"apis/{hub_role.API}/v1"

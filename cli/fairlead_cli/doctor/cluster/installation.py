@@ -20,7 +20,7 @@ from fairlead_wire.objects.api_group import GROUP
 
 APPLY: Final = "kubectl apply --server-side -f crds/  (helm upgrade never touches definitions)"
 MINOR_MIN: Final = 30
-"""Of Kubernetes 1: from here on fields of our kinds can be selected."""
+"""Minor version of Kubernetes 1 that introduced selectable fields of custom resources."""
 
 
 def judge_server(version: Mapping[str, Any]) -> Finding:
@@ -162,7 +162,7 @@ def judge_rights(answers: Mapping[Right, bool], account: ServiceAccount | None) 
 def judge_surplus(account: ServiceAccount, surplus: Iterable[tuple[str, str]]) -> Finding:
     """What the account may read in every namespace though no rule names it: Secrets, or anything, are a warning."""
     found = list(surplus)
-    names = ", ".join(map(hub_role.shown, found))
+    names = ", ".join(map(hub_role.kind_text, found))
     if any("secrets" in each or hub_role.ANY in each for each in found):
         text = f"{account.user} may read {names}, which no SyncRule names"
         remedy = (
@@ -244,5 +244,5 @@ def _judge_secret(where: str, text: str, now: datetime.datetime) -> Finding:
     try:
         one = certificate.read(base64.b64decode(text, validate=True))
     except (ValueError, binascii.Error) as error:
-        return problem("certificates", f"{where} cannot be read: {error}", "have it issued anew")
+        return problem("certificates", f"{where} cannot be read: {error}", "have it issued again")
     return judge_one("certificates", where, one, now)

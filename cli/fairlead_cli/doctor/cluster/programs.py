@@ -83,7 +83,7 @@ def judge_versions(agents: Iterable[str], here: str) -> Iterator[Finding]:
 
 
 def is_near(version: str, here: str) -> bool:
-    """Of one major version, at most one minor version apart; what is no version is not judged."""
+    """Of one major version, at most one minor version apart; text that is not a version is ignored."""
     try:
         theirs, ours = ([int(part) for part in each.split(".")[:2]] for each in (version, here))
     except ValueError:

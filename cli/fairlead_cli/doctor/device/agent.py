@@ -44,7 +44,7 @@ def judge_programs(programs: Programs) -> Iterator[Finding]:
     else:
         yield ok("versions", text)
     for name in programs.strange_variables:
-        yield warning("settings", f"the variable {name} is no setting of Fairlead's", "correct or remove it")
+        yield warning("settings", f"the variable {name} is not a setting of Fairlead", "correct or remove it")
 
 
 def judge_left(node: str, at: str) -> Iterator[Finding]:

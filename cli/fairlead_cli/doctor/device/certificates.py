@@ -1,7 +1,6 @@
 """Certificates: how long they live, whether the key fits, whether the name is the node's, and whether joining finished.
 
 The private key is read by OpenSSL only.
-
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _room(disk: Disk) -> Iterator[Finding]:
     else:
         yield ok("disk.free", f"{text}; the store may still grow by {may_grow // MIB:,} MiB")
     if disk.free_files == 0:
-        remedy = "remove files that are not needed, or make the file system anew with more inodes"
+        remedy = "remove files that are not needed, or recreate the file system with more inodes"
         yield problem("disk.files", f"the file system of {disk.path} has no room for another file", remedy)
 
 

@@ -56,7 +56,7 @@ def _now() -> datetime.datetime:
 
 
 def _programs() -> Iterator[Finding]:
-    strange = tuple(name for name, _ in settings_io.strange(os.environ))
+    strange = tuple(name for name, _ in settings_io.unknown_variables(os.environ))
     return agent.judge_programs(
         agent.Programs(
             fairlead=distribution.version(),

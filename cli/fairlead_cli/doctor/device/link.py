@@ -4,7 +4,6 @@
 
 It dials with blocking sockets, so that each step can say why it failed, and says hello only while no agent runs: a hub
 ends the older session of a node when a newer one greets it.
-
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ class Trip(msgspec.Struct, frozen=True, kw_only=True):
     failed: Step | Literal[""] = ""
     reason: str = ""
     code: str = ""
-    """Of the hub's refusal."""
+    """Remedy for each code of the hub's refusal."""
     hub: str = ""
     hub_certificate: Certificate | None = None
     hub_time: datetime.datetime | None = None
@@ -309,10 +308,10 @@ def _answered(way: _Way, frame: bytes) -> None:
 
 def _turned_away(error: Exception | None) -> str:
     if isinstance(error, InvalidStatus):
-        return f"it answered HTTP {error.response.status_code}: this is no hub, or it takes no more connections"
+        return f"it answered HTTP {error.response.status_code}: this is not a hub, or it accepts no more connections"
     if isinstance(error, InvalidHandshake):
         return f"it answered something else than a hub: {error}"
-    return "it hung up; most likely something in between does not pass WebSockets, or it is no hub"
+    return "it hung up; most likely something in between does not pass WebSockets, or it is not a hub"
 
 
 def _date(response: Response) -> datetime.datetime | None:

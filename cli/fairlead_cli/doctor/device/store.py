@@ -3,7 +3,6 @@
 A store is read without disturbing an agent that may be using it.  While an agent runs, the doctor is another reader, as
 SQLite allows; otherwise it reads the main file alone, because the two files beside it would belong to the user who runs
 the doctor and lock out an agent of another user.
-
 """
 
 from __future__ import annotations

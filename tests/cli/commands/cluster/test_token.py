@@ -117,7 +117,7 @@ def test_who_may_not_see_nodes_gets_the_token(tokens: Cluster, monkeypatch: pyte
     async def refused(*_: Any) -> Any:
         raise ApiRefused(403, "nodes is forbidden")
 
-    monkeypatch.setattr(join_tokens, "strangers", refused)
+    monkeypatch.setattr(join_tokens, "unsuitable_nodes", refused)
     done = run(tokens, "create", "--node", "shop-7")
     assert done.exit_code == 0 and get(tokens, done.stdout.splitlines()[0])["spec"]["node"] == "shop-7"
     assert "whether the Node is there was not found out: " in done.stderr and "nodes is forbidden" in done.stderr
@@ -230,7 +230,7 @@ def test_whom_it_admits_and_admitted() -> None:
         (("--pattern", "a*", "--uses", "10001"), "10001 is not in the range"),
         (("--replace", "a", "--node", "b"), "are two nodes; name one"),
         (("--node", "a", "--ttl", "31d"), "must be from 1m to 30d"),
-        (("--node", "a", "--hub", "https://hub"), "is no URL of a hub"),
+        (("--node", "a", "--hub", "https://hub"), "is not the URL of a hub"),
         (("--node", "a", "--ca-file", __file__), "holds no certificates in PEM"),
         (("--file", "-"), "holds no names; write one a line"),
     ],

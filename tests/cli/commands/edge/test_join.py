@@ -82,7 +82,7 @@ async def test_killed_at_each_step_the_same_command_ends_joined(tmp_path: Path) 
     [
         ([URL], "Missing option '--token-file'"),
         ([URL, "--token-file", "no-such-file"], "No such file or directory"),
-        ([URL, "--token-file", "-", "--node", "Shop 17"], "is no join token"),
+        ([URL, "--token-file", "-", "--node", "Shop 17"], "is not a join token"),
         ([URL, "fl1-token", "--token-file", "-"], "unexpected extra argument"),
     ],
 )
@@ -98,7 +98,7 @@ def test_without_a_standard_input_it_is_wrong_use() -> None:
     """A service has none; what reads it finds nothing there."""
     command = f"exec {PROGRAM} edge join {URL} --token-file - <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 2 and "is no join token" in done.stderr, done.stderr
+    assert done.returncode == 2 and "is not a join token" in done.stderr, done.stderr
 
 
 def test_a_name_that_no_node_has_is_wrong_use() -> None:
@@ -140,10 +140,10 @@ COMMANDS = pytest.mark.parametrize("command", ["join", "move"])
         (HUB_URL, "one is like fl1-<10 letters>"),
         ("ws://hub:10000", "ws:// is not encrypted: join with wss://"),
         ("wss://hub", "name the port, for example wss://hub:10000"),
-        ("wss://hub:port", "is no URL; one is like"),
-        ("https://hub:1", "is no URL of a hub"),
-        ("wss://my hub:1", "is no URL of a hub"),
-        ("wss://me:secret@hub:1", "is no URL of a hub"),
+        ("wss://hub:port", "is not a URL; one is like"),
+        ("https://hub:1", "is not the URL of a hub"),
+        ("wss://my hub:1", "is not the URL of a hub"),
+        ("wss://me:secret@hub:1", "is not the URL of a hub"),
     ],
 )
 def test_wrong_arguments_are_exit_code_2(command: str, hub: str, sentence: str) -> None:
