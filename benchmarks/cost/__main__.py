@@ -48,7 +48,7 @@ from benchmarks.downstream.lab import (
 )
 from benchmarks.ingest import layers as ingest_layers
 from benchmarks.upstream import bench_upstream as upstream
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire import message

@@ -11,7 +11,7 @@ from tests.support.joining.pki import Authority
 
 from benchmarks.collect import Row
 from benchmarks.downstream.lab import CONFIG_MAPS, NO_RECORDS, Lab, Plant, all_recorded, reached, row, running
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire.io import tls
 
 CALM_SECONDS = 5.0

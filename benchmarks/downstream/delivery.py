@@ -24,7 +24,7 @@ from benchmarks.downstream.lab import (
     row,
     running,
 )
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire import message
 
 # ---- one node, far away -------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from tests.support.kube.cluster import Cluster
 
 from benchmarks.collect import Row
 from benchmarks.goals import GOALS
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube

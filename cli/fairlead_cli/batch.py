@@ -1,6 +1,6 @@
 """Batch forms: one JSON object a line in, one answer a line out, in the same order.
 
-Made for pipes: a line is answered before the next is read, a line that is no JSON object is answered with an error and
+Made for pipes: a line is answered before the next is read, a line that is not a JSON object is answered with an error,
 the next one is read as if nothing had happened, and no line takes more memory than the limit.
 """
 

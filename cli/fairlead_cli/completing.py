@@ -1,6 +1,6 @@
-"""Names for the shell's Tab: asked for a second at most.
+"""Names for shell completion, within a second.
 
-What goes wrong gives no names and says nothing: the line that is being typed must not be disturbed.
+An error yields no names and prints nothing: it must not disturb the line that is being typed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def limit() -> float:
 
 
 def within(ask: Callable[[], Iterable[str]]) -> list[str]:
-    """What ``ask`` found, sorted; nothing if it takes too long or goes wrong in any way."""
+    """What ``ask`` returns, sorted; nothing if it takes too long or fails in any way."""
     found: list[str] = []
 
     def asked() -> None:
@@ -46,12 +46,12 @@ def within(ask: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def beginning(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
-    """Those of the names that begin like what was typed."""
+    """The names that begin with what was typed."""
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def given(context: click.Context, name: str) -> Any:
-    """What stands on the line, also before the command's own name."""
+    """The value of an option on the line, also before the command's own name."""
     at: click.Context | None = context
     while at is not None:
         if at.params.get(name) is not None:

@@ -1,4 +1,4 @@
-"""Groups that do something without a command: `fairlead routes -A` is `fairlead routes list -A`."""
+"""Groups with a default command: `fairlead routes -A` is `fairlead routes list -A`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _line(item: CompletionItem) -> str:
 
 
 def main() -> None:
-    """Entry point; whatever goes wrong is no reason to disturb the line that is typed."""
+    """Entry point; an error must not disturb the line that is being typed."""
     lines = [f":{NO_FILES}"]
     with contextlib.suppress(Exception, SystemExit):
         lines = answer(sys.argv[1:])

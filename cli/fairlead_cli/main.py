@@ -16,9 +16,9 @@ from fairlead_wire import distribution
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-"""Also for settings that cannot be used and for a room whose packages are not installed."""
+"""Wrong use; also settings that cannot be used, and a room whose packages are not installed."""
 CANNOT_BE_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""By standard output: the disk behind it is full. A pipe that is read no more is click's business."""
+"""Errors of writing to standard output: the disk behind it is full. click handles a closed pipe."""
 
 ROOMS = {
     "hub": "Keeps edge nodes' objects up to date; runs in the cluster.",
@@ -61,7 +61,7 @@ NOUNS = (
         "bundle",
         "cluster.console",
     ),
-    *("cluster.rbac", "cluster.node", "cluster.token.group", "send"),
+    *("cluster.rbac", "cluster.node", "cluster.token", "send"),
     *("ingest.letters", "ingest.repair"),
 )
 """Modules of ``commands`` that add commands; one that is not there is left out."""

@@ -64,7 +64,7 @@ def hub() -> list[Series]:
     """Read from a hub of one node, in memory."""
     core = Core("edge-1")
     kube = cast(Any, SimpleNamespace(requests={}))
-    found = HubMetrics(core.hub, kube, lambda: 0.0).collect()
+    found = HubMetrics(core.hub.view, kube, lambda: 0.0).collect()
     return [_series(each, tuple(getattr(each, "_labelnames", ()))) for each in found]
 
 

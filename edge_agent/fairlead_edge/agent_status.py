@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_edge.identity import certificate as identity_status
 from fairlead_edge.identity.certificate import CertificateStatus
@@ -20,6 +19,7 @@ from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_edge.outbox.queues import base, is_held_for_routes, is_live_lane
 from fairlead_edge.outbox.receipts.latency import Quantiles
 from fairlead_wire import delivery_policy, message
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 STALLED_SECONDS: Final = 30.0
 """A queue from which nothing was taken for this long is stalled."""
@@ -162,7 +162,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
             "maxBytes": agent.outbox.refused_bytes_max,
         },
         "delivery": {
-            name: {**msgspec.to_builtins(policy), "summary": delivery_policy.summary(policy)}
+            name: {**msgspec.to_builtins(policy), "summary": delivery_policy.policy_summary(policy)}
             for name, policy in agent.delivery.items()
         },
         "toTable": [
@@ -204,7 +204,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
         ),
         routes=dict(agent.routes),
         dead_letters=agent.outbox.dead_letters,
-        delivery={name: delivery_policy.summary(policy) for name, policy in agent.delivery.items()},
+        delivery={name: delivery_policy.policy_summary(policy) for name, policy in agent.delivery.items()},
         to_table=[
             message.ToTable(
                 priority=each.priority,

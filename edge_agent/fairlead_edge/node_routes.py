@@ -19,10 +19,10 @@ from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.manifest import RefusedRoute
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
+from fairlead_wire.objects.api_group import GROUP
 from fairlead_wire.objects.resource import Resource
 from fairlead_wire.validation.mistakes import Mistake
 
-GROUP: Final = "fairlead.dev"
 PLURAL: Final = "edgeroutes"
 REASONS_MAX: Final = 5
 """In the response to a publisher; the status has the rest."""

@@ -16,12 +16,11 @@ import msgspec
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
-from fairlead_hub.delivery.opening.identities import APPROVE
 from fairlead_wire import durations
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY, PAUSED
 
 ROUTES_MAX = 100
 """Routes in force that one sentence names."""
@@ -247,7 +246,7 @@ def _away(facts: ExplainFacts) -> Step:
         return Step("identity_revoked", facts.revoked)
     if facts.identity_held:
         why = "its certificate is from before its Node was made again"
-        return Step("identity_held", f"{why}: {APPROVE} approves it")
+        return Step("identity_held", f"{why}: {APPROVE_IDENTITY} approves it")
     back = f"; when it is back, nothing is sent while it is paused: {facts.paused}" if facts.paused else ""
     would = "it should hold this" if facts.is_desired else facts.not_synced
     if facts.is_desired and facts.live is not None and (problem := facts.live.problem) is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from fairlead_wire.event import Event
 
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.session_ref import Frame, SessionRef
 from fairlead_hub.status.status_cache import StatusWrite
 from fairlead_wire import message
+from fairlead_wire.event import Event
 
 SILENT: Final = "silent"
 """Why a connection is cut whose node says nothing any more; other reasons are faults of ours."""

@@ -12,11 +12,11 @@ from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 import pydantic
-from fairlead_wire.delivery_model import DeliveryModel, Seconds
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from pydantic import AfterValidator, Field
 
 from fairlead_wire import event
+from fairlead_wire.delivery_model import DeliveryModel, Seconds
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.traces.model import TracesModel
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath

@@ -11,7 +11,7 @@ from tests.support.kube.charts import NAMESPACE, objects
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster.hub_role import ServiceAccount
-from fairlead_cli.doctor.cluster import rights
+from fairlead_cli.doctor.cluster import installation
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("helm")]
 HUB = ServiceAccount(NAMESPACE, "fl-fairlead-hub")
@@ -30,9 +30,9 @@ def granted(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluste
     cluster.kubectl("delete", "-n", NAMESPACE, "-f", "-", stdin=only)
 
 
-def may(cluster: Cluster, right: rights.Right, account: ServiceAccount = HUB) -> bool:
+def may(cluster: Cluster, right: installation.Right, account: ServiceAccount = HUB) -> bool:
     """As the API server decides."""
-    path, body = rights.review(right, account)
+    path, body = installation.review(right, account)
     answer: dict[str, Any] = json.loads(
         cluster.kubectl("create", "--raw", f"/{path}", "-f", "-", stdin=json.dumps(body))
     )
@@ -42,17 +42,17 @@ def may(cluster: Cluster, right: rights.Right, account: ServiceAccount = HUB) ->
 @pytest.mark.parametrize("granted", ["defaults"], indirect=True)
 def test_a_hub_may_do_what_it_does_and_little_else(granted: Cluster) -> None:
     """All that the program asks for; no Secret, nothing of the users' to write, no JoinToken to make."""
-    needed = rights.needed(NAMESPACE, [("", "configmaps"), ("", "pods")])
+    needed = installation.needed(NAMESPACE, [("", "configmaps"), ("", "pods")])
     assert [right for right in needed if not may(granted, right)] == []
     refused = [
-        *(rights.Right(verb, "", "secrets", "", NAMESPACE) for verb in ("get", "list", "watch")),
-        *(rights.Right(verb, "", "configmaps") for verb in ("create", "update", "patch", "delete")),
-        *(rights.Right(verb, "fairlead.dev", "jointokens") for verb in ("create", "update", "patch", "delete")),
-        rights.Right("delete", "", "nodes"),
-        rights.Right("patch", "", "nodes"),
-        rights.Right("get", "coordination.k8s.io", "leases", "", "kube-system"),
-        rights.Right("create", *CERTIFICATE_REQUESTS, "", NAMESPACE),
-        rights.Right("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
+        *(installation.Right(verb, "", "secrets", "", NAMESPACE) for verb in ("get", "list", "watch")),
+        *(installation.Right(verb, "", "configmaps") for verb in ("create", "update", "patch", "delete")),
+        *(installation.Right(verb, "fairlead.dev", "jointokens") for verb in ("create", "update", "patch", "delete")),
+        installation.Right("delete", "", "nodes"),
+        installation.Right("patch", "", "nodes"),
+        installation.Right("get", "coordination.k8s.io", "leases", "", "kube-system"),
+        installation.Right("create", *CERTIFICATE_REQUESTS, "", NAMESPACE),
+        installation.Right("create", "rbac.authorization.k8s.io", "clusterrolebindings"),
     ]
     assert [str(right) for right in refused if may(granted, right)] == []
 
@@ -60,12 +60,15 @@ def test_a_hub_may_do_what_it_does_and_little_else(granted: Cluster) -> None:
 @pytest.mark.parametrize("granted", ["cert-manager"], indirect=True)
 def test_a_hub_asks_cert_manager_in_its_own_namespace(granted: Cluster) -> None:
     """It makes requests, and reads those; approving and signing are others'."""
-    asked = [rights.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("create", "get", "watch")]
+    asked = [installation.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("create", "get", "watch")]
     assert [right for right in asked if not may(granted, right)] == []
     refused = [
-        *(rights.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE) for verb in ("list", "update", "patch", "delete")),
-        rights.Right("create", *CERTIFICATE_REQUESTS, "", "default"),
-        rights.Right("patch", *CERTIFICATE_REQUESTS, "status", NAMESPACE),
-        rights.Right("get", "", "secrets", "", NAMESPACE),
+        *(
+            installation.Right(verb, *CERTIFICATE_REQUESTS, "", NAMESPACE)
+            for verb in ("list", "update", "patch", "delete")
+        ),
+        installation.Right("create", *CERTIFICATE_REQUESTS, "", "default"),
+        installation.Right("patch", *CERTIFICATE_REQUESTS, "status", NAMESPACE),
+        installation.Right("get", "", "secrets", "", NAMESPACE),
     ]
     assert [str(right) for right in refused if may(granted, right)] == []

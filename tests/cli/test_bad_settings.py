@@ -453,6 +453,6 @@ def test_the_program_prints_them_and_exits_2(room: str, tmp_path: Path) -> None:
     lines = done.stderr.splitlines()
     assert done.returncode == 2 and all(line.startswith(f"fairlead {room}: ") for line in lines), done.stderr
     variable = f"FAIRLEAD_{room.upper()}_SECURTY"
-    assert f"fairlead {room}: {variable}: is no key of these settings; did you mean {variable[:-2]}ITY?" in lines
+    assert f"fairlead {room}: {variable}: is not a key of these settings; did you mean {variable[:-2]}ITY?" in lines
     assert f"fairlead {room}: {file}: log_levl: unknown key" in lines
     assert f"fairlead {room}: {file}: log_level: must be one of debug, info, warning, error, is 'loud'" in lines

@@ -21,9 +21,9 @@ from tests.support.hubs.hub import CRDS
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
-from fairlead_cli.cluster import api_clock
+from fairlead_cli.cluster import target
 from fairlead_cli.main import build
-from fairlead_cli.text import ages
+from fairlead_cli.text import quantities
 from fairlead_hub.io.cluster import api_access, kube
 from fairlead_wire.objects import api_group
 
@@ -109,9 +109,9 @@ async def _write_statuses(cluster: Cluster, said: list[tuple[dict[str, Any], Any
 def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard output, standard error and exit code, letter for letter."""
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    monkeypatch.setattr(ages, "utc", lambda: NOW)
-    monkeypatch.setattr(api_clock, "now", lambda _: NOW)
-    monkeypatch.setattr(api_clock, "note", lambda _: "")
+    monkeypatch.setattr(quantities, "utc", lambda: NOW)
+    monkeypatch.setattr(target, "now", lambda _: NOW)
+    monkeypatch.setattr(target, "note", lambda _: "")
     done = CliRunner().invoke(build(), shlex.split(COMMANDS[name]), prog_name="kubectl fairlead")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     text = golden.transcript(COMMANDS[name], done.exit_code, done.stdout, done.stderr)

@@ -12,7 +12,7 @@ from tests.support import golden
 from tests.support.topics.messaging import Topics
 
 from fairlead_cli.main import build
-from fairlead_cli.text import ages
+from fairlead_cli.text import quantities
 from fairlead_messaging.client.io.sync_client import Client
 
 FOLDER = Path(__file__).parent / "golden" / "messaging"
@@ -33,7 +33,7 @@ COMMANDS = {
 def test_they_print_what_they_printed(messaging: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard output, standard error and exit code; ids and times of messages aside."""
     monkeypatch.setenv("FAIRLEAD_MESSAGING_URL", messaging.url)
-    monkeypatch.setattr(ages, "utc", lambda: NOW)
+    monkeypatch.setattr(quantities, "utc", lambda: NOW)
     with Client(messaging.url) as client:
         client.create_topic("default", "orders")
         client.create_topic("default", "telemetry")

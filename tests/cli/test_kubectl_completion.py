@@ -15,7 +15,8 @@ def test_commands_with_their_help() -> None:
 
 def test_options_and_their_values() -> None:
     """Also behind a command that is left out; a value that goes on gets no blank."""
-    assert "--watch\tThen a line for each change, until interrupted." in kubectl_completion.answer(["nodes", "--"])
+    watch = "--watch\tThen print a line for each change, until interrupted."
+    assert watch in kubectl_completion.answer(["nodes", "--"])
     assert kubectl_completion.answer(["nodes", "-o", "js"]) == ["json", "jsonpath=", ":4"]
     assert kubectl_completion.answer(["nodes", "-o", "jsonp"]) == ["jsonpath=", ":6"]
     assert kubectl_completion.answer(["routes", "-o", "ya"]) == ["yaml", ":4"]

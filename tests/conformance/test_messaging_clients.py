@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from tests.support.joining.pki import Authority
 from tests.support.lines.flaky_proxy import flaky
 from tests.support.topics.messaging_clients import KINDS, Client, Table
@@ -20,6 +19,7 @@ from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, transaction
 from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.retry import PATIENT
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
 
 pytestmark = pytest.mark.process

@@ -25,7 +25,7 @@ from tests.support.kube.cluster import Cluster
 from tests.support.lines.dark_link import DarkLink
 from tests.support.processes import wait_until
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.cluster import content
 from fairlead_hub.cluster.content import ServedKind
 from fairlead_hub.io.cluster import api_access

@@ -26,7 +26,7 @@ from tests.support.kube.cluster import Cluster
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub import leadership
 from fairlead_wire import message
 from fairlead_wire.link import codec

@@ -24,7 +24,7 @@ from tests.support.hubs.hub import CRDS, HubProcess, config_map, edge_node, sync
 from tests.support.kube.cluster import Cluster
 from tests.support.kube.rough_proxy import RoughProxy
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.cluster import watch_health
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube

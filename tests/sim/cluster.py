@@ -15,9 +15,9 @@ from tests.support.hubs.live import CONFIG_MAP
 
 from fairlead_hub.cluster.content import LiveObject, build
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.status_cache import Name, Observed, Removal, StatusDocument, WriteOutcome
+from fairlead_wire.objects.api_group import PAUSED
 
 RULES = "syncrules"
 TIERS = ("a", "b")

@@ -16,7 +16,6 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from msgspec.structs import asdict
 from tests.sim.laws import LawBroken
 from tests.support.topics.messaging_core import NAMESPACE, Core, publish
@@ -50,6 +49,7 @@ from fairlead_messaging.server.subscriptions.subscription import SubscriptionRec
 from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 TOPIC, DEAD = "t", "dead"
 TTL_SECONDS = 60

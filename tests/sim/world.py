@@ -39,8 +39,6 @@ from tests.sim.link import Link
 
 from fairlead_edge.objects.session_events import FrameReceived
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.paused_objects import PAUSED
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import DeletionGuardSettings, HubSettings, RateLimit, Reconcile, RecordSettings, WindowLimits
@@ -50,6 +48,7 @@ from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import Name
 from fairlead_wire import message
 from fairlead_wire.objects import resource
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS, PAUSED
 
 CALM_SECONDS = 900.0
 """Longer than all retries of an object, a parking, a silent link and some approvals together."""

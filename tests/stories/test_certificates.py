@@ -31,7 +31,7 @@ def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """What the hub's side logs."""
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
-    monkeypatch.setattr(handshake, "_limiter", LogLimiter(handshake.TOLD_SECONDS))
+    monkeypatch.setattr(handshake, "_limiter", LogLimiter(handshake.LOG_SECONDS))
     yield stream
 
 

@@ -29,7 +29,7 @@ def test_the_command_and_the_packages_keep_their_name() -> None:
     """Only the distribution has another one."""
     scripts = project()["scripts"]
     assert isinstance(scripts, dict) and scripts["fairlead"] == "fairlead_cli.main:main"
-    assert all(package.name.startswith("fairlead_") for package, _ in ROOMS.values())
+    assert all(package.name.startswith("fairlead_") for package in ROOMS.values())
 
 
 @pytest.mark.process

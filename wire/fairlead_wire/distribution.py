@@ -1,7 +1,7 @@
 """The distribution that these packages are installed from.
 
-Packages are imported as ``fairlead_…``, and the command is ``fairlead``. On the public package index that name is
-another project's, so the distribution has one of its own, and everything that says or asks it takes it from here.
+Packages are imported as ``fairlead_…``, and the command is ``fairlead``. On the public package index that name
+belongs to another project, so the distribution has a name of its own, which is defined here only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ NAME: Final = "fairlead-kubernetes"
 
 
 def version() -> str:
-    """Of the distribution that is installed; all programs of one are of one version."""
+    """Version of the installed distribution; all its programs have the same one."""
     # Not at the top: the command line starts without it.
     from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""How long something took or will take, for people."""
+"""Durations as text for people."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 def span(seconds: float) -> str:
-    """In the units people use: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "11 d 4 h".
+    """Text in the units people use: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "11 d 4 h".
 
-    Below 0 it is none: clocks of two machines differ.
+    A negative duration counts as 0: clocks of two machines differ.
     """
     seconds = max(0.0, seconds)
     if seconds < 9.95:

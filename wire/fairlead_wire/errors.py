@@ -4,7 +4,7 @@ FairleadError
   LocalError       our own caller broke the contract: fix the program
   RemoteError      the peer did: close the session with the reason
     FrameTooLarge    a limit was met before anything was parsed
-    Malformed        bytes that are no frame, or a frame that may not come now
+    Malformed        bytes that are not a frame, or a frame that is not allowed now
   Temporary        try again, after ``retry_after_seconds``
   Permanent        never try the same thing again
 """
@@ -34,7 +34,7 @@ class FrameTooLarge(RemoteError):
 
 
 class Malformed(RemoteError):
-    """The peer sent bytes that are no frame, or a frame that is not legal now."""
+    """The peer sent bytes that are not a frame, or a frame that is not allowed now."""
 
 
 class Temporary(FairleadError):

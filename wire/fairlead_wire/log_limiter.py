@@ -1,4 +1,4 @@
-"""Decides when an event that repeats is logged: at first, and then once in a while."""
+"""Decides when a repeated event is logged: the first time, and then at intervals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEYS_MAX: Final = 1024
 
 
 class LogLimiter:
-    """``every_seconds`` between two lines about one key; of more than ``keys_max`` keys the oldest is forgotten."""
+    """At most one line per key in ``every_seconds``; of more than ``keys_max`` keys the oldest is forgotten."""
 
     def __init__(self, every_seconds: float, *, keys_max: int = KEYS_MAX) -> None:
         self._every_seconds = every_seconds
@@ -18,13 +18,13 @@ class LogLimiter:
         self._logged: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def due(self, key: Hashable, now: float) -> int | None:
-        """None: not now.  Else how often it happened since the last line, this time included."""
-        at, unsaid = self._logged.get(key, (float("-inf"), 0))
+        """How often the event happened since the last line, including this time; None: do not log it now."""
+        at, skipped = self._logged.get(key, (float("-inf"), 0))
         if now - at < self._every_seconds:
-            self._logged[key] = at, unsaid + 1
+            self._logged[key] = at, skipped + 1
             return None
         self._logged[key] = now, 0
         self._logged.move_to_end(key)
         if len(self._logged) > self._keys_max:
             self._logged.popitem(last=False)
-        return unsaid + 1
+        return skipped + 1

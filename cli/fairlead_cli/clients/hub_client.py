@@ -29,7 +29,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Settings of a hub: its http_listen is asked.",
+            help="Settings of a hub: its http_listen is the address to ask.",
         ),
         click.option(
             "--hub", envvar=HUB_VARIABLE, metavar="URL", help="Ask this hub, for example http://127.0.0.1:10002."
@@ -104,7 +104,7 @@ def readable(url: str | None) -> Iterator[None]:
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if url is None:
             raise
-        raise click.ClickException(f"{url} is no hub of this version: {error!r} in its answer") from None
+        raise click.ClickException(f"{url} is not a hub of this version: {error!r} in its answer") from None
 
 
 def _is_hub(url: str) -> bool:

@@ -114,10 +114,16 @@ _OPTIONS = (
     click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key."),
     click.option("--cert", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate."),
     click.option(
-        "--ca", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CA", show_envvar=True, help="Who signed the service."
+        "--ca",
+        type=_FILE,
+        envvar="FAIRLEAD_MESSAGING_TLS_CA",
+        show_envvar=True,
+        help="The authority of the service's certificate.",
     ),
     click.option(
-        "--config", type=_FILE, help="A room's settings: messaging_url and tls_ca, tls_cert, tls_key are taken from it."
+        "--config",
+        type=_FILE,
+        help="Settings of a program: messaging_url, tls_ca, tls_cert and tls_key are read from it.",
     ),
     click.option(
         "--url",

@@ -165,7 +165,7 @@ def _object(content: bytes, path: str) -> Item:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise UnreadableAnswer(f"the answer for {path} cannot be read: it is no JSON object")
+        raise UnreadableAnswer(f"the answer for {path} cannot be read: it is not a JSON object")
     return found
 
 

@@ -5,17 +5,25 @@ And what a role allows to be read beyond that.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import click
 import msgspec
+
+from fairlead_cli.cluster import collections
+from fairlead_wire.objects.api_group import GROUP
+
+if TYPE_CHECKING:
+    from fairlead_hub.io.cluster.kube import Kube
+
 
 VERBS: Final = ("get", "list", "watch")
 STATUS_VERBS: Final = ("patch",)
 API: Final = "rbac.authorization.k8s.io"
 OWN: Final = frozenset([("", "nodes"), ("", "events"), ("coordination.k8s.io", "leases")])
 """What a hub reads besides, whatever the rules say; and all of its own group."""
-OWN_GROUP: Final = "fairlead.dev"
 ANY: Final = "*"
 
 
@@ -84,10 +92,10 @@ def readable(
 def surplus(may: Iterable[tuple[str, str]], kinds: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """What no rule names and a hub does not need."""
     wanted = {*kinds, *OWN}
-    return sorted(each for each in set(may) if each not in wanted and each[0] != OWN_GROUP)
+    return sorted(each for each in set(may) if each not in wanted and each[0] != GROUP)
 
 
-def shown(kind: tuple[str, str]) -> str:
+def kind_text(kind: tuple[str, str]) -> str:
     """``deployments.apps``."""
     group, plural = kind
     return f"{plural}.{group}" if group else plural
@@ -108,3 +116,98 @@ def _read_by(rules: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
                 for resource in rule.get("resources") or ():
                     if "/" not in resource:
                         yield group, resource
+
+
+HUBS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
+EXAMPLE = "fairlead:fairlead-hub"
+PODS = ("v1", "Pod")
+"""What says which objects are referenced, where a rule selects those."""
+
+
+# ── service accounts of hubs ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse(text: str | None) -> ServiceAccount | None:
+    """NAMESPACE:NAME; wrong use otherwise."""
+    if text is None:
+        return None
+    namespace, colon, name = text.partition(":")
+    if not (colon and namespace and name) or "/" in text:
+        raise click.UsageError(f"--hub-account {text}: must be NAMESPACE:NAME, as in {EXAMPLE}")
+    return ServiceAccount(namespace, name)
+
+
+async def hub_accounts(kube: Kube) -> list[ServiceAccount]:
+    """Those of the Pods that the chart makes."""
+    pods = await collections.items(kube, "api/v1/pods", labelSelector=HUBS)
+    accounts = {
+        (str(pod["metadata"]["namespace"]), str((pod.get("spec") or {}).get("serviceAccountName") or "default"))
+        for pod in pods
+    }
+    return [ServiceAccount(namespace, name) for namespace, name in sorted(accounts)]
+
+
+def one_of(accounts: Sequence[ServiceAccount]) -> ServiceAccount:
+    """The only one; else a sentence that asks for it."""
+    if len(accounts) == 1:
+        return accounts[0]
+    shown = ", ".join(f"{each.namespace}:{each.name}" for each in accounts) or "no Pod of a hub is there"
+    raise click.ClickException(f"which account gets the role? ({shown}) pass --hub-account NAMESPACE:NAME")
+
+
+# ── kinds that SyncRules name ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def named(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """(apiVersion, kind) of every entry, also of the form in force of a rule that cannot be read."""
+    found: set[tuple[str, str]] = set()
+    for rule in rules:
+        for spec in (rule.get("spec"), _last_readable(rule)):
+            for entry in _entries(spec):
+                found.add((str(entry.get("apiVersion")), str(entry.get("kind"))))
+                if entry.get("select") == "referenced":
+                    found.add(PODS)
+    return found
+
+
+def reported(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """(apiVersion, kind) of every entry that lets nodes write the status."""
+    return {
+        (str(entry.get("apiVersion")), str(entry.get("kind")))
+        for rule in rules
+        for spec in (rule.get("spec"), _last_readable(rule))
+        for entry in _entries(spec)
+        if entry.get("statusFromEdge") is True
+    }
+
+
+async def served(kube: Kube, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """(group, plural) of each that the API server serves."""
+    from fairlead_hub.io.cluster.api_error import ApiRefused
+
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for api_version, kind in sorted(kinds):
+        root = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+        try:
+            resources = json.loads(await kube.get(root)).get("resources") or ()
+        except ApiRefused:
+            continue
+        group = api_version.partition("/")[0] if "/" in api_version else ""
+        for each in resources:
+            if each["kind"] == kind and "/" not in each["name"]:
+                found[api_version, kind] = (group, each["name"])
+    return found
+
+
+def _entries(spec: Any) -> Iterable[Mapping[str, Any]]:
+    listed = spec.get("resources") if isinstance(spec, dict) else None
+    return [each for each in listed or () if isinstance(each, dict)]
+
+
+def _last_readable(rule: Mapping[str, Any]) -> Any:
+    """It is kept as text; one that is none says nothing."""
+    text = (rule.get("status") or {}).get("lastReadable")
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

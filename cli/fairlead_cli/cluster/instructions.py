@@ -1,4 +1,4 @@
-"""Writes what people say to the hub by annotations: on an EdgeNode, or on a delivered object."""
+"""Annotations by which people instruct the hub, on an EdgeNode or on a delivered object."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 NOT_FOUND = 404
-PAUSED = "fairlead.dev/paused"
-APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
-APPROVE_IDENTITY = "fairlead.dev/approve-identity"
-APPROVE_FENCE = "fairlead.dev/approve-fence"
-RESYNC = "fairlead.dev/resync"
 
 
 def node_path(node: str) -> str:
-    """Of its EdgeNode."""
+    """Path of the node's EdgeNode."""
     return f"{api_group.ROOT}/edgenodes/{urllib.parse.quote(node, safe='')}"
 
 
@@ -48,7 +43,7 @@ def of(item: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 async def write(kube: Kube, path: str, changes: Mapping[str, str | None]) -> None:
-    """None takes one away.  Nothing else of the object is touched."""
+    """Set annotations; None removes one.  Nothing else of the object changes."""
     from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
     await kube.request("PATCH", path, {"metadata": {"annotations": dict(changes)}}, content_type=MERGE_PATCH)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PATH = f"{api_group.ROOT}/jointokens"
 EDGE_LABEL = "node-role.kubernetes.io/edge"
 HUB_SECONDS = 10.0
-"""So long a hub may take to see a new token."""
+"""How long a hub may take to see a new token."""
 LOOK_SECONDS = 0.1
 AT_ONCE = 32
 """Requests under way together."""
@@ -135,7 +135,7 @@ async def create_all(
     return list(await asyncio.gather(*map(one, names)))
 
 
-async def strangers(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[str]]:
+async def unsuitable_nodes(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of these names: those that no Node has, and those whose Node lacks the label of edge nodes."""
     if len(names) == 1:
         found = await _node(kube, names[0])

@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fairlead_cli.output.colors import Style
-from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import ages, to_table
+from fairlead_cli.output.tables import OutputColumn, Style, TableView
+from fairlead_cli.text import quantities
 from fairlead_wire import durations
 
 
@@ -71,7 +70,7 @@ def of_item(item: Mapping[str, Any]) -> NodeTableRow:
         identity=identity.get("state"),
         expires=identity.get("expires"),
         paused=said.get("paused"),
-        to_table=to_table.cell(rows.rows_in(said)),
+        to_table=quantities.cell(rows.rows_in(said)),
     )
 
 
@@ -101,7 +100,7 @@ def of_row(row: Mapping[str, Any]) -> NodeTableRow:
         identity=row.get("identity"),
         expires=row.get("expires"),
         paused=row.get("paused"),
-        to_table=to_table.cell(row.get("toTable", ())),
+        to_table=quantities.cell(row.get("toTable", ())),
     )
 
 
@@ -126,7 +125,7 @@ def view(line_of: Callable[[Any], NodeTableRow]) -> TableView:
             column("OBJECTS", lambda line: f"{line.held}/{line.wanted}"),
             column("PARKED", lambda line: line.parked, lambda line: "bad" if line.parked else ""),
             column("QUEUED", lambda line: line.queued),
-            column("LAST CONTACT", lambda line: ages.since(line.last_contact, ages.utc()) or "never"),
+            column("LAST CONTACT", lambda line: quantities.since(line.last_contact, quantities.utc()) or "never"),
             column("PENDING", lambda line: line.pending, lambda line: "warn" if line.pending else "", wide=True),
             column("LAG", _lag, wide=True),
             column("DEAD LETTERS", lambda line: line.dead_letters, wide=True),
@@ -136,7 +135,7 @@ def view(line_of: Callable[[Any], NodeTableRow]) -> TableView:
             column("EXPIRES", lambda line: line.expires, wide=True),
             column("PAUSED", lambda line: line.paused, wide=True),
             column("TO TABLE P50/P95", lambda line: line.to_table, wide=True),
-            column("AGE", lambda line: ages.since(line.created, ages.utc()), wide=True),
+            column("AGE", lambda line: quantities.since(line.created, quantities.utc()), wide=True),
         ),
     )
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import datetime
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,6 +21,7 @@ from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
+
 
 NO_SUCH_PATH = "404 page not found"
 """What an API server says of kinds that are not defined there."""
@@ -128,7 +133,7 @@ def options(*, namespace: bool = False, all_namespaces: bool = False, selector: 
             click.option(
                 "--kubeconfig",
                 type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Ask the API server of this file; default: KUBECONFIG, ~/.kube/config, in-cluster.",
+                help="Use the API server of this file; default: KUBECONFIG, ~/.kube/config, in-cluster.",
             ),
             *([_SELECTOR] if selector else []),
             *([_ALL_NAMESPACES] if all_namespaces else []),
@@ -159,7 +164,7 @@ _NAMESPACE = click.option(
     shell_complete=_names("namespaces"),
     help="Default: the context's, else `default`.",
 )
-_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In every namespace.")
+_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 _SELECTOR = click.option(
     "-l", "--selector", default="", metavar="LABELS", help="Only with these labels, as kubectl's: zone=eu,tier!=test."
 )
@@ -217,3 +222,35 @@ async def _closed(source: AsyncIterator[Any], client: Kube) -> None:
     if closing is not None:
         await closing()
     await client.close()
+
+
+APART_SECONDS = 30.0
+"""More between the two clocks is worth a word."""
+
+
+# ── the API server's clock ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def ask_time(kube: Kube) -> datetime.datetime:
+    """Now, where nothing was asked yet.  Raises ``ApiUnavailable``."""
+    from fairlead_hub.io.cluster.api_error import ApiRefused
+
+    with contextlib.suppress(ApiRefused):  # who may not read it gets the time all the same
+        await kube.get("version")
+    return server_time(kube)
+
+
+def server_time(kube: Kube) -> datetime.datetime:
+    """The API server's time: that of its last answer, plus the time since then."""
+    said, at = kube.date
+    try:
+        return parsedate_to_datetime(said) + datetime.timedelta(seconds=time.time() - at)
+    except (ValueError, TypeError, OverflowError):
+        return datetime.datetime.now(datetime.UTC)
+
+
+def clock_note(kube: Kube) -> str:
+    """Empty where both agree."""
+    apart = abs((server_time(kube) - datetime.datetime.now(datetime.UTC)).total_seconds())
+    said = f"this machine's clock is {apart:.0f} s off the API server's, whose time was taken"
+    return said if apart > APART_SECONDS else ""

@@ -1,14 +1,13 @@
-"""The commands: a module for each noun, with ``register(root)``; rooms by who is asked.
+"""The commands: a module for each, named like the command, with ``register(root)``; grouped by the program they ask.
 
-    cluster     the API server: nodes, objects, status, explain, events, top, diff, pause, resync, approve, console,
-                rbac, node (certificates), token
-    edge        the agent on its node, or its files: status, deadletters, join, move, module_token
-    messaging   the messaging service: topics ─┬─ topics_list, tail, replay, subscriptions
-                                               └─ transactions
-                and a store that no service has open: dump
-    ingest      settings, tables and topics of a job that ingests
-    here        routes, backoff, bench, doctor, bundle, completion
+    cluster     the API server: nodes, objects, status, explain, events, logs, top, diff, pause, resync, approve,
+                console, rbac, rollout, node (certificates), token
+    edge        the agent on its node, or its files: status, deadletters, receipt, join, move, leave, module_token
+    messaging   the messaging service: topics (with tail, replay, subscriptions, transactions), and the store of a
+                stopped one: dump, backup
+    ingest      the settings, tables and topics of an ingest job: jobs, tables, latest, letters, repair, check
+    here        routes (routes_list), backoff, bench, send, doctor, bundle, completion
 
-What they share is in the rooms beside this one: which cluster is asked (``cluster``) or which program (``clients``),
-what people type (``parameters``, ``manifests``) and how answers are shown (``output``, ``text``).
+They share the packages beside this one: ``cluster`` and ``clients`` reach the program to ask, ``parameters`` and
+``manifests`` read what people type, ``output`` and ``text`` show the answers.
 """

@@ -13,7 +13,7 @@ import click
 from fairlead_cli import batch
 
 if TYPE_CHECKING:
-    from fairlead_wire.backoff.delivery import DeliveryPolicy
+    from fairlead_wire.delivery_policy import DeliveryPolicy
 
 PLOT_COLUMNS = 60
 RETRIES_SHOWN_MAX = 100
@@ -51,15 +51,15 @@ def schedule() -> None:
 
 def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
     """One policy's schedule, or the reason why it is none."""
-    from fairlead_wire.backoff import delivery
+    from fairlead_wire import delivery_policy
     from fairlead_wire.validation.mistakes import Wrong
 
     try:
-        policy = delivery.parse(request)
+        policy = delivery_policy.parse(request)
     except Wrong as reason:
         raise batch.BadBatchLine(reason.sentence) from None
-    delays = delivery.schedule(policy, Random())
-    return {"schedule": delays, "total_seconds": delivery.total_seconds(delays)}
+    delays = delivery_policy.schedule(policy, Random())
+    return {"schedule": delays, "total_seconds": delivery_policy.total_seconds(delays)}
 
 
 @backoff.command()
@@ -71,7 +71,7 @@ def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--policy",
     metavar="JSON|PATH|-",
-    help="Draw this delivery policy, too: JSON, a file that holds it, or - for standard input.",
+    help="Also draw this delivery policy: JSON, a file that holds it, or - for standard input.",
 )
 def plot(
     file: Path | None, minimum: float, maximum: float, retries: int, curve: tuple[str, ...], policy: str | None
@@ -85,11 +85,11 @@ def plot(
 
     In the terminal each retry is a bar, its length the delay. A picture needs matplotlib (extra plot).
     """
-    from fairlead_wire.backoff import delivery
+    from fairlead_wire import delivery_policy
 
     try:
         curves = {name: _curve(name, minimum, maximum, retries) for name in curve or CURVES}
-        given = None if policy is None else delivery.parse(_document(policy))
+        given = None if policy is None else delivery_policy.parse(_document(policy))
     except ValueError as reason:
         raise click.UsageError(str(reason)) from None
     if file is not None:
@@ -102,9 +102,9 @@ def plot(
 
 
 def _curve(name: str, minimum: float, maximum: float, retries: int) -> DeliveryPolicy:
-    from fairlead_wire.backoff import delivery
+    from fairlead_wire import delivery_policy
 
-    return delivery.parse(
+    return delivery_policy.parse(
         {
             "retries_with_no_delay": 0,
             "minimum_delay_retries": 0,
@@ -136,11 +136,11 @@ def _document(policy: str) -> object:
 
 def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPolicy | None) -> None:
     from fairlead_cli.output import backoff_picture
-    from fairlead_wire.backoff import delivery
+    from fairlead_wire import delivery_policy
 
     if file.suffix not in backoff_picture.ENDINGS:
         raise click.UsageError(f"{file}: must end in {' or '.join(backoff_picture.ENDINGS)}")
-    figure = backoff_picture.draw({name: delivery.schedule(each) for name, each in curves.items()}, policy)
+    figure = backoff_picture.draw({name: delivery_policy.schedule(each) for name, each in curves.items()}, policy)
     try:
         backoff_picture.save(figure, file)
     except OSError as error:
@@ -150,11 +150,11 @@ def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPoli
 
 def draw(name: str, policy: DeliveryPolicy) -> list[str]:
     """The lines of one curve's picture."""
-    from fairlead_wire.backoff import delivery
+    from fairlead_wire import delivery_policy
 
-    delays = delivery.schedule(policy)
+    delays = delivery_policy.schedule(policy)
     longest = max((item.seconds for item in delays), default=0.0) or 1.0
-    lines = [f"{name}: {len(delays)} retries, {delivery.total_seconds(delays):.1f} s of waiting"]
+    lines = [f"{name}: {len(delays)} retries, {delivery_policy.total_seconds(delays):.1f} s of waiting"]
     for number, item in enumerate(delays[:RETRIES_SHOWN_MAX], start=1):
         bar = "█" * max(1, round(item.seconds / longest * PLOT_COLUMNS))
         lines.append(f"  {number:>3} {item.seconds:>10.2f} s {bar}")

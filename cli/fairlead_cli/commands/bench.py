@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.parameters.url import Url
-from fairlead_cli.simulation.behaviour import BEHAVIOURS, Behaviour
+from fairlead_cli.parameters import Url
 
 if TYPE_CHECKING:
-    from fairlead_cli.simulation.simulated_node import SimulatedNode
+    from fairlead_cli.simulated_node import Behaviour, SimulatedNode
 
 REPORT_SECONDS = 1.0
+BEHAVIOURS = ("well", "slow", "never-ack", "nack", "lose-acks", "flapping")
+"""Those of ``simulated_node.Behaviour``, which is not imported to show the help."""
 
 
 def register(root: click.Group) -> None:
@@ -40,7 +41,9 @@ def bench() -> None:
     "--prefix", default="bench-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …; Nodes must exist."
 )
 @click.option("--behaviour", type=click.Choice(BEHAVIOURS), default="well", show_default=True, help="How they behave.")
-@click.option("--bad", type=click.IntRange(0), default=None, help="Only so many behave so, the others well.")
+@click.option(
+    "--bad", type=click.IntRange(0), default=None, help="Only this many behave that way; the others behave well."
+)
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1), help="How long.")
 @click.option("--tls-ca", type=click.Path(exists=True, path_type=Path), help="Authority of the hub's certificate.")
 @click.option(
@@ -68,7 +71,7 @@ def nodes(
     if url.startswith("wss://") and (tls_ca is None or tls_dir is None):
         raise click.UsageError("wss:// needs --tls-ca and --tls-dir")
     # Here and not above: messaging's and ingest's images have no websockets.
-    from fairlead_cli.simulation.simulated_node import SimulatedNode
+    from fairlead_cli.simulated_node import SimulatedNode
 
     misbehaving = count if bad is None else bad
     fleet = [

@@ -9,13 +9,14 @@ import io
 import json
 import os
 import platform
+import re
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -24,14 +25,55 @@ from fairlead_cli.cluster import collections
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.parameters.url import Url
-from fairlead_cli.text import redaction
+from fairlead_cli.parameters import Url
 from fairlead_wire import distribution
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import GROUP
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
+
+HIDDEN: Final = "(hidden)"
+NESTING_MAX: Final = 100
+_SAYS: Final = r"passw(?:or)?d|passphrase|secret|token|credential|api[-_]?key|access[-_]?key|account[-_]?key"
+_NAMES: Final = re.compile(
+    rf"{_SAYS}|authorization|cookie|private|signature|pwd|(?:^|[-_])pass(?:$|[-_])",
+    re.IGNORECASE,
+)
+HARMLESS: Final = frozenset(
+    ["secretname", "secretref", "secretkeyref", "automountserviceaccounttoken", "token_file", "tokens_file", "secrets"]
+)
+"""Names of Secrets, not what is in them."""
+_VALUE: Final = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\\{1,8}["'][^"'\n]*["']?|[^\s,;}"'\\]+)"""
+"""In quotes, in quotes of JSON inside of JSON, or bare."""
+# Nothing here looks for the beginning of a word, and repetitions have limits: a log may hold a line of many megabytes,
+# and a pattern that begins with "any letters" would try each of them again from each of them.
+_ASSIGNED: Final = re.compile(
+    rf"""((?:{_SAYS}|\bpass|pwd|\bsig)[\w.-]{{0,64}}\\{{0,8}}["']?\s{{0,8}}[=:]\s{{0,8}}){_VALUE}""",
+    re.IGNORECASE,
+)
+_HEADER: Final = re.compile(
+    r"""((?:authorization|cookie)\\{0,8}["']?\s{0,8}[=:]\s{0,8}\\{0,8}["']?)[^"'\n\\]+""", re.IGNORECASE
+)
+_OPTION: Final = re.compile(
+    rf"(--[\w-]{{0,32}}(?:{_SAYS})(?![\w-]{{0,32}}file)[\w-]{{0,32}}[ \t]{{1,8}}){_VALUE}", re.IGNORECASE
+)
+_FLAG: Final = re.compile(rf"--?[\w-]{{0,32}}(?:{_SAYS})(?![\w-]{{0,32}}file)[\w-]{{0,32}}", re.IGNORECASE)
+"""A word of a command whose next word is the value."""
+_FORMS: Final = (
+    re.compile(
+        r"-----BEGIN [A-Z0-9 ]{0,64}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,64}PRIVATE KEY-----|\Z)", re.DOTALL
+    ),
+    re.compile(r"\bBearer\s{1,8}[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
+    re.compile(r"\bBasic\s{1,8}[A-Za-z0-9+/=]{8,}"),
+    re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
+    re.compile(r"\bfl1-[A-Za-z0-9_-]{8,}"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+)
+_ADDRESS: Final = re.compile(r"(://)(?:[^/\s@\"']+|[^/\s@\"':]{1,512}:[^\s@\"']{1,1024})@")
+_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The whole object again, as text."""
 COLLECTIONS = {
     **{name: (f"{api_group.ROOT}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes", "jointokens")},
     **{name: (f"{api_group.ROOT}/{name}", "") for name in ("objectsyncs", "clusterobjectsyncs")},
@@ -42,9 +84,8 @@ COLLECTIONS = {
     "events": ("api/v1/events", ""),
 }
 """File name → path and labels.  Delivered objects and Secrets are never in it."""
-OWN_GROUP = "fairlead.dev"
 FILE_BYTES_MAX = 16 * 1024 * 1024
-"""Of a log its end, of an answer its beginning."""
+"""Of a log the end is kept, of any other document the beginning."""
 SECONDS = 10.0
 MODE = 0o600
 
@@ -56,23 +97,23 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Collect what helps to find a fault into one archive, without secrets.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: named by the time."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: a name made of the time."
 )
 @click.option(
     "--hub",
     type=Url(),
     envvar=hub_client.HUB_VARIABLE,
     metavar="URL",
-    help="Also the account and metrics of this hub.",
+    help="Also include the status and metrics of this hub.",
 )
 @click.option(
     "--messaging",
     type=Url(),
     envvar="FAIRLEAD_MESSAGING_URL",
     metavar="URL",
-    help="Also the metrics of this service.",
+    help="Also include the metrics of this service.",
 )
-@click.option("--edge", type=Url(), help="Also the metrics and readiness of this agent.")
+@click.option("--edge", type=Url(), help="Also include the metrics and readiness of this agent.")
 @click.option(
     "--log",
     "logs",
@@ -133,9 +174,9 @@ def _write(archive: tarfile.TarFile, parts: list[Part], errors: list[str], now: 
             try:
                 _add(archive, name, read(), now)
             except click.ClickException as error:
-                errors.append(f"{name}: {redaction.text(error.message)}")
+                errors.append(f"{name}: {text(error.message)}")
             except (OSError, ValueError, http.client.HTTPException) as error:
-                errors.append(f"{name}: {redaction.text(str(error))}")
+                errors.append(f"{name}: {text(str(error))}")
             progress.add(1)
     if errors:
         _add(archive, "errors.txt", "\n".join([*errors, ""]), now)
@@ -170,16 +211,14 @@ def _items(target: Target, name: str, path: str, labels: str) -> dict[str, Any]:
 
 
 def _is_ours(name: str, item: dict[str, Any]) -> bool:
-    """Of what every cluster is full of, only what is about us."""
+    """Of the resources that every cluster has many of, only those that concern Fairlead."""
     if name == "definitions":
-        return bool((item.get("spec") or {}).get("group") == OWN_GROUP)
+        return bool((item.get("spec") or {}).get("group") == GROUP)
     if name == "leases":
         return str(item["metadata"]["name"]).startswith("fairlead")
     if name == "events":
         about = item.get("involvedObject") or item.get("regarding") or {}
-        return str(about.get("apiVersion", "")).startswith(OWN_GROUP) or "fairlead" in json.dumps(
-            item.get("source") or {}
-        )
+        return str(about.get("apiVersion", "")).startswith(GROUP) or "fairlead" in json.dumps(item.get("source") or {})
     return True
 
 
@@ -195,11 +234,11 @@ def _versions(target: Target) -> dict[str, Any]:
 
 
 def _findings(target: Target) -> dict[str, Any]:
-    from fairlead_cli.doctor import examination, finding
+    from fairlead_cli.doctor import examination
     from fairlead_cli.doctor.cluster import examine
 
     places = examine.Places(namespace=target.given_namespace)
-    return finding.document("cluster", examination.run(examine.checks(target, places)))
+    return examination.document("cluster", examination.run(examine.checks(target, places)))
 
 
 def _http_parts(hub: str | None, messaging: str | None, edge: str | None) -> Iterator[Part]:
@@ -224,7 +263,7 @@ def _get(url: str) -> str:
     try:
         return _json(json.loads(shown))
     except (ValueError, RecursionError):
-        return redaction.text(shown)
+        return text(shown)
 
 
 def _log_parts(logs: tuple[Path, ...]) -> Iterator[Part]:
@@ -233,7 +272,7 @@ def _log_parts(logs: tuple[Path, ...]) -> Iterator[Part]:
 
 
 def _log(path: Path) -> str:
-    return redaction.text(_end(path))
+    return text(_end(path))
 
 
 def _end(path: Path) -> str:
@@ -243,4 +282,51 @@ def _end(path: Path) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(redaction.document(value), indent=1) + "\n"
+    return json.dumps(document(value), indent=1) + "\n"
+
+
+# ── redaction ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def document(value: Any, depth: int = 0) -> Any:
+    """JSON data without what may be a secret."""
+    if depth > NESTING_MAX:
+        return HIDDEN
+    if isinstance(value, Mapping):
+        if str(value.get("kind")) == "Secret" and not value.keys().isdisjoint(("metadata", "data", "stringData")):
+            return {"kind": "Secret", "metadata": document(value.get("metadata"), depth + 1), "data": HIDDEN}
+        return {key: _entry(str(key), each, value, depth) for key, each in value.items() if key != _APPLIED}
+    if isinstance(value, list):
+        return [
+            HIDDEN
+            if isinstance(before, str) and _FLAG.fullmatch(before) and isinstance(each, str)
+            else document(each, depth + 1)
+            for before, each in zip((None, *value), value, strict=False)
+        ]
+    return text(value) if isinstance(value, str) else value
+
+
+def _entry(key: str, value: Any, around: Mapping[str, Any], depth: int) -> Any:
+    # A container's variable: {"name": "DB_PASSWORD", "value": "…"}
+    named = key == "value" and _NAMES.search(str(around.get("name", ""))) is not None
+    if named or (_NAMES.search(key) and key.lower() not in HARMLESS):
+        if _is_scalar(value):
+            return HIDDEN
+        if isinstance(value, list):
+            return [HIDDEN if _is_scalar(each) else document(each, depth + 1) for each in value]
+    return document(value, depth + 1)
+
+
+def _is_scalar(value: Any) -> bool:
+    """A text or a number; whether something is set at all is no secret."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+
+
+def text(content: str) -> str:
+    """Text without what may be a secret; what is left reads as before."""
+    for form in _FORMS:
+        content = form.sub(HIDDEN, content)
+    content = _ADDRESS.sub(rf"\1{HIDDEN}@", content)
+    for named in (_HEADER, _OPTION, _ASSIGNED):
+        content = named.sub(rf"\1{HIDDEN}", content)
+    return content

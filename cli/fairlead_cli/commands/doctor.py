@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from fairlead_cli.clients import edge_client
-from fairlead_cli.cluster import hub_accounts
+from fairlead_cli.cluster import hub_role
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.doctor import examination, finding
+from fairlead_cli.doctor import examination
 from fairlead_cli.doctor.examination import Check
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.parameters.url import Url
+from fairlead_cli.parameters import Url
 
 
 def register(root: click.Group) -> None:
@@ -23,7 +23,7 @@ def register(root: click.Group) -> None:
     root.add_command(doctor)
 
 
-@click.command(short_help="Look for what is wrong with a device or the cluster side, and say the remedy.")
+@click.command(short_help="Find what is wrong with a device or the cluster side, and how to fix it.")
 @click.option("--edge", "side", flag_value="edge", help="Examine this device (the default where its settings are).")
 @click.option("--cluster", "side", flag_value="cluster", help="Examine what runs in the cluster, and its rights.")
 @click.option(
@@ -52,7 +52,7 @@ def register(root: click.Group) -> None:
     help="--cluster: ask messaging whether it is ready.",
 )
 @targets.options(namespace=True)
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def doctor(
     side: str | None,
     config: Path | None,
@@ -83,14 +83,14 @@ def doctor(
     else:
         findings = _examined(chosen, _device_checks(config))
     if shown.is_for_people:
-        click.echo("\n".join(finding.lines(findings)))
+        click.echo("\n".join(examination.lines(findings)))
     else:
-        shown.document(finding.document(chosen, findings))
-    sys.exit(1 if finding.worst(findings) == "problem" else 0)
+        shown.document(examination.document(chosen, findings))
+    sys.exit(1 if examination.worst(findings) == "problem" else 0)
 
 
-def _examined(side: str, checks: list[Check]) -> list[finding.Finding]:
-    """With one line that renews itself, on a terminal only."""
+def _examined(side: str, checks: list[Check]) -> list[examination.Finding]:
+    """Shows progress in one line that is rewritten, on a terminal only."""
     waiting = [check.name for check in checks]
     renews = sys.stderr.isatty()
 
@@ -121,6 +121,6 @@ def _device_checks(config: Path | None) -> list[Check]:
 def _cluster_checks(target: Target, hub_account: str | None, hub: str | None, messaging: str | None) -> list[Check]:
     from fairlead_cli.doctor.cluster import examine
 
-    account = hub_accounts.parse(hub_account)
+    account = hub_role.parse(hub_account)
     places = examine.Places(namespace=target.given_namespace, account=account, hub_url=hub, messaging_url=messaging)
     return examine.checks(target, places)

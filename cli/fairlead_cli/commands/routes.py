@@ -18,7 +18,7 @@ from fairlead_cli.commands.routes_list import list_
 from fairlead_cli.default_command import DefaultCommand
 
 if TYPE_CHECKING:
-    from fairlead_cli.manifests.manifest_check import PlacedManifest
+    from fairlead_cli.manifests import PlacedManifest
     from fairlead_edge.outbox import publishing
     from fairlead_edge.outbox.manifest import Manifest
     from fairlead_edge.outbox.router import RouteTarget
@@ -126,12 +126,12 @@ def check(manifest: str, output: str) -> None:
     \b
     kubectl get edgeroutes -o yaml | fairlead routes check -
     """
-    from fairlead_cli.manifests import manifest_check
-    from fairlead_cli.manifests.source_locations import NoYamlPackage
+    from fairlead_cli import manifests
+    from fairlead_cli.manifests import NoYamlPackage
 
     text = _text(manifest)
     try:
-        names, findings = manifest_check.check_text(text)
+        names, findings = manifests.check_text(text)
     except NoYamlPackage as missing:
         raise click.UsageError(f"{manifest}: {missing}") from None
     mistakes = sum(finding.severity == "error" for finding in findings)
@@ -316,11 +316,11 @@ def _text(path: str) -> str:
 
 def _placed(path: str, text: str) -> list[PlacedManifest]:
     """The manifests in a file, at least one."""
-    from fairlead_cli.manifests import manifest_check
-    from fairlead_cli.manifests.source_locations import NotReadable
+    from fairlead_cli import manifests
+    from fairlead_cli.manifests import NotReadable
 
     try:
-        found = manifest_check.read(text)
+        found = manifests.read(text)
     except NotReadable as reason:
         raise click.UsageError(f"{path}:{reason.line}:{reason.column}: {reason}") from None
     if not found:

@@ -11,12 +11,11 @@ from fairlead_cli.cluster import collections, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import polling, printer
-from fairlead_cli.output.colors import Style
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import ages
-from fairlead_cli.text.ages import Clock
+from fairlead_cli.output.tables import OutputColumn, Style, TableView
+from fairlead_cli.text import quantities
+from fairlead_cli.text.quantities import Clock
 from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _STYLES: dict[str, Style] = {"Accepted": "good", "Lagging": "warn", "Refused": "
 @click.argument("name", required=False, shell_complete=names.edge_routes)
 @click.option("--by-node", is_flag=True, help="A line for each node: what runs there, and the first mistake.")
 @click.option("--node", metavar="NODE", shell_complete=names.nodes, help="Only this node's; implies --by-node.")
-@polling.option
+@printer.watch_option
 @targets.options(selector=True)
 @printer.options()
 def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target: Target, shown: Printer) -> None:
@@ -58,12 +57,12 @@ def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target
     query = {**target.query(), **({"fieldSelector": f"metadata.name={name}"} if name else {})}
     asked = Collection(f"{api_group.ROOT}/edgeroutes", query)
     if watch:
-        shown.follow(view(ages.utc), target.pages(lambda kube: _watched(kube, asked)))
+        shown.follow(view(quantities.utc), target.pages(lambda kube: _watched(kube, asked)))
         return
     rows = target.ask(lambda kube: collections.items(kube, asked.path, **query))
     if name and not rows:
         raise click.ClickException(f"there are no EdgeRoutes {name}; `fairlead routes` lists all of them")
-    shown.items(view(ages.utc), rows, none="no EdgeRoutes: nodes route nothing until one selects them")
+    shown.items(view(quantities.utc), rows, none="no EdgeRoutes: nodes route nothing until one selects them")
 
 
 def view(clock: Clock) -> TableView:
@@ -81,7 +80,7 @@ def view(clock: Clock) -> TableView:
             OutputColumn(
                 "LAGGING", lambda row: _said(row, "laggingNodes"), style=lambda row: _alarm(row, "laggingNodes")
             ),
-            OutputColumn("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), clock())),
+            OutputColumn("AGE", lambda row: quantities.since(row["metadata"].get("creationTimestamp"), clock())),
             OutputColumn("MESSAGE", lambda row: _said(row, "message")),
         ),
     )

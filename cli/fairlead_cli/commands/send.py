@@ -13,13 +13,13 @@ import click
 
 from fairlead_cli.clients import hub_client
 from fairlead_cli.clients.input_client import HubAddress, InputClient
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 
 MESSAGE_BYTES_MAX = 256 * 1024
 TTL_SECONDS_MAX = 7 * 24 * 3600
 WAIT_SECONDS_MAX = 20.0
-"""Of one question to the hub."""
+"""Limit for one request to the hub."""
 CONSUMED = "consumed"
 MEANS = {
     "accepted": "kept, until the node has it or its time is over",
@@ -83,27 +83,27 @@ def register(root: click.Group) -> None:
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long it is worth something, at most 604800 (a week).",
+    help="Its time to live in seconds, at most 604800 (a week).",
 )
-@click.option("--receipt", is_flag=True, help="Wait until its module has acknowledged it; exit 0 says that it has.")
+@click.option("--receipt", is_flag=True, help="Wait until its module has acknowledged it; then exit 0.")
 @click.option(
     "--wait",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="With --receipt: at most so long; default: its time to live, and 60 at most.",
+    help="With --receipt: the longest wait in seconds; default: its time to live, at most 60.",
 )
-@click.option("--file", "source", type=click.File("rb"), help="Read the body from here; - is standard input.")
-@click.option("--raw", is_flag=True, help="The body is bytes, also where it looks like JSON.")
+@click.option("--file", "source", type=click.File("rb"), help="Read the body from this file; - is standard input.")
+@click.option("--raw", is_flag=True, help="The body is bytes, even if it looks like JSON.")
 @click.option("-p", "--property", "properties", type=_Property(), multiple=True, help="A property; may be repeated.")
 @click.option("--message-id", help="System property messageId, for the module.")
 @click.option("--correlation-id", help="System property correlationId, for the module.")
-@click.option("--idempotency-key", help="The same again is the same message, for as long as it lives.")
+@click.option("--idempotency-key", help="A second message with the same key is the same message, while that lives.")
 @hub_client.options
 @click.option("--token-file", type=_FILE, help="A token of the cluster: `kubectl create token NAME`.")
 @click.option("--tls-ca", type=_FILE, help="Authority of the hub, for https.")
 @click.option("--tls-cert", type=_FILE, help="Certificate to show to the hub, for https.")
 @click.option("--tls-key", type=_FILE, help="The key of --tls-cert.")
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def send(
     node: str,
     place: tuple[str, str],
@@ -127,7 +127,7 @@ def send(
 ) -> None:
     """Send BODY to an input of a module on NODE. The module leases it from the agent's HTTP, once.
 
-    BODY that is JSON travels as JSON, anything else as bytes (bodyBase64); what begins with { or [ and is no JSON is
+    BODY that is JSON travels as JSON, anything else as bytes (bodyBase64); what begins with { or [ and is not JSON is
     refused, unless --raw. Without BODY and --file it is read from standard input. A node that is away gets it when it
     is back, within --ttl.
 
@@ -203,4 +203,4 @@ def _message(
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

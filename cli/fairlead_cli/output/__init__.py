@@ -4,14 +4,14 @@
                                                             ├─ one(view, row)      a table of one row, or the row itself
                                                             ├─ document(value)     any value as JSON, YAML or JSONPath
                                                             └─ follow(view, pages) a line for each row that changed
-    --watch ──polling.option──▶ polling.changed(ask, name) ─▶ pages, where there is nothing to watch but to ask again
+    --watch ──printer.watch_option──▶ printer.changed_rows(ask, name) ─▶ pages, where polling is the only way to watch
 
 A command declares its columns once and prints rows with them:
 
-    VIEW = View(kind="edgenode", name=lambda row: row["metadata"]["name"], columns=(
-        Column("NODE", lambda row: row["metadata"]["name"]),
-        Column("STATE", lambda row: row["state"], style=lambda row: "good" if row["state"] == "Synced" else "bad"),
-        Column("AGENT", lambda row: row["agent"], wide=True),
+    VIEW = TableView(kind="edgenode", name=lambda row: row["metadata"]["name"], columns=(
+        OutputColumn("NODE", lambda row: row["metadata"]["name"]),
+        OutputColumn("STATE", lambda row: row["state"], style=lambda row: "good" if row["ready"] else "bad"),
+        OutputColumn("AGENT", lambda row: row["agent"], wide=True),
     ))
 
     @click.command()
@@ -23,7 +23,7 @@ What is shown beside the rows (hints, notes, progress) goes to standard error wi
 output holds nothing but what was asked for.  Colour: only on a terminal, and neither with NO_COLOR nor with TERM=dumb;
 nothing is ever cut, neither on a terminal nor in a pipe.
 
-    printer, polling ─▶ forms, tables, reader ─▶ jsonpath, colors
+    printer ─▶ tables, jsonpath
 
 ``topic_lines`` prints messages a line each; ``progress`` tells how far long work is; ``backoff_picture`` draws a
 delivery policy.

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlead_wire.backoff import delivery, delivery_text
-from fairlead_wire.backoff.delivery import Delay, DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import Delay, DeliveryPolicy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def _curves(axes: Axes, curves: Mapping[str, Sequence[Delay]]) -> None:
         axes.plot(
             range(1, len(delays) + 1),
             [each.seconds for each in delays],
-            label=f"{name}, {delivery.total_seconds(list(delays)):,.0f} s in all",
+            label=f"{name}, {delivery_policy.total_seconds(list(delays)):,.0f} s in all",
             color=_COLOURS[name],
             linestyle=(0, (2, 3)) if over else "solid",
             linewidth=1.4 if over else 2.2,
@@ -79,7 +79,7 @@ def _curves(axes: Axes, curves: Mapping[str, Sequence[Delay]]) -> None:
 
 
 def _policy(axes: Axes, policy: DeliveryPolicy) -> None:
-    delays = delivery.schedule(policy)
+    delays = delivery_policy.schedule(policy)
     drawn = delays[:RETRIES_DRAWN_MAX]
     for phase, colour in _PHASES.items():
         found = [(number, each.seconds) for number, each in enumerate(drawn, 1) if each.phase == phase]
@@ -89,7 +89,7 @@ def _policy(axes: Axes, policy: DeliveryPolicy) -> None:
             if not any(seconds):  # a bar without height is not seen
                 axes.plot(numbers, seconds, color=colour, marker="o", linestyle="none", clip_on=False)
     left_out = f" (the first {len(drawn):,} of {len(delays):,})" if len(drawn) < len(delays) else ""
-    text = textwrap.fill(delivery_text.summary(policy), TITLE_CHARS_MAX)
+    text = textwrap.fill(delivery_policy.policy_summary(policy), TITLE_CHARS_MAX)
     _label(axes, f"The given policy{left_out}:\n{text}")
     axes.set_xlim(0.5, max(len(drawn), 1) + 0.5)
     if drawn:

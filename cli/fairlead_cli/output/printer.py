@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast, get_args
 
 import click
 
-from fairlead_cli.output import colors, forms, reader, tables
+from fairlead_cli.output import jsonpath, tables
 from fairlead_cli.output.tables import TableView
 from fairlead_cli.text import printable, yaml_text
+
+JSONPATH = "jsonpath="
+ALL = ("text", "wide", "name", "json", "yaml")
+DOCUMENTS = ("text", "json", "yaml")
+"""For commands whose answer is one document and no table."""
+POLL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One of ``ALL``, or a template (then the name is ``jsonpath``)."""
+
+    name: str
+    template: jsonpath.JsonPathTemplate | None = None
+
+    @property
+    def is_for_people(self) -> bool:
+        return self.name in ("text", "wide")
+
+
+TEXT = Form("text")
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,9 +47,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Printer:
     """Standard output gets what was asked for and nothing else; ``say`` writes beside it."""
 
-    form: forms.Form = forms.TEXT
+    form: Form = TEXT
     headers: bool = True
-    color: colors.Mode = "auto"
+    color: tables.Mode = "auto"
 
     @property
     def is_for_people(self) -> bool:
@@ -38,7 +62,7 @@ class Printer:
 
     @property
     def is_colored(self) -> bool:
-        return colors.is_wanted(self.color, sys.stdout.isatty(), os.environ)
+        return tables.wants_color(self.color, sys.stdout.isatty(), os.environ)
 
     def items(self, view: TableView, rows: Sequence[Any], *, none: str = "") -> None:
         """All rows: a table, or a document with `items`. ``none`` is said where there are no rows."""
@@ -74,7 +98,7 @@ class Printer:
         widths: list[int] = []
         try:
             for rows in pages:
-                if not reader.is_there():
+                if not has_reader():
                     return
                 if not rows:
                     continue
@@ -90,9 +114,9 @@ class Printer:
         """Beside the output: hints, notes and what is not there."""
         click.echo(printable.lines(sentence), err=True)
 
-    def paint(self, text: str, style: colors.Style) -> str:
+    def paint(self, text: str, style: tables.Style) -> str:
         """One line in its colour, where colour is wanted; a text of others in it is not obeyed by the terminal."""
-        return colors.paint(printable.one_line(text), style if self.is_colored else "")
+        return tables.paint(printable.one_line(text), style if self.is_colored else "")
 
     def _lines(self, view: TableView, rows: Sequence[Any], widths: list[int], *, headers: bool = True) -> list[int]:
         if self.form.name == "name":
@@ -114,19 +138,19 @@ class Printer:
         self.document(row)
 
 
-def options(names: Sequence[str] = forms.ALL) -> Callable[[F], F]:
+def options(names: Sequence[str] = ALL) -> Callable[[F], F]:
     """Adds -o, --no-headers and --color; the command is given ``shown``, a Printer."""
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def with_printer(*arguments: Any, output: forms.Form, no_headers: bool, color: colors.Mode, **rest: Any) -> Any:
+        def with_printer(*arguments: Any, output: Form, no_headers: bool, color: tables.Mode, **rest: Any) -> Any:
             return command(*arguments, shown=Printer(output, not no_headers, color), **rest)
 
         wrapped: Any = with_printer
         for option in (
             click.option(
                 "--color",
-                type=click.Choice(get_args(colors.Mode)),
+                type=click.Choice(get_args(tables.Mode)),
                 default="auto",
                 show_default=True,
                 help="auto: on a terminal, unless NO_COLOR is set or TERM is dumb.",
@@ -135,7 +159,7 @@ def options(names: Sequence[str] = forms.ALL) -> Callable[[F], F]:
             click.option(
                 "-o",
                 "--output",
-                type=forms.FormType(names),
+                type=FormType(names),
                 default="text",
                 show_default=True,
                 help="Form of the output.",
@@ -145,3 +169,90 @@ def options(names: Sequence[str] = forms.ALL) -> Callable[[F], F]:
         return cast(F, wrapped)
 
     return decorate
+
+
+Row = TypeVar("Row")
+
+watch_option = click.option("-w", "--watch", is_flag=True, help="Then print a line for each change, until interrupted.")
+
+
+# ── forms of output ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FormType(click.ParamType[Form]):
+    """Names of forms, and `jsonpath=TEMPLATE`."""
+
+    name = "form"
+
+    def __init__(self, names: Sequence[str] = ALL) -> None:
+        self._names = tuple(names)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join((*self._names, f'{JSONPATH}TEMPLATE'))}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Form:
+        if isinstance(value, Form):
+            return value
+        if value in self._names:
+            return Form(value)
+        if value.startswith(JSONPATH):
+            try:
+                return Form("jsonpath", jsonpath.parse(value.removeprefix(JSONPATH)))
+            except jsonpath.TemplateMistake as mistake:
+                self.fail(f"{JSONPATH}…: {mistake}; for example {JSONPATH}'{{.items[*].metadata.name}}'", param, ctx)
+        return self.fail(f"{value!r} is none of {', '.join((*self._names, f'{JSONPATH}TEMPLATE'))}", param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(each) for each in (*self._names, JSONPATH) if each.startswith(incomplete)]
+
+
+# ── following changes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changed_rows(
+    ask: Callable[[], Sequence[Row]],
+    name: Callable[[Row], object],
+    *,
+    said: Callable[[Row], Any] = lambda row: row,
+    pause: Callable[[float], None] = time.sleep,
+    complain: Callable[[str], None] = lambda text: click.echo(f"{text}; asked again", err=True),
+) -> Iterator[list[Row]]:
+    """All rows at first, then those of which ``said`` differs from the time before; endless.
+
+    ``name`` tells rows apart. What cannot be asked is waited for, after it could be asked once.
+    """
+    before: dict[object, Any] = {}
+    known = False
+    troubled = False
+    while True:
+        try:
+            rows = ask()
+        except click.ClickException as trouble:
+            if not known:
+                raise
+            if not troubled:
+                complain(trouble.format_message())
+            troubled, rows = True, ()
+        else:
+            now = {name(row): said(row) for row in rows}
+            fresh = [row for row in rows if name(row) not in before or before[name(row)] != now[name(row)]]
+            before, known, troubled, rows = now, True, False, fresh
+        yield list(rows)
+        pause(POLL_SECONDS)
+
+
+# ── a reader that goes away ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def has_reader() -> bool:
+    """False when standard output is a pipe whose reader has gone, as in `… --watch | head`; nothing else shows it."""
+    watching = select.poll()
+    try:
+        watching.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no file, or none that can be watched
+        return True
+    return not any(events & (select.POLLERR | select.POLLNVAL) for _, events in watching.poll(0))

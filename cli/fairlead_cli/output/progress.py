@@ -18,7 +18,7 @@ from fairlead_wire import durations
 LINE_SECONDS = 10.0
 RENEW_SECONDS = 0.2
 PASSING_SECONDS = 2.0
-"""What takes less is not spoken of where there is no terminal."""
+"""Shorter work is not reported without a terminal."""
 
 
 class ProgressBar:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from fairlead_cli.output.colors import Style, paint
 from fairlead_cli.text import printable
 
+Mode = Literal["auto", "always", "never"]
+Style = Literal["", "good", "bad", "warn", "dim"]
+
+_CODES: Mapping[Style, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2"}
 GAP = "   "
 NONE = "<none>"
 """What stands where there is nothing, as in kubectl: every row has as many words as there are columns."""
@@ -85,3 +88,18 @@ def _line(texts: Sequence[str], widths: Sequence[int], styles: Sequence[Style] =
     ]
     painted = [paint(text, style) for text, style in zip(texts, styles, strict=True)] if styles else texts
     return GAP.join(text + pad for text, pad in zip(painted, padding, strict=True))
+
+
+# ── colours ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def wants_color(mode: Mode, is_terminal: bool, environ: Mapping[str, str]) -> bool:
+    """``auto``: on a terminal that can show it, unless NO_COLOR is set to anything (https://no-color.org)."""
+    if mode != "auto":
+        return mode == "always"
+    return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: Style) -> str:
+    """The text in its colour; without a style the text itself."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style else text

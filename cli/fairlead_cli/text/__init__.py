@@ -1,7 +1,6 @@
 """Values as text for people: pure functions, without a terminal.
 
-``printable``  texts of others: a terminal shows them and obeys nothing in them
-``redaction``  texts and documents without what may be a secret
-``ages``, ``to_table``   how long ago, how long to a table
-``diff_text``, ``yaml_text``            documents: their differences, and as YAML
+``printable``   untrusted text: a terminal shows it and interprets nothing in it
+``quantities``  how long ago, how many, how long to a table
+``yaml_text``   documents as YAML
 """

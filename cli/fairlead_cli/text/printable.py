@@ -10,7 +10,7 @@ import json
 
 
 def one_line(text: str) -> str:
-    """With nothing in it that a terminal would obey; a line feed is escaped, too."""
+    """The text without control sequences that a terminal would interpret; a line feed is escaped, too."""
     return _escaped(text, "")
 
 

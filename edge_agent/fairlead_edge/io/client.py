@@ -25,8 +25,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import LocalError, Permanent, Temporary
-from fairlead_wire.http import retry_after
 from fairlead_wire.validation import addresses
 
 PATIENCE_SECONDS: Final = 30.0
@@ -308,6 +308,6 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
     except (ValueError, RecursionError, KeyError, TypeError):
         reason = Reason(code=f"http_{error.code}", message=content[:200].decode(errors="replace"))
     if error.code in _LATER:
-        asked = retry_after.seconds(error.headers.get("Retry-After"))
+        asked = retry_after_seconds(error.headers.get("Retry-After"))
         return Temporary(reason.message, retry_after_seconds=asked)
     return Permanent(reason.message, code=reason.code)

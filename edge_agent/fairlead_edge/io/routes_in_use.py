@@ -24,6 +24,8 @@ from fairlead_edge.outbox import manifest
 from fairlead_edge.outbox.router import Router
 from fairlead_wire import message
 from fairlead_wire.io import logs
+from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import GROUP
 
 _decoder = msgspec.json.Decoder(list[HeldObject])
 
@@ -58,15 +60,15 @@ class RoutesInUse:
 
     async def load(self) -> None:
         """Read the held objects; where the disk lost some, also the copy beside the store."""
-        held, _ = await self._store.select(node_routes.GROUP, node_routes.PLURAL)
+        held, _ = await self._store.select(GROUP, node_routes.PLURAL)
         if self._store.lacking:
             known = {each.resource.name for each in held}
             held += [each for each in self._copy.read() if each.resource.name not in known]
         # Kinds are remembered after their last object went: a node that ever had routes answers publishers.
         ever = any(
-            (kind.group, kind.plural) == (node_routes.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
+            (kind.group, kind.plural) == (api_group.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
         )
-        fallbacks = await self._store.fallbacks(node_routes.GROUP, node_routes.PLURAL)
+        fallbacks = await self._store.fallbacks(api_group.GROUP, node_routes.PLURAL)
         self._routes = NodeRoutes(
             self._node, held, ever=ever, fallbacks=fallbacks, default_ttl_seconds=self._default_ttl_seconds
         )

@@ -58,16 +58,16 @@ _WORKLOADS: Final = frozenset(
     ("pods", "services", "daemonsets", "deployments", "replicasets", "statefulsets", "cronjobs", "jobs")
 )
 CATEGORIES: Final = {
-    (group, plural): ["fairlead"] if group == "fairlead.dev" else ["all"]
+    (group, plural): ["fairlead"] if group == api_group.GROUP else ["all"]
     for plural, _, _, group, _, _ in _BUILT_IN
-    if plural in _WORKLOADS or group == "fairlead.dev"
+    if plural in _WORKLOADS or group == api_group.GROUP
 }
 """``kubectl get all`` and ``kubectl get fairlead`` ask for these."""
 SHORT_NAMES: Final = {(group, plural): list(short) for plural, _, _, group, _, short in _BUILT_IN}
 ALWAYS_SERVED: Final = tuple(
     Kind(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)
     for plural, kind, namespaced, group, version, _ in _BUILT_IN
-    if group in ("", "fairlead.dev")
+    if group in ("", api_group.GROUP)
 )
 """Listed by discovery whether anything of them is held or not."""
 

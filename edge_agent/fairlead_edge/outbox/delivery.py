@@ -9,9 +9,8 @@ import enum
 from collections.abc import Mapping
 from typing import Final, Generic, Literal, TypeVar
 
-from fairlead_wire.delivery_policy import DeliveryPolicy
-
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError
 
 RETRIES_AT_MAXIMUM: Final = 190_000

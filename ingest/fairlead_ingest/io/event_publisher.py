@@ -14,14 +14,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlead_wire.event import Event
-
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_wire import event
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
+from fairlead_wire.event import Event
 from fairlead_wire.io import logs
 
 WAITING_MAX = 1000

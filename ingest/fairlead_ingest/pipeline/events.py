@@ -12,10 +12,9 @@ import datetime
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead_wire.event import Event, short
-
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.table.commit_info import Committed
+from fairlead_wire.event import Event, short
 
 EVENTS_PER_BATCH = 2
 """Numbers a batch takes: its commit, and its gaps."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api.requests import GivenPolicy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 How = Literal["commit", "abort", "invalidate"]
 EndedBy = Literal["", "timeout", "lifetime", "hold_up", "invalidate", "conflict"]

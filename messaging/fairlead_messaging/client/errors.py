@@ -23,8 +23,8 @@ import msgspec
 
 from fairlead_messaging.api import error_codes
 from fairlead_messaging.api.error_codes import ErrorAnswer
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
-from fairlead_wire.http import retry_after
 from fairlead_wire.link import peer_json
 
 RETRY_AFTER_SECONDS_DEFAULT = 1.0
@@ -225,5 +225,5 @@ def _made(text: str, status: int, headers: Mapping[str, str], code: str, facts: 
 
 
 def _seconds(text: str | None) -> float:
-    found = retry_after.seconds(text, RETRY_AFTER_SECONDS_MAX)
+    found = retry_after_seconds(text, RETRY_AFTER_SECONDS_MAX)
     return RETRY_AFTER_SECONDS_DEFAULT if found is None else found

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api import error_codes, headers, routes
 from fairlead_messaging.api.requests import (
@@ -60,6 +59,7 @@ from fairlead_messaging.client.request import (
     missing_is_done,
     read_arrow_page,
 )
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 
 # --- Topics.

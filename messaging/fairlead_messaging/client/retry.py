@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
-
 from fairlead_messaging.client.errors import Disconnected, Failed
 from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 T = TypeVar("T")
 

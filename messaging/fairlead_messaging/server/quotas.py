@@ -16,7 +16,6 @@ from typing import Annotated, Final, Self
 
 import msgspec
 import pydantic
-from fairlead_wire.event import SYSTEM_NAMESPACE
 from pydantic import Field
 
 from fairlead_messaging.api.message_id import position_of
@@ -24,6 +23,7 @@ from fairlead_messaging.server import access
 from fairlead_messaging.server.log import bulk, running_totals, topics
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
+from fairlead_wire.event import SYSTEM_NAMESPACE
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import Model

@@ -18,18 +18,18 @@ from fairlead_hub.cluster import api_json, paused_objects, references
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent
 from fairlead_wire.link import codec
-from fairlead_wire.objects import digest, resource
+from fairlead_wire.objects import api_group, digest, resource
 from fairlead_wire.objects.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-NOT_DELIVERED = frozenset((LAST_APPLIED, paused_objects.PAUSED))
+NOT_DELIVERED = frozenset((LAST_APPLIED, api_group.PAUSED))
 """Annotations that are no part of the delivered content."""
 
 GroupKind = tuple[str, str]
 """(group, kind): the identity of a type of objects; two versions of it are the same objects."""
 
 POD: GroupKind = ("", "Pod")
-EDGE_ROUTES: GroupKind = ("fairlead.dev", "EdgeRoutes")
+EDGE_ROUTES: GroupKind = (api_group.GROUP, "EdgeRoutes")
 
 
 class ServedKind(msgspec.Struct, frozen=True, kw_only=True):

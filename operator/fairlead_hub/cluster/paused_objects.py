@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
+from fairlead_wire.objects.api_group import PAUSED
+
 if TYPE_CHECKING:  # content reads the annotation of each object
     from fairlead_hub.cluster.content import GroupKind
     from fairlead_hub.cluster.object_cache import ObjectCache
@@ -67,7 +69,6 @@ class PausedKinds:
         return self._is_known
 
 
-PAUSED: Final = "fairlead.dev/paused"
 WHY_CHARS_MAX: Final = 256
 """Of a pause's reason; an annotation may be a thousand times longer, and is shown in tables."""
 

@@ -6,9 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from fairlead_wire.event import Event
-
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.event import Event
 
 KEPT = 200
 PROBLEMS = frozenset(

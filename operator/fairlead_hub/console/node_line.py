@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairlead_wire.event import short
-
 from fairlead_hub.view import HubView, SessionView
+from fairlead_wire.event import short
 
 STATES = {
     "sync": "In sync",

@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
-from fairlead_wire.event import short
-
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import node_line
 from fairlead_hub.console.node_line import NodeLine
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.view import HubView, SessionView
+from fairlead_wire.event import short
 
 SLICE_NODES = 16
 PARKED_MAX = 200

@@ -15,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from fairlead_wire.event import short
-
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.delivery.opening.identities import Shown
@@ -29,6 +27,7 @@ from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.status.notice import of_node
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
+from fairlead_wire.event import short
 
 STARTING_RETRY_SECONDS = 1.0
 HELD: Final = ("newest", "other", "unknown")

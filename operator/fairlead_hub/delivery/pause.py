@@ -16,10 +16,8 @@ from typing import Any
 from fairlead_hub.cluster import paused_objects
 from fairlead_hub.delivery.deletion_guard import DeletionGuard, Tripped
 from fairlead_hub.settings import DeletionGuardSettings as Limits
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS, APPROVE_FENCE, RESYNC
 
-APPROVE_DELETIONS = "fairlead.dev/approve-deletions"
-APPROVE_FENCE = "fairlead.dev/approve-fence"
-RESYNC = "fairlead.dev/resync"
 RESYNC_CHARS_MAX = 64
 """Of its value: a time will do."""
 

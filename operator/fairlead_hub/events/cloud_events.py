@@ -13,12 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fairlead_wire.event import Event, short
-
 from fairlead_hub.cluster.content import ServedKind, identity
 from fairlead_hub.delivery.delivery_events import DeliveryEvent, Parked, Unparked
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
+from fairlead_wire.event import Event, short
 
 WAITING_MAX = 10_000
 """Events not yet carried away; more are dropped and counted."""

@@ -22,9 +22,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from fairlead_wire.identity.authority_bundle import is_issued
 
 from fairlead_wire.errors import Temporary
+from fairlead_wire.identity.authority_bundle import is_issued
 from fairlead_wire.identity.node_names import NodeNames
 
 

@@ -16,9 +16,7 @@ from fairlead_hub import view
 from fairlead_hub.cluster import api_json, content, deletion_blocked, paused_objects, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.delivery import pause
 from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
@@ -27,6 +25,7 @@ from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import node_routes, object_sync, to_table
 from fairlead_wire.errors import Malformed
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS, PAUSED
 
 WAITING = ("no_record", "pending", "deleting")
 """Codes of verdicts after which something would be sent."""
@@ -152,7 +151,7 @@ async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tu
     guard = account.get("status", {}).get("deletionGuard")
     if code == "deleting" and guard and not guard.get("approved"):
         id = guard["id"]
-        text = f"deletion guard: {guard['count']} deletions are due; approved by {pause.APPROVE_DELETIONS}={id}"
+        text = f"deletion guard: {guard['count']} deletions are due; approved by {APPROVE_DELETIONS}={id}"
         return "deletion_guard", text
     return code, answer
 

@@ -13,12 +13,11 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from fairlead_wire.event import Event
-
 from fairlead_hub.events.kube_events import KubeEvent
 from fairlead_hub.hub import Hub
 from fairlead_hub.ready import SessionOutput
 from fairlead_hub.status.status_cache import StatusWrite
+from fairlead_wire.event import Event
 
 PACE_SECONDS = 0.004
 """What is ready is taken at most so often; the first after a pause at once.

@@ -14,8 +14,9 @@ from typing import Final
 
 import msgspec
 
-WAIT_SECONDS: Final = 1.0
-WAIT_SECONDS_MAX: Final = 30.0
+from fairlead_wire.backoff import Backoff
+
+BACKOFF: Final = Backoff(1.0, 30.0)
 TRIES_MAX: Final = 8
 """Refused documents tried again in one turn."""
 REASON_CHARS_MAX: Final = 500
@@ -51,11 +52,11 @@ class RefusedWrites:
         reason = reason[:REASON_CHARS_MAX]
         known = self._refused.get(name)
         if known is None:
-            self._refused[name] = RefusedWrite(reason=reason, since=now, next_try=now + WAIT_SECONDS)
+            self._refused[name] = RefusedWrite(reason=reason, since=now, next_try=now + BACKOFF.ceiling(0))
             self._groups[name[:2]] += 1
             return self._groups[name[:2]] == 1
         known.reason, known.times, known.released = reason, known.times + 1, False
-        known.next_try = now + min(WAIT_SECONDS * 2.0 ** (min(known.times, 32) - 1), WAIT_SECONDS_MAX)
+        known.next_try = now + BACKOFF.ceiling(known.times - 1)
         return False
 
     def turn(self) -> None:

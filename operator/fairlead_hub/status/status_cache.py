@@ -20,7 +20,7 @@ import msgspec
 from fairlead_hub import leadership
 from fairlead_hub.cluster import api_json
 from fairlead_hub.status.refused_writes import RefusedWrites
-from fairlead_wire.objects import resource as wire_version
+from fairlead_wire.objects.resource import is_comparable, is_newer
 
 WRITES_MAX = 2000
 """Taken at once: about two seconds of one API server.  What comes meanwhile waits no longer."""
@@ -270,7 +270,7 @@ class StatusCache:
         self, wanted: StatusDocument, written: Observed | None, version: str, read: Callable[[], Observed] | None
     ) -> None:
         """It was changed or deleted after our write, and the watch was faster than the answer to that."""
-        if written is None or not wire_version.is_newer(version, written.version):
+        if written is None or not is_newer(version, written.version):
             return
         if read is None:
             self._unobserve(wanted.name, wanted.node)
@@ -347,7 +347,7 @@ class StatusCache:
             for name, observed in self.observed.items()
             if name[0] == collection
             and f"{name[1]}/{name[2]}" not in identities
-            and (name in self._unordered or not wire_version.is_newer(observed.version, version))
+            and (name in self._unordered or not is_newer(observed.version, version))
         ]
 
     def listed(self, collection: str) -> None:
@@ -363,13 +363,11 @@ class StatusCache:
         known = self.observed.get(name)
         if known is None:
             return True
-        if name in self._unordered or not (
-            wire_version.is_comparable(version) and wire_version.is_comparable(known.version)
-        ):
+        if name in self._unordered or not (is_comparable(version) and is_comparable(known.version)):
             if version == known.version:
                 self._unordered.discard(name)  # it is there still: from here on its versions rise again
             return version != known.version
-        return wire_version.is_newer(version, known.version)
+        return is_newer(version, known.version)
 
     def _observe(self, name: Name, node: str, observed: Observed) -> None:
         self.observed[name] = observed

@@ -99,4 +99,4 @@ def test_a_hub_of_another_version(answer: object, command: list[str], monkeypatc
     """What it leaves out is one sentence."""
     monkeypatch.setattr(hub_client, "ask", lambda *_, **__: answer)
     done = CliRunner().invoke(build(), [*command, "--hub", "http://127.0.0.1:1"])
-    assert done.exit_code == 1 and "http://127.0.0.1:1 is no hub of this version: " in done.output, done.output
+    assert done.exit_code == 1 and "http://127.0.0.1:1 is not a hub of this version: " in done.output, done.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead_cli.cluster import instructions
+from fairlead_wire.objects.api_group import PAUSED
 
 
 class Kube:
@@ -21,7 +22,7 @@ class Kube:
 async def test_an_annotation_is_taken_back() -> None:
     """And nothing else of the object is touched."""
     kube = Kube()
-    await instructions.write(kube, instructions.node_path("a/b"), {instructions.PAUSED: None})  # type: ignore[arg-type]
+    await instructions.write(kube, instructions.node_path("a/b"), {PAUSED: None})  # type: ignore[arg-type]
     path = "apis/fairlead.dev/v1alpha1/edgenodes/a%2Fb"
     assert kube.written == [("PATCH", path, {"fairlead.dev/paused": None})]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import time
 from collections.abc import AsyncIterator
+from email.utils import format_datetime
 from pathlib import Path
+from typing import Any, cast
 
 import click
 import pytest
@@ -13,6 +17,7 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import target
 from fairlead_cli.cluster.target import Target
+from fairlead_hub.io.cluster.api_error import ApiRefused
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_wire.objects import api_group
 
@@ -96,3 +101,37 @@ def test_a_refusal_is_one_sentence(cluster: Cluster) -> None:
 
     with pytest.raises(click.ClickException, match="answered 404"):
         list(asked.pages(one))
+
+
+# ---- whose time counts where a person types ----
+
+
+YEAR = datetime.timedelta(days=365)
+
+
+class Api:
+    """An API server that is ``off`` from this machine's clock; what it answers, it refuses."""
+
+    def __init__(self, off: datetime.timedelta) -> None:
+        self._off = off
+        self.date = ("", 0.0)
+
+    async def get(self, path: str) -> bytes:
+        self.date = format_datetime(datetime.datetime.now(datetime.UTC) + self._off, usegmt=True), time.time()
+        raise ApiRefused(403, f"{path} is not for you")
+
+
+@pytest.mark.parametrize("off", [YEAR, -YEAR])
+async def test_the_time_is_the_servers_also_where_it_refuses_all_else(off: datetime.timedelta) -> None:
+    kube = cast(Kube, Api(off))
+    found = await target.ask_time(kube)
+    assert abs(found - datetime.datetime.now(datetime.UTC) - off) < YEAR / 2
+    assert "s off the API server's" in target.clock_note(kube)
+
+
+@pytest.mark.parametrize("said", ["", "tomorrow", "Mon, 99 Nov 2026 99:00:00 GMT"])
+def test_without_a_date_it_is_this_machines(said: str) -> None:
+    kube: Any = Api(YEAR)
+    kube.date = said, time.time()
+    assert abs(target.server_time(kube) - datetime.datetime.now(datetime.UTC)) < YEAR / 2
+    assert target.clock_note(kube) == ""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
 from tests.support.hubs.hub import HubProcess
 
+from fairlead_cli.commands.bench import BEHAVIOURS
 from fairlead_cli.main import build
+from fairlead_cli.simulated_node import Behaviour
 
 
 @pytest.mark.verify
@@ -29,3 +32,7 @@ def test_wss_needs_certificates() -> None:
 def test_an_unknown_behaviour_is_refused() -> None:
     done = CliRunner().invoke(build(), ["bench", "nodes", "--behaviour", "rude"])
     assert done.exit_code == 2 and "never-ack" in done.output
+
+
+def test_the_behaviours_that_can_be_asked_for_are_those_of_a_simulated_node() -> None:
+    assert get_args(Behaviour) == BEHAVIOURS

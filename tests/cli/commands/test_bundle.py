@@ -112,3 +112,104 @@ def test_an_address_that_speaks_no_http(tmp_path: Path) -> None:
         thread.join()
     assert list(contents(tmp_path / "case.tar.gz")) == ["versions.json", "errors.txt"]
     assert len(errors) == 1 and errors[0].startswith("hub/metrics.txt: ")
+
+
+# ---- planted secrets are found in every form, and what is harmless stays ----
+
+
+PLANTED_TEXT = "hunter2hunter2"
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJodW50ZXIyIn0.aHVudGVyMg"
+KEY = f"-----BEGIN EC PRIVATE KEY-----\n{PLANTED_TEXT}\n-----END EC PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"password": PLANTED_TEXT},
+        {"spec": [{"dbPassphrase": PLANTED_TEXT}]},
+        {"env": [{"name": "MESSAGING_TOKEN", "value": PLANTED_TEXT}]},
+        {"kind": "Secret", "metadata": {"name": "a"}, "data": {"a": PLANTED_TEXT}, "stringData": {"b": PLANTED_TEXT}},
+        {
+            "metadata": {
+                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": f'{{"x": "{PLANTED_TEXT}"}}'}
+            }
+        },
+        {"args": [f"--password={PLANTED_TEXT}"]},
+        {"url": f"postgres://user:{PLANTED_TEXT}@db:5432/x"},
+        {"note": f"curl -H 'Authorization: Bearer {PLANTED_TEXT}'"},
+        {"note": KEY},
+        {"apiKey": PLANTED_TEXT},
+        {"message": f"token fl1-abc-{PLANTED_TEXT}-pin was used twice"},
+        {"args": ["--password", PLANTED_TEXT]},
+        {"command": ["sh", "-c", f"run --api-key {PLANTED_TEXT}"]},
+        {"tokens": [PLANTED_TEXT]},
+        {"env": [{"name": "DB_PASS", "value": PLANTED_TEXT}]},
+        {"kind": "Secret", "data": {"a": PLANTED_TEXT}},
+    ],
+)
+def test_in_documents(document: dict[str, object]) -> None:
+    """By the key's name, by what stands beside it, and by its own form."""
+    assert PLANTED_TEXT not in json.dumps(bundle.document(document))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"password={PLANTED_TEXT}",
+        f'{{"event": "login", "token": "{PLANTED_TEXT}"}}',
+        f"AWS_SECRET_ACCESS_KEY: {PLANTED_TEXT}",
+        f"authorization: bearer {PLANTED_TEXT}",
+        f"Authorization: Token {PLANTED_TEXT}",
+        f'{{"headers": {{"Cookie": "session={PLANTED_TEXT}"}}}}',
+        f'{{"body": "{{\\"password\\": \\"{PLANTED_TEXT}\\"}}"}}',
+        f'password="a\\"{PLANTED_TEXT}"',
+        f"GET /hook?sig={PLANTED_TEXT}",
+        f"started with --token {PLANTED_TEXT}",
+        f"https://user:{PLANTED_TEXT}@example.com/x",
+        KEY,
+        KEY.partition("-----END")[0],
+    ],
+)
+def test_in_texts(line: str) -> None:
+    """A key that is cut off is still one."""
+    assert PLANTED_TEXT not in bundle.text(f"before\n{line}\nafter")
+    assert bundle.text(f"before\n{line}").startswith("before\n")
+    assert JWT not in bundle.text(f"found {JWT} in it")
+
+
+def test_what_is_harmless_stays() -> None:
+    """Names of Secrets, numbers, reasons, addresses: without these a bundle would help in nothing."""
+    kept = {
+        "metadata": {"name": "edge-1", "resourceVersion": "77"},
+        "volumes": [{"secret": {"secretName": "hub-tls"}}],
+        "status": {"connected": True, "objectsHeld": 7, "message": "parked: the store is full"},
+        "hub": "wss://hub.example.com:10000",
+    }
+    assert bundle.document(kept) == kept
+    line = "2026-11-22 link_down reason=refused hub=wss://hub.example.com:10000"
+    assert bundle.text(line) == line
+
+
+@pytest.mark.parametrize("word", ["a", "token", "--token", "eyJ-", "x://", "-----BEGIN "])
+def test_a_line_of_any_length(word: str) -> None:
+    """A log may hold a file in base64 on one line: the time must grow as its length does, not as its square."""
+    line = word * (200_000 // len(word))
+    assert bundle.text(line) == line
+
+
+def test_names_of_secrets_stay() -> None:
+    """What a Pod mounts, and which object an Event is about."""
+    kept = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "involvedObject": {"kind": "Secret", "name": "hub-tls"},
+        "args": ["--token-file", "/etc/fairlead/token", "--node", "edge-1"],
+    }
+    assert bundle.document(kept) == kept
+
+
+def test_absurd_depth() -> None:
+    """Hidden instead of an error."""
+    deep: object = "x"
+    for _ in range(500):
+        deep = [deep]
+    assert bundle.HIDDEN in json.dumps(bundle.document(deep))

@@ -7,11 +7,11 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from fairlead_cli.output import backoff_picture
-from fairlead_wire.backoff import delivery
-from fairlead_wire.backoff.delivery import DeliveryPolicy
+from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 CURVES = {
-    name: delivery.schedule(
+    name: delivery_policy.schedule(
         DeliveryPolicy(
             retries_with_no_delay=0,
             minimum_delay_retries=0,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import click
@@ -11,7 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 
@@ -76,9 +78,9 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
     """One head; lines as they come; an empty page prints nothing."""
     Printer().follow(VIEW, [ROWS[1:], [], ROWS[:1]])
     assert capsys.readouterr().out == "NODE      STATE\nedge-22   down\nedge-1    up\n"
-    Printer(forms.Form("json")).follow(VIEW, [ROWS[:1]])
+    Printer(printer.Form("json")).follow(VIEW, [ROWS[:1]])
     assert json.loads(capsys.readouterr().out) == ROWS[0]
-    Printer(forms.Form("yaml")).follow(VIEW, [ROWS])
+    Printer(printer.Form("yaml")).follow(VIEW, [ROWS])
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == ROWS
 
 
@@ -92,3 +94,73 @@ def test_following_ends_when_it_is_interrupted() -> None:
     with pytest.raises(SystemExit) as ended:
         Printer().follow(VIEW, pages())
     assert ended.value.code == 0
+
+
+# ---- what -o takes and refuses ----
+
+
+def test_names_and_templates() -> None:
+    """Only those of the command; a template is read at once."""
+    assert printer.FormType().convert("wide", None, None) == printer.Form("wide")
+    form = printer.FormType().convert("jsonpath={.a}", None, None)
+    assert form.template is not None and form.template.applied({"a": 1}) == "1"
+    with pytest.raises(click.BadParameter, match="'wide' is none of text, json, yaml, jsonpath=TEMPLATE"):
+        printer.FormType(printer.DOCUMENTS).convert("wide", None, None)
+    with pytest.raises(click.BadParameter, match=r"not closed; for example jsonpath='\{\.items"):
+        printer.FormType().convert("jsonpath={.a", None, None)
+
+
+def test_names_are_completed() -> None:
+    """In the shell."""
+    option = click.Option(["-o"], type=printer.FormType())
+    items = option.shell_complete(click.Context(click.Command("x")), "j")
+    assert [item.value for item in items] == ["json", "jsonpath="]
+
+
+# ---- asked again and again; only what changed is given ----
+
+
+def test_only_changes() -> None:
+    """All at first; then rows that are new or differ; what went is not shown."""
+    answers = iter([[("a", 1), ("b", 1)], [("a", 1), ("b", 2)], [("b", 2)], [("a", 1), ("b", 2)]])
+    pages = printer.changed_rows(lambda: next(answers), lambda row: row[0], pause=lambda _: None)
+    assert list(islice(pages, 4)) == [[("a", 1), ("b", 1)], [("b", 2)], [], [("a", 1)]]
+
+
+def test_an_outage_is_waited_for() -> None:
+    """Said once; but what cannot be asked at first is an error."""
+    said: list[str] = []
+    answers = iter([[1], None, None, [2]])
+
+    def ask() -> list[int]:
+        answer = next(answers)
+        if answer is None:
+            raise click.ClickException("the hub does not answer")
+        return answer
+
+    pages = printer.changed_rows(ask, lambda row: row, pause=lambda _: None, complain=said.append)
+    assert list(islice(pages, 4)) == [[1], [], [], [2]] and said == ["the hub does not answer"]
+
+    def never() -> list[int]:
+        raise click.ClickException("no")
+
+    with pytest.raises(click.ClickException):
+        next(printer.changed_rows(never, lambda row: row))
+
+
+# ---- whether standard output is still read ----
+
+
+def test_a_pipe_without_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """True while the other end is open, False after it was closed."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        assert printer.has_reader()
+        os.close(reading)
+        assert not printer.has_reader()
+
+
+def test_what_cannot_be_watched_is_taken_for_read() -> None:
+    """Tests and notebooks replace standard output by an object without a file."""
+    assert printer.has_reader()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 
+import pytest
+
 from fairlead_cli.output import tables
 from fairlead_cli.output.tables import OutputColumn, TableView
 
@@ -45,3 +47,30 @@ def test_wide_columns() -> None:
     view = TableView(kind="x", name=str, columns=(OutputColumn("A", str), OutputColumn("B", str, wide=True)))
     assert [column.name for column in view.shown(wide=False)] == ["A"]
     assert [column.name for column in view.shown(wide=True)] == ["A", "B"]
+
+
+# ---- when output is coloured ----
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_terminal", "environ", "wanted"),
+    [
+        ("auto", True, {}, True),
+        ("auto", True, {"TERM": "xterm"}, True),
+        ("auto", True, {"NO_COLOR": ""}, True),
+        ("auto", True, {"NO_COLOR": "1"}, False),
+        ("auto", True, {"TERM": "dumb"}, False),
+        ("auto", False, {}, False),
+        ("always", False, {"NO_COLOR": "1"}, True),
+        ("never", True, {}, False),
+    ],
+)
+def test_when(mode: tables.Mode, is_terminal: bool, environ: dict[str, str], wanted: bool) -> None:
+    """A terminal that can show it and a user who did not say no; an option wins over both."""
+    assert tables.wants_color(mode, is_terminal, environ) is wanted
+
+
+def test_paint() -> None:
+    """Codes around the text; none without a style."""
+    assert tables.paint("x", "bad") == "\x1b[31mx\x1b[0m"
+    assert tables.paint("x", "") == "x"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from fairlead_wire.delivery_policy import schedule, total_seconds
 
 from fairlead_edge.outbox.delivery import BROKERED_POLICY, UPSTREAM_POLICY, BrokeredDelivery, UpstreamDelivery
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import schedule, total_seconds
 
 
 def test_messages_go_again_practically_without_end() -> None:

@@ -19,8 +19,8 @@ from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.transactions import visibility
 from fairlead_wire import delivery_policy
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import RemoteError
-from fairlead_wire.http import retry_after
 from fairlead_wire.validation.mistakes import Wrong
 
 BYTES_MAX = 1 << 20
@@ -169,7 +169,7 @@ def push_endpoint(content: bytes) -> None:
     """The address of an endpoint, and what it answers."""
     text = content.decode(errors="surrogateescape")
     subscription.is_endpoint_url(text)
-    seconds = retry_after.seconds(text, subscription.RETRY_AFTER_SECONDS_MAX)
+    seconds = retry_after_seconds(text, subscription.RETRY_AFTER_SECONDS_MAX)
     promise(seconds is None or 0 <= seconds <= subscription.RETRY_AFTER_SECONDS_MAX, "an endpoint cannot ask for ever")
 
 

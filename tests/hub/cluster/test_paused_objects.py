@@ -6,7 +6,8 @@ import pytest
 from tests.support.hubs.live import CONFIG_MAP, SECRET, live
 
 from fairlead_hub.cluster.object_cache import ObjectCache
-from fairlead_hub.cluster.paused_objects import PAUSED, WHY_CHARS_MAX, PausedKinds, is_changed, reason
+from fairlead_hub.cluster.paused_objects import WHY_CHARS_MAX, PausedKinds, is_changed, reason
+from fairlead_wire.objects.api_group import PAUSED
 
 CRD = ("shop.io", "Till")
 

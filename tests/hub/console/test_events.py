@@ -1,9 +1,8 @@
 """What happened lately."""
 
-from fairlead_wire.event import Event
-
 from fairlead_hub.console import events
 from fairlead_hub.console.events import EventLog
+from fairlead_wire.event import Event
 
 
 def event(type="node.connected", **data):

@@ -5,7 +5,6 @@ import re
 
 import msgspec
 import pytest
-from fairlead_wire.event import Event
 from tests.support.hubs.console import TOPICS, fleet
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import SECRET
@@ -15,6 +14,7 @@ from fairlead_hub.console import node_line, pages, snapshot
 from fairlead_hub.console.events import EventLog
 from fairlead_hub.console.pages import PageContext
 from fairlead_wire import message
+from fairlead_wire.event import Event
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 PLANTED = "hunter2-planted-secret"

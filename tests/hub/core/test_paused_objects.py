@@ -4,10 +4,10 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import CONFIG_MAP, SECRET
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.settings import DeletionGuardSettings
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_wire import message
+from fairlead_wire.objects.api_group import PAUSED
 
 WHY = "price list is checked by hand"
 PAUSE = {"annotations": {PAUSED: WHY}}

@@ -3,9 +3,10 @@
 import pytest
 
 from fairlead_hub.cluster import paused_objects
-from fairlead_hub.cluster.paused_objects import PAUSED, WHY_CHARS_MAX
-from fairlead_hub.delivery.pause import APPROVE_DELETIONS, RESYNC, NodeControls
+from fairlead_hub.cluster.paused_objects import WHY_CHARS_MAX
+from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.settings import DeletionGuardSettings as Limits
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS, PAUSED, RESYNC
 
 
 @pytest.fixture

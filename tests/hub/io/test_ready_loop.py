@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import uvloop
-from fairlead_wire.event import Event
 from tests.support.edges.upstream import until
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
@@ -17,6 +16,7 @@ from fairlead_hub.core.sessions import TURN_FRAMES
 from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_hub.ready import SessionOutput
 from fairlead_hub.settings import RateLimit
+from fairlead_wire.event import Event
 
 
 class Shell:

@@ -3,11 +3,11 @@
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.settings import RecordSettings
 from fairlead_hub.status import away_objects
 from fairlead_hub.status.node_status import RETURN_SECONDS
 from fairlead_hub.status.object_sync_status import COLLECTIONS
+from fairlead_wire.objects.api_group import PAUSED
 
 
 def take(core, node="edge-1", *held):

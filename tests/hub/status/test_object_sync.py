@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from tests.support.hubs.live import CONFIG_MAP, live
 
-from fairlead_hub.cluster.paused_objects import PAUSED
 from fairlead_hub.status import object_sync
 from fairlead_hub.status.object_sync import Record, record_of_away, record_of_held
+from fairlead_wire.objects.api_group import PAUSED
 
 RECORD = Record(
     node="edge-1", api_version="v1", kind="ConfigMap", namespace="shop", object_name="prices", uid="u-1",

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fairlead_wire.event import Event
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io import event_publisher
@@ -16,6 +15,7 @@ from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_messaging.client.io.sync_client import Client
+from fairlead_wire.event import Event
 
 
 class Desk:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from tests.support.topics.answers import answer, asked, refusal
 
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.client import errors, requests
 from fairlead_messaging.client.request import ClientRequest
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.client import errors, requests
 from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.retry import PATIENT, Attempts
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 READ = requests.poll("n", "t")
 WRITE = requests.publish("n", "t", [b"a"])

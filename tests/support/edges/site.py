@@ -79,7 +79,9 @@ class Site:
         self.cluster.stop()
 
     def token(self, **spec: Any) -> str:
-        token = join_token.make(secrets.token_bytes, list(authority_bundle.by_pin(self.internal.certificate.read_bytes())))
+        token = join_token.make(
+            secrets.token_bytes, list(authority_bundle.by_pin(self.internal.certificate.read_bytes()))
+        )
         self.cluster.apply(join_client.join_token_object(token, node=NODE, **spec))
         return token.text
 

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_edge.errors import LinkDown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -19,6 +18,7 @@ from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.router import RouteTarget
 from fairlead_edge.routes.message import RoutedMessage
 from fairlead_wire import message
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.link import codec
 

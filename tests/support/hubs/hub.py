@@ -20,7 +20,7 @@ from typing import Any
 from tests.support.kube.kubernetes import Kubernetes
 from tests.support.processes import Running, free_ports, start, wait_until
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 
 READY_SECONDS = 120.0
 EDGE_LABEL = "node-role.kubernetes.io/edge"

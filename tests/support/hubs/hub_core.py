@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fairlead_wire.event import Event
 from tests.support.hubs.live import CONFIG_MAP, POD, ROUTES, SECRET, live
 
 from fairlead_hub.cluster import sync_rule
@@ -29,6 +28,7 @@ from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
+from fairlead_wire.event import Event
 from fairlead_wire.link.session import Timer
 from fairlead_wire.objects import digest
 

@@ -22,7 +22,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from fairlead_wire import message
-from fairlead_wire.identity import authority_bundle, join_token
+from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken
 from fairlead_wire.link import codec
 
@@ -58,7 +58,7 @@ class Device:
         return await self.answer()
 
 
-def client_context(roots: bytes | None, alpn: str = authority_bundle.ALPN) -> ssl.SSLContext:
+def client_context(roots: bytes | None, alpn: str = join_token.ALPN) -> ssl.SSLContext:
     """Without a certificate; ``roots`` None: believes every hub."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if roots is None:
@@ -72,7 +72,7 @@ def client_context(roots: bytes | None, alpn: str = authority_bundle.ALPN) -> ss
 
 @contextlib.asynccontextmanager
 async def device(
-    url: str, roots: bytes | None = None, *, alpn: str = authority_bundle.ALPN, local: str = ""
+    url: str, roots: bytes | None = None, *, alpn: str = join_token.ALPN, local: str = ""
 ) -> AsyncIterator[Device]:
     """A connection that lasts as long as the block; ``local``: the address it comes from."""
     context, address = client_context(roots, alpn), (local, 0) if local else None

@@ -59,7 +59,9 @@ class JoinHub:
 
     def token(self) -> JoinToken:
         """One with the right pin."""
-        return join_token.make(secrets.token_bytes, list(authority_bundle.by_pin(self.internal.certificate.read_bytes())))
+        return join_token.make(
+            secrets.token_bytes, list(authority_bundle.by_pin(self.internal.certificate.read_bytes()))
+        )
 
     async def __aenter__(self) -> JoinHub:
         context = server_context(self.own, self.edges if self.requires_certificates else None)
@@ -119,7 +121,7 @@ def server_context(own: Pair, clients: Authority | None) -> ssl.SSLContext:
     """``clients``: only their certificates are let in; None: nothing is asked for."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(str(own.certificate), str(own.key))
-    context.set_alpn_protocols([authority_bundle.ALPN])
+    context.set_alpn_protocols([join_token.ALPN])
     if clients is not None:
         context.load_verify_locations(str(clients.certificate))
         context.verify_mode = ssl.CERT_REQUIRED

@@ -64,7 +64,7 @@ def test_a_body_without_its_end_is_refused(encoding: str, cut: int) -> None:
     ],
 )
 def test_what_is_broken_is_refused(encoding: str, content: bytes) -> None:
-    with pytest.raises(Malformed, match="no whole"):
+    with pytest.raises(Malformed, match="not a complete"):
         unpacked(encoding, content, 1000)
 
 

@@ -25,7 +25,7 @@ def test_the_one_token_of_a_text_is_found() -> None:
     assert join_token.find(f"{one.text}\r\necho {one.text} | sudo fairlead edge join\n") == one
     with pytest.raises(ValueError, match="more than one join token"):
         join_token.find(f"{one.text}\n{other.text}\n")
-    with pytest.raises(ValueError, match="is no join token"):
+    with pytest.raises(ValueError, match="is not a join token"):
         join_token.find(f"{one.text[:30]} {one.text[30:]}")
 
 
@@ -43,7 +43,7 @@ def test_the_secret_is_not_shown_by_accident() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_token_is_refused_without_repeating_it(text: str) -> None:
-    with pytest.raises(ValueError, match="is no join token") as refused:
+    with pytest.raises(ValueError, match="is not a join token") as refused:
         join_token.parse(text)
     assert len(str(refused.value)) < 200
 
@@ -85,6 +85,6 @@ TEXT = f"fl1-{'a' * 10}-{'b' * 26}-{PIN}"
 )
 def test_a_token_that_was_copied_wrong_says_where(damaged: str, said: str) -> None:
     """Without repeating any of it."""
-    with pytest.raises(ValueError, match=f"is no join token: {said}") as refused:
+    with pytest.raises(ValueError, match=f"is not a join token: {said}") as refused:
         join_token.parse(damaged)
     assert "b" * 10 not in str(refused.value)

@@ -28,7 +28,7 @@ WHOSE = Certificate(common_name="edge-1", names=(), issuer="a", not_before=NOW, 
 def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
-    monkeypatch.setattr(handshake, "_limiter", LogLimiter(handshake.TOLD_SECONDS))
+    monkeypatch.setattr(handshake, "_limiter", LogLimiter(handshake.LOG_SECONDS))
     yield stream
 
 

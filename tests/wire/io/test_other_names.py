@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from fairlead_wire.io import other_names, settings
+from fairlead_wire.io import settings
 
 NAMES = {"checkAll": "cleanup.check_all", "storage.ttlSecs": "store.ttl_seconds"}
 
@@ -95,8 +95,10 @@ def test_what_is_wrong_is_told_by_the_name_it_was_given(
     assert reason in str(refused.value)
 
 
-def test_a_model_without_other_names_is_left_alone() -> None:
+def test_a_model_without_other_names_accepts_none(tmp_path: Any) -> None:
     """Most have none."""
-    values = {"checkAll": True}
-    assert list(other_names.in_file(values, other_names.of(Cleanup))) == [] and values == {"checkAll": True}
-    assert other_names.variables({"checkAll": "1"}, "FAIRLEAD_EDGE_", Cleanup).environ == {"checkAll": "1"}
+    file = tmp_path / "edge.toml"
+    file.write_text("checkAll = true")
+    with pytest.raises(settings.SettingsError, match="checkAll: unknown key"):
+        settings.load("edge", Cleanup, file, {})
+    assert not settings.load("edge", Cleanup, None, {"checkAll": "1"}).check_all

@@ -160,9 +160,9 @@ def test_all_mistakes_of_file_and_environment_are_reported_at_once(tmp_path, cap
     read = [str(each.args[0]).partition("\n")[0].removeprefix(str(tmp_path)) for each in caught.value.mistakes]
     assert read == [
         "FAIRLEAD_EDGE_PORT: port: must be a whole number, is 'many'",
-        "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY: is no key of these settings; "
+        "FAIRLEAD_EDGE_DELIVERY_MAXIMUN_DELAY: is not a key of these settings; "
         "did you mean FAIRLEAD_EDGE_DELIVERY_MAXIMUM_DELAY?",
-        "FAIRLEAD_EDGE_NDOE: is no key of these settings; did you mean FAIRLEAD_EDGE_NODE?",
+        "FAIRLEAD_EDGE_NDOE: is not a key of these settings; did you mean FAIRLEAD_EDGE_NODE?",
         "/edge.toml: node: required, but not set",
         "/edge.toml: topics[1]: must be text, is 1",
         "/edge.toml: delivery.maximum_dely: unknown key; did you mean delivery.maximum_delay?",
@@ -183,13 +183,16 @@ def test_what_kubelet_puts_into_the_environment_is_no_mistake():
         "FAIRLEAD_PORT": "tcp://10.0.0.1:1",
     }
     assert settings.load("edge", Model, None, {"FAIRLEAD_EDGE_NODE": "n", **links}).node == "n"
-    assert list(settings.strange(links)) == []
+    assert list(settings.unknown_variables(links)) == []
 
 
 def test_variables_of_no_room_are_strange(monkeypatch):
     """They cannot be meant; the nearest room is named, and no program is stopped."""
     environ = {"FAIRLEAD_EGDE_NODE": "a", "FAIRLEAD_WHAT": "b", "FAIRLEAD_HUB_LISTEN": "c", "OTHER": "d"}
-    assert list(settings.strange(environ)) == [("FAIRLEAD_EGDE_NODE", "FAIRLEAD_EDGE_NODE"), ("FAIRLEAD_WHAT", None)]
+    assert list(settings.unknown_variables(environ)) == [
+        ("FAIRLEAD_EGDE_NODE", "FAIRLEAD_EDGE_NODE"),
+        ("FAIRLEAD_WHAT", None),
+    ]
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
     settings.warn_unknown_variables(environ)

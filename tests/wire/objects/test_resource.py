@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead_wire.errors import Malformed
 from fairlead_wire.objects import resource
+from fairlead_wire.objects.resource import is_comparable, is_newer
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,30}[a-z0-9])?", fullmatch=True).filter(lambda name: name != "..")
 
@@ -65,3 +66,27 @@ def test_round_trip(group, namespace, plural, name):
         group = ""
     one = resource.Resource(group=group, version="v1", plural=plural, namespace=namespace, name=name)
     assert resource.parse(one.path) == one
+
+
+# ---- order of resourceVersions ----
+
+
+@pytest.mark.parametrize(
+    ("candidate", "than", "expected"),
+    [
+        ("10", "9", True), ("9", "10", False), ("10", "10", False),
+        ("1", "", True), ("", "1", False), ("", "", False),
+        ("7", "foreign", True), ("foreign", "7", False), ("b", "a", False),
+        ("18446744073709551616", "18446744073709551615", True),
+        ("9" * 65, "1", False), ("٣", "1", False), ("007", "1", False), ("-5", "1", False),
+    ],
+)  # fmt: skip
+def test_newer(candidate, than, expected):
+    """Decimal numbers compare as numbers; garbage is never newer and never raises."""
+    assert is_newer(candidate, than) is expected
+
+
+def test_zero_is_a_version():
+    """ "0" is the one number that may start with a zero."""
+    assert is_comparable("0")
+    assert not is_comparable("00")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead_wire.io.settings import SettingsError, load
@@ -41,3 +42,10 @@ def test_without_settings_nothing_is_recorded(model: type) -> None:
 def test_a_device_records_less_than_a_program_that_many_speak_to() -> None:
     assert TracesSettings().ceiling_per_second == EDGE_CEILING_PER_SECOND
     assert TracesModel().ceiling_per_second == CEILING_PER_SECOND
+
+
+# ---- both models have the same keys and say the same of them, but for who begins a trace ----
+
+
+def test_both_models_have_the_same_keys_in_the_same_order() -> None:
+    assert [each.name for each in msgspec.structs.fields(TracesSettings)] == list(TracesModel.model_fields)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.spans import place
 
-from fairlead_wire.traces import trace
-from fairlead_wire.traces.trace import Trace
+from fairlead_wire.traces import span_names, trace
+from fairlead_wire.traces.trace import Sampler, Trace
 
 EXAMPLE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 HEX = "0123456789abcdef"
@@ -68,3 +68,65 @@ def test_each_trace_counts_once_and_the_earliest_stay() -> None:
 @pytest.mark.parametrize(("text", "carried"), [("a=1,b=2", True), ("x" * 513, False), ("a\n", False), (None, False)])
 def test_vendors_additions_are_bounded(text: str | None, carried: bool) -> None:
     assert bool(trace.check_tracestate(text)) == carried
+
+
+# ---- who decides what is recorded ----
+
+
+def sampler(*, ratio: float = 0.0, ceiling: float = 10.0, drawn: float = 0.5) -> Sampler:
+    return Sampler(ratio=ratio, ceiling_per_second=ceiling, uniform=lambda: drawn)
+
+
+def test_what_comes_with_nothing_is_recorded_by_ratio() -> None:
+    assert not sampler().begins(None, 0.0)
+    assert sampler(ratio=0.6).begins(None, 0.0)
+    assert not sampler(ratio=0.5).begins(None, 0.0)
+    assert sampler(ratio=1.0, drawn=0.9999).begins(None, 0.0)
+
+
+def test_who_began_the_trace_decides() -> None:
+    assert sampler().begins(place(1), 0.0)
+    assert not sampler(ratio=1.0).begins(place(1, sampled=False), 0.0)
+
+
+def test_no_client_gets_more_than_the_ceiling() -> None:
+    """And what was refused is counted."""
+    one = sampler(ceiling=3.0)
+    assert [one.begins(place(1), 0.0) for _ in range(5)] == [True] * 3 + [False] * 2
+    assert one.over_ceiling == 2
+    assert one.begins(place(1), 0.4), "a third of a second later there is one more"
+    assert not one.begins(place(1), 0.4)
+    assert [one.begins(place(1), 100.0) for _ in range(4)] == [True] * 3 + [False], "a long pause saves up no more"
+
+
+def test_what_arrives_takes_nothing_from_what_goes_on() -> None:
+    one = sampler(ceiling=1.0)
+    assert one.begins(place(1), 0.0) and one.goes_on(0.0)
+    assert not one.begins(place(1), 0.0) and not one.goes_on(0.0)
+
+
+def test_a_ceiling_of_zero_records_nothing_and_one_below_one_a_second_records_some() -> None:
+    assert not sampler(ratio=1.0, ceiling=0.0).begins(None, 0.0)
+    slow = sampler(ceiling=0.1)
+    assert [slow.begins(place(1), now) for now in (0.0, 5.0, 10.1)] == [True, False, True]
+
+
+def test_a_clock_that_steps_back_gives_nothing() -> None:
+    one = sampler(ceiling=1.0)
+    assert one.begins(place(1), 10.0)
+    assert not one.begins(place(1), 5.0)
+    assert one.begins(place(1), 6.0)
+
+
+# ---- names without ids, attributes with them ----
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    assert span_names.of_messages(3, operation="send") == {
+        "messaging.system": "fairlead",
+        "messaging.operation.type": "send",
+        "messaging.batch.message_count": 3,
+    }
+    found = span_names.of_messages(1, "default/t", operation="receive", node="edge-1", stream="iothub")
+    assert found["messaging.destination.name"] == "default/t"
+    assert (found[span_names.NODE], found[span_names.STREAM]) == ("edge-1", "iothub")

@@ -1,9 +1,8 @@
-"""Web pages are no local programs: what they ask of a port on loopback that needs no certificate or token.
+"""Refuses requests of web pages to a port on loopback that needs no certificate or token.
 
-A browser on this machine reaches loopback for whatever page is open in it.  Two ways in are closed: a name that
-resolves to loopback (DNS rebinding) is no name of ours, and its own browser names a page
-of another origin.
-Programs that are no browser send neither header and notice nothing.
+A browser on this machine can reach loopback on behalf of any page that is open in it.  Two ways are closed: a host name
+that resolves to loopback (DNS rebinding) is not one of ours, and the browser itself names the origin of a page.
+Programs other than browsers send neither header and are not affected.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 OWN_SITE = frozenset(["same-origin", "none"])
-"""Of ``Sec-Fetch-Site``: our own page, or an address a person typed."""
+"""Values of ``Sec-Fetch-Site`` for our own page, and for an address that a person typed."""
 
 _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^\[\]:@/]+))(?::[0-9]{0,5})?")
-"""Of the header ``Host``; a reader of addresses takes more, such as ``localhost:[::1].example``."""
+"""The header ``Host``; URL parsers accept more, such as ``localhost:[::1].example``."""
 
 
 def refusal(headers: Mapping[str, str]) -> str:
@@ -34,7 +33,7 @@ def refusal(headers: Mapping[str, str]) -> str:
 
 
 def is_of_another(origin: str | None, host: str) -> bool:
-    """Does a request with this ``Origin`` come from a page of another host?  None: it says of none."""
+    """Does a request with this ``Origin`` come from a page of another host?  None: it has no such header."""
     if origin is None:
         return False
     try:

@@ -1,7 +1,7 @@
 """Undoes the Content-Encoding of a request's body, piece by piece.
 
-The HTTP library takes a gzip body for whole that ends within its data or before its checksum: what a connection cut off
-would be half a request.  Servers read bodies as they came (``auto_decompress=False``) and unpack them here.
+The HTTP library accepts a gzip body that ends within its data or before its checksum: a broken connection would look
+like a complete request.  Servers read bodies as they arrive (``auto_decompress=False``) and unpack them here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from fairlead_wire.errors import Malformed
 
 PIECE_BYTES_MAX: Final = 64 * 1024
-"""What a body unpacks to comes in pieces of this size: the caller counts them, and stops when there are too many."""
+"""A body is unpacked in pieces of at most this size: the caller counts them, and stops when there are too many."""
 _GZIP: Final = zlib.MAX_WBITS | 16
 _ZLIB: Final = zlib.MAX_WBITS
 _RAW: Final = -zlib.MAX_WBITS
@@ -21,7 +21,7 @@ _ENCODINGS: Final = {"": 0, "identity": 0, "gzip": _GZIP, "x-gzip": _GZIP, "defl
 
 
 class Unpacker:
-    """Of one body.  ``encoding`` is its Content-Encoding.  Everything raises ``Malformed`` with the reason."""
+    """Unpacks one body.  ``encoding`` is its Content-Encoding.  Every method raises ``Malformed`` with the reason."""
 
     def __init__(self, encoding: str = "") -> None:
         self._encoding = encoding.strip()
@@ -33,7 +33,7 @@ class Unpacker:
         self._has_begun = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes of the body unpack to."""
+        """Unpack these bytes of the body."""
         if not self._window:
             yield data
             return
@@ -56,9 +56,9 @@ class Unpacker:
                 yield piece
 
     def end(self) -> None:
-        """There is no more: the body must be whole."""
+        """Call at the end: the body must be complete."""
         if self._window and self._has_begun and self._stream is not None and not self._stream.eof:
             raise self._wrong("it ends before its end mark and checksum")
 
     def _wrong(self, why: str) -> Malformed:
-        return Malformed(f"the body is no whole {self._encoding[:80]}: {why}")
+        return Malformed(f"the body is not a complete {self._encoding[:80]}: {why}")

@@ -1,9 +1,9 @@
-"""What a certificate says of itself: names, issuer, from when until when.  For messages to people, never for trust.
+"""What a certificate says about itself: names, issuer, dates.  For messages to people, never for trust.
 
     PEM or DER ─read→ Certificate ─unfit(now, name)→ "" or what is wrong with it
 
 OpenSSL alone decides whom to believe; it says that a check failed, but not whose certificate it was, nor its dates.
-Only the fields above are read (RFC 5280, section 4.1; DER as in X.690), and what is no certificate is a ``ValueError``.
+Only the fields above are read (RFC 5280, section 4.1; DER as in X.690), and anything else is a ``ValueError``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Whose it is: the common name, or, when it carries none, the first DNS name; as ``io.tls.peer_name``."""
+        """The common name or, if there is none, the first DNS name; as ``io.tls.peer_name``."""
         return self.common_name or next(iter(self.names), "")
 
     def __str__(self) -> str:
@@ -183,6 +183,6 @@ def _names(content: bytes) -> Iterator[str]:
 
 
 def _text(value: bytes) -> str:
-    """As much of it as a log line should hold."""
+    """Printable, and cut to the length that a log line should hold."""
     text = value.decode("utf-8", "replace")[:NAME_CHARS_MAX]
     return "".join(each if each.isprintable() else "?" for each in text)

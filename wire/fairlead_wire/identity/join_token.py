@@ -1,4 +1,4 @@
-"""What a person pastes on a device: which token, its secret, and whom the device may believe.
+"""The text that a person pastes on a device: the token's id, its secret, and whom the device may trust.
 
     fl1-<id>-<secret>-<pin>[.<pin>…]
 
@@ -16,9 +16,11 @@ from typing import Final
 
 import msgspec
 
+ALPN: Final = "fairlead-join/1"
+"""What a device without a certificate offers in its TLS handshake: it may then speak the joining protocol only."""
 PREFIX: Final = "fl1"
 ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
-"""Five bits a letter, none of which looks like another."""
+"""Five bits a letter; no two letters look alike."""
 ID_CHARS: Final = 10
 SECRET_CHARS: Final = 26
 PINS_MAX: Final = 4
@@ -57,12 +59,12 @@ def parse(text: str) -> JoinToken:
     found = _TEXT.fullmatch(text)
     if found is None:
         shape = "one is like fl1-<10 letters>-<26 letters>-<64 hexadecimal digits>"
-        raise ValueError(f"is no join token{_why(text)}; {shape}")
+        raise ValueError(f"is not a join token{_why(text)}; {shape}")
     return JoinToken(id=found[1], secret=found[2], pins=tuple(found[3].split(".")))
 
 
 def _why(text: str) -> str:
-    """What is wrong with a token that was copied or typed wrong; "": it is no such text."""
+    """What is wrong with a miscopied token; "": the text does not look like one."""
     head, *parts = text.split("-")
     if head != PREFIX or len(parts) != 3:
         return ": its beginning or its end is missing" if head == PREFIX or re.search(rf"-{_PIN}$", text) else ""
@@ -90,7 +92,7 @@ def is_id(text: str) -> bool:
 
 
 def hash_of(secret: str) -> str:
-    """What the cluster keeps.  So many random bits need no slow hash."""
+    """The hash that the cluster keeps.  A secret of this many random bits needs no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

@@ -3,7 +3,7 @@
     bound(host, port) ─→ sockets ─→ Acceptor ─(socket, peer)→ accepted() ─coroutine→ a task that opens the connection
                                        └─ every ``look_seconds`` → look()
 
-What becomes of a connection, and of those that are open, is the business of who makes it: an HTTP server, mostly.
+The owner, mostly an HTTP server, handles the connections; closing the acceptor leaves open ones alone.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Acceptor:
         self._opening: dict[asyncio.Task[None], None] = {}
         """Oldest first."""
         self._tasks = [asyncio.create_task(self._accept(each)) for each in sockets]
-        self._tasks.append(asyncio.create_task(self._look_for_ever()))
+        self._tasks.append(asyncio.create_task(self._look_periodically()))
 
     @property
     def address(self) -> tuple[str, int]:
@@ -90,7 +90,7 @@ class Acceptor:
         while True:
             try:
                 connection, address = await loop.sock_accept(listening)
-            except OSError as error:  # no descriptor is left: others hold them, and those that are open will end
+            except OSError as error:  # no file descriptor is left; open connections will end and free some
                 self._log.warning("accept_failed", reason=str(error), remedy="raise the limit of open files")
                 await asyncio.sleep(self._retry_seconds)
                 continue
@@ -105,7 +105,7 @@ class Acceptor:
             self._opening[task] = None
             task.add_done_callback(lambda done: self._opening.pop(done, None))
 
-    async def _look_for_ever(self) -> None:
+    async def _look_periodically(self) -> None:
         while True:
             await asyncio.sleep(self._look_seconds)
             self._look()

@@ -1,4 +1,4 @@
-"""TLS handshakes that fail in words: whose certificate, which check, until when.
+"""Reasons for failed TLS handshakes: whose certificate, which check, until when.
 
 OpenSSL says only that a check failed, and an event loop drops even that when it was the other side's.  The errors of
 these contexts name the certificate in their text and carry a ``HandshakeFailure``; a server logs it
@@ -21,10 +21,10 @@ from fairlead_wire.identity.certificate import Certificate
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 
-TOLD_SECONDS: Final = 300.0
-"""Between two lines about one certificate and what is wrong with it."""
+LOG_SECONDS: Final = 300.0
+"""Between two log lines about one certificate and what is wrong with it."""
 AGAIN: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
-"""No failures: the handshake waits for the other side."""
+"""Not failures: the handshake waits for the other side."""
 ALERTS: Final = {
     "CERTIFICATE_EXPIRED": "it has expired",
     "CERTIFICATE_REVOKED": "it was revoked",
@@ -34,14 +34,14 @@ ALERTS: Final = {
     "UNKNOWN_CA": "its authority is not one the other side knows",
     "CERTIFICATE_REQUIRED": "none was shown",
 }
-"""What the other side says of our certificate (RFC 8446, section 6.2)."""
+"""What the other side's alert says about our certificate (RFC 8446, section 6.2)."""
 _ASN1: Final = 2
 """OpenSSL's X509_FILETYPE_ASN1."""
 NO_CHECK_TIME: Final = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME; Python has no name for it.  Names and authorities are checked all the same."""
 
 _log = logs.get("wire.tls")
-_limiter = LogLimiter(TOLD_SECONDS)
+_limiter = LogLimiter(LOG_SECONDS)
 
 
 class HandshakeFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,13 +70,13 @@ class HandshakeFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refusal(error: BaseException | None) -> HandshakeFailure | None:
-    """Of a handshake that failed for a certificate; None: for something else."""
+    """Why a handshake failed because of a certificate; None: it failed for another reason."""
     found: HandshakeFailure | None = getattr(error, "refusal", None)
     return found
 
 
 def _explain(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> HandshakeFailure | None:
-    """Put into the error's text what it leaves out."""
+    """Add the missing details to the error's text."""
     found = _reason(side, error)
     if found is not None:
         error.strerror = str(found)
@@ -153,7 +153,7 @@ class _ClientSocket(ssl.SSLSocket):
 
 
 def _require_not_ended(side: ssl.SSLObject | ssl.SSLSocket) -> None:
-    """Where the clock is not believed: what ended before the earliest time that it can be is refused all the same.
+    """Without a trusted clock, refuse a certificate that ended before the earliest possible time.
 
     Raises ``ssl.SSLCertVerificationError`` with its ``HandshakeFailure``; nothing that we say has left then.
     """

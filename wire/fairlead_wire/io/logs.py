@@ -5,7 +5,7 @@
 ``get("hub.server").info("session_opened", node="edge-1")``.  Records of other libraries pass through the same
 handler with event ``log`` and their text as ``message``.  While a span is recorded, lines carry its ``trace_id``.
 Values whose key looks secret are never written, nor what follows Bearer or stands before the @ of an address.  A peer
-that hangs up, or sends what is no HTTP or WebSocket, is one line ``peer_error`` at level info, without a traceback.
+that hangs up, or does not speak HTTP or WebSocket, is one line ``peer_error`` at level info, without a traceback.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from fairlead_wire.validation import addresses
 
 LINE_CHARS_MAX = 16 * 1024
 REASON_CHARS_MAX = 200
-"""Of what is wrong with what a peer sent."""
+"""Length of the reason that is logged for a peer's error."""
 PLACES_MAX = 3
 """Functions, from the innermost on, that are logged with an unexpected error."""
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
 _PEERS_FAULTS = ("aiohttp.", "websockets.")
-"""Modules whose exceptions, in records of other libraries, tell what a peer did."""
+"""Modules whose exceptions, in records of other libraries, are a peer's fault."""
 _PEERS_ERRORS = (ConnectionError, TimeoutError, ssl.SSLError, EOFError)
-"""And what they let through of the system's: a peer that hung up, was silent, or spoke no TLS of ours."""
+"""System errors that those libraries pass on: a peer hung up, timed out, or failed the TLS handshake."""
 _LINE_ENDS = {0x85: "\\x85", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 """JSON leaves them as they are, and some readers of lines end a line there."""
 TRACE_ID: ContextVar[str] = ContextVar("trace_id", default="")
-"""Of the span that is recorded while a line is logged: so people find the way from the line to the trace."""
+"""Of the span that is being recorded while a line is logged, to find the trace from the line."""
 _encoder = msgspec.json.Encoder()
 
 

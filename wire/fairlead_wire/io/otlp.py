@@ -31,7 +31,7 @@ QUEUE_SPANS_MAX: Final = 2048
 BATCH_SPANS_MAX: Final = 512
 DELAY_MILLISECONDS: Final = 5000
 REQUEST_SECONDS: Final = 5.0
-"""Of one request to the collector, repeats included."""
+"""Limit for one request to the collector, retries included."""
 LOG_SECONDS: Final = 60.0
 FLUSH_AGAIN_SECONDS: Final = 60.0
 """After a flush that failed none is waited for: batches of rows must not wait for a collector that is away."""

@@ -5,32 +5,43 @@ environment variable: ``FAIRLEAD_<ROOM>_<KEY>``, the names of nested tables join
 (``[delivery] maximum_delay`` of the hub is ``FAIRLEAD_HUB_DELIVERY_MAXIMUM_DELAY``).  Text from the
 environment is converted by the key's type; for lists, tables and unions it is read as a TOML value first.
 
-Unknown keys, variables of the room that are no key of it, and bad values raise ``SettingsError`` with every mistake,
-each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin with
-``FAIRLEAD_`` and belong to no room are ``strange``: they cannot be meant, and are reported and do no more.
-Names that another program gives to the same settings are taken beside ours (``other_names``).
+Unknown keys, variables of the room that are none of its keys, and bad values raise ``SettingsError`` with every
+mistake, each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin
+with ``FAIRLEAD_`` and belong to no room are reported (``unknown_variables``), and ignored.
 
 The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; ``validation.reader`` reads
 both.
+
+A model may also accept the names that another program gives to the same settings (``OTHER_NAMES``, by path):
+
+    {"checkEntireQueueOnCleanup": true}           in a file ───▶ {"cleanup": {"check_entire_queue_on_cleanup": true}}
+    storeAndForwardConfiguration='{"timeToLive…'  a variable ──▶ FAIRLEAD_EDGE_STORE_DEFAULT_TTL_SECONDS=…
+
+Such a variable has the first part of the other name, in any case, with or without the room's prefix; for a longer path
+it holds JSON.  Both names at once are a mistake, because one of the two values would be ignored.
 """
 
 from __future__ import annotations
 
+import json
 import os.path
 import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.io import logs, other_names
+from fairlead_wire.io import logs
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.file_path import FILE_PATH
+from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.reader import STRUCTS, Reader
 
 FILE_BYTES_MAX = 1024 * 1024
+VARIABLE_CHARS_MAX = 4096
+"""Length of a variable that is read as JSON, under another program's name."""
 EXIT_STATUS = 2
 """What a program exits with when its settings are wrong."""
 ROOMS = ("hub", "edge", "messaging", "ingest")
@@ -43,7 +54,7 @@ _PREFIX = "FAIRLEAD_"
 _SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)?)$"
 )
-"""What a kubelet puts into every container for each Service of the namespace: no mistake of a person."""
+"""Variables that a kubelet adds to every container for each Service of the namespace; not a person's mistake."""
 _log = logs.get("wire.settings")
 
 
@@ -65,9 +76,9 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     values = _read(path) if path else {}
     source = str(path) if path else "settings"
     reader = _reader(model)
-    prefix, names = f"{_PREFIX}{room.upper()}_", other_names.of(model)
-    twice = [SettingsError(source, each.key, each.reason) for each in other_names.in_file(values, names)]
-    moved = other_names.variables(environ, prefix, model)
+    prefix, names = f"{_PREFIX}{room.upper()}_", _other_names(model)
+    twice = [SettingsError(source, each.key, each.reason) for each in _rename_in_file(values, names)]
+    moved = _rename_variables(environ, prefix, model)
     twice += [SettingsError(name, each.key, each.reason) for name, each in moved.mistakes]
     overlay = _Overlay(prefix, moved.environ, reader, moved.called)
     overlay.lay(values, model)
@@ -103,11 +114,11 @@ def complain(room: str, error: SettingsError) -> int:
 
 def warn_unknown_variables(environ: Mapping[str, str]) -> None:
     """Log variables that begin with FAIRLEAD_ and belong to no room; call it when logs are configured."""
-    for name, meant in strange(environ):
-        _log.warning("unknown_variable", variable=name, reason=_did_you_mean("no variable of Fairlead's", meant))
+    for name, meant in unknown_variables(environ):
+        _log.warning("unknown_variable", variable=name, reason=_did_you_mean("not a variable of Fairlead", meant))
 
 
-def strange(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+def unknown_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
     """Variables that begin like ours and belong to no room, each with the room's prefix that was probably meant."""
     prefixes = [f"{_PREFIX}{room.upper()}_" for room in ROOMS]
     for name in sorted(environ):
@@ -145,7 +156,7 @@ class _Overlay:
         self, prefix: str, environ: Mapping[str, str], reader: Reader, called: Mapping[str, str] | None = None
     ) -> None:
         self._called = called or {}
-        """What a variable is called where it stands, if that is not its own name."""
+        """The name a variable has in the environment, if it is not its own."""
         self._prefix = prefix
         self._reader = reader
         self._environ = environ
@@ -187,7 +198,7 @@ class _Overlay:
             if not name.startswith(self._prefix) or name in self._known | KNOWN_VARIABLES or _SERVICE_LINK.search(name):
                 continue
             meant = mistakes.nearest(name, sorted(self._known - self._environ.keys()))
-            yield SettingsError(name, "", _did_you_mean("is no key of these settings", meant))
+            yield SettingsError(name, "", _did_you_mean("is not a key of these settings", meant))
 
 
 def _expand(values: dict[str, Any], model: Any, home: str | None, reader: Reader) -> None:
@@ -235,3 +246,89 @@ def _value(text: str, annotation: Any, reader: Reader) -> Any:
             return candidate
         refused = refused or found
     raise mistakes.Wrong(*refused)
+
+
+# ── names of other programs ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _RenamedVariables(NamedTuple):
+    """``environ`` with our names only; ``called``: our variable → the name it had; ``mistakes`` by variable."""
+
+    environ: dict[str, str]
+    called: dict[str, str]
+    mistakes: list[tuple[str, Mistake]]
+
+
+def _other_names(model: Any) -> Mapping[str, str]:
+    """Other name → ours, both as paths with dots."""
+    found: Mapping[str, str] = getattr(model, "OTHER_NAMES", {})
+    return found
+
+
+def _variable(prefix: str, name: str) -> str:
+    return f"{prefix}{name.replace('.', '_').upper()}"
+
+
+def _rename_in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistake]:
+    """Move values that have another name in ``values`` to our name."""
+    for other, own in names.items():
+        *place, key = own.split(".")
+        places = [other.split("."), *([[*place, other]] if "." not in other else [])]  # also in the table of our key
+        for *above, last in places:
+            table = _table(values, above)
+            if above and table == {}:
+                del (_table(values, above[:-1]) or {})[above[-1]]  # an empty table has no effect under either name
+            if not table or last not in table or isinstance(table[last], dict):
+                continue  # the names are of values, never of tables
+            value = table.pop(last)
+            if above and not table:  # other keys of that table are refused as unknown
+                del (_table(values, above[:-1]) or {})[above[-1]]
+            target = values
+            for part in place:
+                target = target.setdefault(part, {}) if isinstance(target.get(part, {}), dict) else {}
+            if key in target:
+                yield Mistake(".".join((*above, last)), f"is {own} under another name; give one of them")
+            else:
+                target[key] = value
+
+
+def _rename_variables(environ: Mapping[str, str], prefix: str, model: Any) -> _RenamedVariables:
+    """The same for variables; ``prefix`` is the room's."""
+    moved = _RenamedVariables(dict(environ), {}, [])
+    for other, own in _other_names(model).items():
+        first, *below = other.split(".")
+        ours, whole = _variable(prefix, own), _variable(prefix, other)
+        wanted = {f"{prefix}{first}".lower(), whole.lower(), first.lower()}
+        for name in sorted(each for each in environ if each.lower() in wanted and each != ours):
+            moved.environ.pop(name, None)
+            value = environ[name] if name == whole else _member(environ[name], below)
+            if isinstance(value, Mistake):
+                moved.mistakes.append((name, value))
+            elif value is not None and ours in moved.environ:
+                moved.mistakes.append((name, Mistake("", f"is {moved.called.get(ours, ours)} under another name")))
+            elif value is not None:
+                moved.environ[ours] = value
+                moved.called[ours] = name
+    return moved
+
+
+def _table(values: Any, path: list[str]) -> dict[str, Any] | None:
+    for part in path:
+        values = values.get(part) if isinstance(values, dict) else None
+    return values if isinstance(values, dict) else None
+
+
+def _member(text: str, path: list[str]) -> str | Mistake | None:
+    """The value a variable holds, as ours would hold it; None where the JSON does not name it."""
+    if not path:
+        return text.lower() if text.lower() in ("true", "false") else text
+    example = json.dumps({path[0]: 7200})
+    try:
+        found = json.loads(text) if len(text) <= VARIABLE_CHARS_MAX else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return Mistake("", f"must be JSON like {example}")
+    for part in path:
+        found = found.get(part) if isinstance(found, dict) else None
+    return None if found is None else json.dumps(found)

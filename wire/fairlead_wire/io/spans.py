@@ -27,9 +27,8 @@ from fairlead_wire import distribution
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.traces import trace
-from fairlead_wire.traces.sampling import Sampler
 from fairlead_wire.traces.settings import TraceSettings
-from fairlead_wire.traces.trace import Trace
+from fairlead_wire.traces.trace import Sampler, Trace
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Value = str | int | float | bool
@@ -84,7 +83,7 @@ class Hop:
     def __init__(self, spans: Sequence[RecordedSpan]) -> None:
         self._spans = spans
         self.trace = spans[0].trace
-        """What goes on with it: to be carried to the next hop."""
+        """The context to carry to the next hop."""
 
     @contextlib.contextmanager
     def named_in_logs(self) -> Iterator[None]:
@@ -133,7 +132,7 @@ class Spans:
         links: Sequence[Trace] = (),
         attributes: Mapping[str, Value] = NONE,
     ) -> Hop | None:
-        """At the first door, by what came with it; None: it is not recorded."""
+        """At the first hop, decided by the context that came with it; None: it is not recorded."""
         if not self._sampler.begins(incoming, self._clock()):
             return None
         return Hop(
@@ -225,7 +224,7 @@ def open_spans(
     environ: Mapping[str, str],
     around: Callable[[Exporter], Exporter] | None = None,
 ) -> Spans | None:
-    """None where nothing is recorded: then not one module of OpenTelemetry is loaded.
+    """None if nothing is recorded: then no module of OpenTelemetry is loaded.
 
     ``around`` puts another exporter before the one that sends: for a program that shows its spans itself.
 

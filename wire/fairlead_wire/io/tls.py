@@ -77,7 +77,7 @@ class Files:
             context.own = self.certificate()
 
     def certificate(self) -> Certificate | None:
-        """What our own says of itself; None when it cannot be read."""
+        """Our own certificate; None when it cannot be read."""
         try:
             return certificate.read(self.cert.read_bytes())
         except (OSError, ValueError):
@@ -184,7 +184,7 @@ class ClientTls:
         return self._context
 
     async def keep_loaded(self, name: str | None = None, on_reload: Callable[[], None] = lambda: None) -> None:
-        """As the function of this name.  ``on_reload``: called when files were replaced by good ones."""
+        """Like the function of this name.  ``on_reload`` is called after files were replaced by valid ones."""
         while True:
             _remind(self.files, name)
             await asyncio.sleep(RELOAD_SECONDS)
@@ -239,17 +239,17 @@ def renew(context: ssl.SSLContext, files: Files) -> None:
 
 
 def newest(context: ssl.SSLContext) -> ssl.SSLContext:
-    """What the next handshake of a ``server_context`` uses."""
+    """The context that the next handshake of a ``server_context`` uses."""
     return context.newest if isinstance(context, _ServerContext) else context
 
 
 def speaks(side: ssl.SSLObject | ssl.SSLSocket | None) -> str:
-    """What was agreed in the handshake (ALPN); empty: nothing."""
+    """The protocol agreed on in the handshake (ALPN); empty: none."""
     return (side.selected_alpn_protocol() or "") if side is not None else ""
 
 
 def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """From when until when a peer's certificate is valid, in RFC 3339; None when it does not say."""
+    """Start and end of a peer certificate's validity, in RFC 3339; None if it does not say."""
     try:
         found = [ssl.cert_time_to_seconds((certificate or {})[key]) for key in ("notBefore", "notAfter")]
         first, last = (datetime.datetime.fromtimestamp(each, datetime.UTC) for each in found)

@@ -32,7 +32,7 @@ COMPRESS_BYTES_MIN: Final = 256
 NESTING_MAX: Final = 200
 """Levels of arrays and objects in content that others have to read, too."""
 
-# A string that does not end is the rest of the text: looked for again behind each quote in it, it took hours.
+# An unterminated string is the rest of the text: searching again after each quote in it would take hours.
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _SURROGATES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -78,13 +78,13 @@ def decode_from_hub(frame: bytes) -> tuple[message.FromHub, bytes]:
 
 
 def decode_from_device(frame: bytes) -> tuple[message.FromDevice, bytes]:
-    """What the hub reads of who shows no certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
+    """What the hub reads from a device without a certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
     head, content = _split(frame)
     return peer_json.decode(_from_device, head), content
 
 
 def decode_to_device(frame: bytes) -> tuple[message.ToDevice, bytes]:
-    """What a device reads that has no certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
+    """What a device without a certificate reads.  Raises ``FrameTooLarge`` or ``Malformed``."""
     head, content = _split(frame)
     return peer_json.decode(_to_device, head), content
 

@@ -1,4 +1,4 @@
-"""JSON that a peer wrote: read, or refused with one error for all that can be wrong with it."""
+"""Decodes JSON from a peer, with one error for everything that can be wrong with it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Malformed
 
 SILENCE_FACTOR: Final = 3
-"""A peer that says nothing for so many keepalive intervals is gone."""
+"""A peer that sends nothing for this many keepalive intervals is gone."""
 KEEPALIVE_SECONDS: Final = 10.0
 OPENING_SECONDS_MAX: Final = 10.0
 """How long a connection may stay without hello or welcome."""
@@ -37,7 +37,7 @@ class SessionState(enum.Enum):
 
 
 class Timer(enum.Enum):
-    """What ``tick`` asks for."""
+    """What ``tick`` requests."""
 
     SEND_KEEPALIVE = "send keepalive"
     PEER_SILENT = "peer silent"
@@ -90,7 +90,7 @@ class Session:
         self.state = SessionState.CLOSED
 
     def tick(self, now: float) -> Timer | None:
-        """What time asks for; call again at ``next_tick``."""
+        """The action that is due now, if any; call again at ``next_tick``."""
         if self.state is SessionState.CLOSED:
             return None
         if now >= self._silence_deadline():

@@ -28,7 +28,6 @@ class SentMessage(msgspec.Struct, Generic[Token], kw_only=True):
     id: int
     token: Token
     size: int
-    sent_at: float
     deadline: float
 
 
@@ -68,7 +67,7 @@ class Window(Generic[Token]):
         if id <= self._highest:
             raise LocalError(f"message id {id} is not above {self._highest}")
         self._highest = id
-        entry = SentMessage(id=id, token=token, size=size, sent_at=now, deadline=now + timeout)
+        entry = SentMessage(id=id, token=token, size=size, deadline=now + timeout)
         self._flying[id] = entry
         self._bytes += size
         return entry
@@ -110,9 +109,6 @@ class Window(Generic[Token]):
     def next_deadline(self) -> float | None:
         """When ``lapse`` has to be called next; None when nothing is in flight."""
         return min((entry.deadline for entry in self._flying.values()), default=None)
-
-    def oldest_sent_at(self) -> float | None:
-        return next((entry.sent_at for entry in self._flying.values()), None)
 
     def clear(self) -> list[SentMessage[Token]]:
         """The session ended: everything unsettled, oldest first.  None of it counts as a failed try."""

@@ -17,21 +17,17 @@ A device without a certificate speaks another conversation, and nothing of the a
     device → hub   authorities · join · late · prove
     hub → device   authorities · challenge · issued · refuse
 
-``session`` has the frames of the session and of objects, ``upstream`` those of messages and of a node's state,
-``header`` their base and limits; all are used from here, as ``message.Update``.
+``session`` has the base of all headers and the frames of the session and of objects, ``upstream`` those of messages
+and of a node's state.  Import this package and write ``message.Update``.
 """
 
 from __future__ import annotations
 
-from fairlead_wire.message.header import (
+from fairlead_wire.message.session import (
     NAME_CHARS_MAX,
+    NONCE_BYTES,
     PROTOCOL,
     REASON_CHARS_MAX,
-    Encoding,
-    Header,
-    is_uid,
-)
-from fairlead_wire.message.session import (
     Ack,
     AskAuthorities,
     Authorities,
@@ -41,7 +37,9 @@ from fairlead_wire.message.session import (
     Compare,
     Deferred,
     Delete,
+    Encoding,
     Entries,
+    Header,
     HeldEntry,
     Hello,
     Issued,
@@ -60,6 +58,8 @@ from fairlead_wire.message.session import (
     TopicPosition,
     Update,
     Welcome,
+    is_uid,
+    late_proof,
 )
 from fairlead_wire.message.upstream import (
     INPUT_BYTES_MAX,
@@ -146,6 +146,7 @@ __all__ = [
     "INPUT_TTL_SECONDS_MAX",
     "INPUT_WINDOW",
     "NAME_CHARS_MAX",
+    "NONCE_BYTES",
     "PROTOCOL",
     "REASON_CHARS_MAX",
     "STATUS_BYTES_MAX",
@@ -213,5 +214,6 @@ __all__ = [
     "Welcome",
     "field_manager",
     "is_uid",
+    "late_proof",
     "stronger",
 ]

@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Literal
+from hashlib import sha256
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-from fairlead_wire.message.header import (
-    PROTOCOL,
-    Count,
-    Encoding,
-    Epoch,
-    Header,
-    Id,
-    Name,
-    Place,
-    Position,
-    Seconds,
-    Uid,
-)
+# ---- headers --------------------------------------------------------------------------------------------------------
+
+# What every header has, and the bounded types of its fields.
+
+PROTOCOL = 1
+NAME_CHARS_MAX = 256
+"""UIDs, versions, digests: names that are not paths."""
+REASON_CHARS_MAX = 1024
+"""Length of a peer's explanation that is recorded."""
+
+Id = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Also a fencing number: every JSON parser represents it exactly."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A line, a column, an index."""
+Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
+_UID = r"^[A-Za-z0-9_-]{1,128}\Z"
+Uid = Annotated[str, msgspec.Meta(pattern=_UID)]
+"""UID of an object that an edge names: part of names and paths in the hub.  No dot: ``<node>.<uid>`` is unique."""
+Encoding = Literal["", "zstd"]
+Position = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{40})?\Z")]
+"""Position of a message in its topic: the id in messaging, hex, ordered.  Empty: unknown."""
+
+
+def is_uid(text: str) -> bool:
+    """Is this a valid UID of an object?"""
+    return re.match(_UID, text) is not None
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="operation", rename="camel", omit_defaults=True):
+    """Base of all headers; ``operation`` on the wire is the verb."""
+
 
 # ---- opening -------------------------------------------------------------------------------------------------------
 
-# How a session opens: who is there, and who goes.
+# How a session opens, and how the hub ends it.
 
 
 class Hello(Header, frozen=True, kw_only=True, tag="hello"):
@@ -256,6 +279,10 @@ class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):
 # How a device gets its certificate and renews it, and learns whom to trust.
 
 
+NONCE_BYTES: Final = 32
+_LATE_PREFIX: Final = b"fairlead-late/1\0"
+
+
 class AskAuthorities(Header, frozen=True, kw_only=True, tag="authorities"):
     """Device: which authorities does the hub's certificate belong to?  It compares them with the pin of its token."""
 
@@ -288,7 +315,7 @@ class Late(Header, frozen=True, kw_only=True, tag="late"):
     node: Name
     agent: Name
     store_epoch: Epoch
-    """Of its last session."""
+    """The one of its last session."""
     fence: Epoch
 
 
@@ -304,8 +331,7 @@ class Prove(Header, frozen=True, kw_only=True, tag="prove"):
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """``signature`` by the old key over ``fairlead-late/1``, 0, nonce, SHA-256 of the hub's certificate (DER), SHA-256
-    of the request (DER)."""
+    """``signature`` is by the old key, over ``late_proof``."""
 
     certificates: str
     """PEM: the old certificate, and its chain where it has one."""
@@ -313,6 +339,21 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The certificate request, base64 of DER."""
     signature: str
     """Base64."""
+
+
+def late_proof(nonce: bytes, *, hub_certificate: bytes, request: bytes) -> bytes:
+    """The bytes that a device signs with its old key, for one conversation only.
+
+        fairlead-late/1 · 0 · the hub's nonce · SHA-256 of the hub's certificate · SHA-256 of the new request
+
+    A program between device and hub shows another certificate, so a signature made for one is useless with the other;
+    and a signature never serves for a second request.  ``hub_certificate`` and ``request`` are DER.
+
+    Raises: ``ValueError`` for a nonce of another length.
+    """
+    if len(nonce) != NONCE_BYTES:
+        raise ValueError(f"a nonce has {NONCE_BYTES} bytes, not {len(nonce)}")
+    return _LATE_PREFIX + nonce + sha256(hub_certificate).digest() + sha256(request).digest()
 
 
 class Renew(Header, frozen=True, kw_only=True, tag="renew"):
@@ -337,6 +378,6 @@ class IssuedCertificates(msgspec.Struct, frozen=True, kw_only=True, rename="came
     certificates: str
     """The node's, then what leads to the authority that the hub trusts."""
     authorities: str
-    """Those of the hub's certificate."""
+    """The authorities of the hub's certificate."""
     issuers: str = ""
-    """Those of nodes' certificates: by these, programs that connect to the node's agent verify it."""
+    """The authorities of nodes' certificates: programs that connect to the node's agent verify it by them."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fairlead_wire.message.header import (
+from fairlead_wire.message.session import (
     REASON_CHARS_MAX,
     Count,
     Encoding,
@@ -98,7 +98,7 @@ class TableReached(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TopicTables(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of one topic: which one it is (``service``, ``generation``), and its tables."""
+    """One topic: which one it is (``service``, ``generation``), and its tables."""
 
     topic: Name
     service: Name
@@ -111,7 +111,7 @@ class TopicTables(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 # Down: messages for inputs of modules, and their state.
 
 INPUT_BYTES_MAX = 256 * 1024
-"""Of one message as it is stored: body and properties, as of those that modules publish."""
+"""Size of one message as it is stored: body and properties, as for messages that modules publish."""
 INPUT_TTL_SECONDS_MAX = 7 * 24 * 3600
 INPUT_STATES_MAX = 64
 """Messages that one ``where`` frame asks for."""
@@ -119,7 +119,7 @@ INPUT_WINDOW = 16
 """``input`` frames of one session that may be unanswered at once; one for each input of a module."""
 INPUT_NAME_CHARS_MAX = 128
 INPUT_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z"
-"""Of a module, and of its input."""
+"""Name of a module, and of its input."""
 
 InputId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
 InputName = Annotated[str, msgspec.Meta(pattern=INPUT_NAME, max_length=INPUT_NAME_CHARS_MAX)]
@@ -139,12 +139,12 @@ class Input(Header, frozen=True, kw_only=True, tag="input"):
     module: InputName
     input: InputName
     ttl_seconds: Annotated[float, msgspec.Meta(gt=0, le=INPUT_TTL_SECONDS_MAX)]
-    """What is left of its time to live, at this moment."""
+    """The rest of its time to live, when the frame is sent."""
     encoding: Encoding = ""
 
 
 class AskInputs(Header, frozen=True, kw_only=True, tag="where"):
-    """Hub: the state of these?"""
+    """Hub: what is the state of these messages?"""
 
     id: Id
     messages: Annotated[list[InputId], msgspec.Meta(min_length=1, max_length=INPUT_STATES_MAX)]
@@ -243,13 +243,13 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 # Status of objects that programs on a node report: which of it is allowed, and the newest of each object.
 
 STATUS_BYTES_MAX = 256 * 1024
-"""Of the status of one object, as JSON."""
+"""Size of the status of one object, as JSON."""
 STATUS_RULES_MAX = 1024
 """Entries of SyncRules that a node gets to know."""
 STATUS_RULES_BYTES_MAX = 1024 * 1024
 FIELD_MANAGER_PREFIX = "fairlead-edge-"
 FIELD_MANAGER_CHARS_MAX = 128
-"""What Kubernetes takes."""
+"""The limit of Kubernetes."""
 
 Force = Literal["", "cluster", "all"]
 _FORCES: tuple[Force, ...] = ("", "cluster", "all")
@@ -301,7 +301,7 @@ class Report(Header, frozen=True, kw_only=True, tag="report"):
 
 
 def stronger(first: Force, second: Force) -> Force:
-    """Of two ``force``, the one that takes over more."""
+    """The one of two ``force`` values that takes over more."""
     return max(first, second, key=_FORCES.index)
 
 

@@ -1,4 +1,4 @@
-"""The name of an object, written as its Kubernetes REST path.
+"""The name of an object, written as its Kubernetes REST path; and the order of resourceVersions.
 
     api/v1/namespaces/shop/configmaps/prices        namespaced, core group
     apis/apps/v1/namespaces/shop/deployments/till   namespaced, group apps
@@ -8,6 +8,10 @@ The path is unambiguous whatever words users choose for names ("node", "status" 
 ``kubectl`` asks for, and carries the scope: four parts less means cluster-scoped.  One object
 under two versions of its group is one key, so ``key`` leaves the version out (seed: reliable
 message delivery, "Key = resourceType/resourceNamespace/resourceName").
+
+Since Kubernetes 1.35 the resourceVersions of one resource are documented as comparable decimal numbers.  They are
+compared by (length, text), never by ``int()`` of unchecked input: a peer's or a restored record's garbage must not
+raise, nor cost quadratic time.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import msgspec
 from fairlead_wire.errors import Malformed
 
 PATH_CHARS_MAX = 1024
+VERSION_CHARS_MAX = 64
 _FORBIDDEN = frozenset("/\\%?#")
 
 
@@ -76,3 +81,26 @@ def split(path: str) -> Resource:
             return Resource(group=group, version=version, plural=plural, namespace="", name=name)
         case _:
             raise Malformed(f"not a resource path: {path!r}")
+
+
+def is_comparable(version: str) -> bool:
+    """True for a decimal number without leading zeros, at most ``VERSION_CHARS_MAX`` digits."""
+    return (
+        0 < len(version) <= VERSION_CHARS_MAX
+        and version.isascii()
+        and version.isdigit()
+        and (version == "0" or version[0] != "0")
+    )
+
+
+def is_newer(candidate: str, than: str) -> bool:
+    """True when ``candidate`` is known to be newer.
+
+    Empty or foreign text is older than any comparable version; between two foreign texts
+    nothing is known, so the answer is False and the content digest has to decide.
+    """
+    if not is_comparable(candidate):
+        return False
+    if not is_comparable(than):
+        return True
+    return (len(candidate), candidate) > (len(than), than)

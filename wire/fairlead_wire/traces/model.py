@@ -15,7 +15,7 @@ from fairlead_wire.validation.model import Model
 
 
 class TracesModel(Model):
-    """Where spans go, and of how much."""
+    """Where spans are sent, and how many."""
 
     endpoint: str | None = None
     """Collector that takes OTLP over HTTP, `http://host:4318`; `/v1/traces` is added. Absent: the environment's

@@ -14,14 +14,14 @@ from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake, shown
 
 EDGE_CEILING_PER_SECOND: Final = 10.0
-"""A device's."""
+"""Default on a device."""
 CEILING_PER_SECOND: Final = 100.0
-"""Of a program that many devices speak to."""
+"""Default of a program that many devices connect to."""
 CEILING_PER_SECOND_MAX: Final = 10_000.0
 
 
 class TraceSettings(Protocol):
-    """What both models have."""
+    """The fields of both models."""
 
     @property
     def endpoint(self) -> str | None: ...
@@ -38,7 +38,7 @@ class TraceSettings(Protocol):
 
 
 class TracesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where spans go, and of how much."""
+    """Where spans are sent, and how many."""
 
     endpoint: str | None = None
     """Collector that takes OTLP over HTTP, `http://host:4318`; `/v1/traces` is added. Absent: the environment's
@@ -59,7 +59,7 @@ class TracesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def find(settings: TraceSettings) -> Iterator[Mistake]:
-    """What is wrong with them."""
+    """The mistakes in these settings."""
     if settings.endpoint is not None:
         try:
             url = urlsplit(settings.endpoint)

@@ -9,13 +9,13 @@ import click
 
 from fairlead_cli.cluster import collections, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import APPROVE_DELETIONS
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -39,7 +39,7 @@ def register(root: click.Group) -> None:
     root.add_command(approve)
 
 
-@click.command(short_help="Let the deletions go that the deletion guard stopped at a node.")
+@click.command(short_help="Approve deletions that the deletion guard stopped at a node.")
 @click.argument("node", shell_complete=names.nodes)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @targets.options()
@@ -62,11 +62,11 @@ def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
         shown.say(f"node/{node}: the deletion guard stops nothing")
         return
     if guard.get("approved"):
-        shown.say(f"node/{node}: {counts.of(guard['count'], 'deletion')} approved already ({guard['id']})")
+        shown.say(f"node/{node}: {quantities.of(guard['count'], 'deletion')} approved already ({guard['id']})")
         return
     shown.items(VIEW, due[:SHOWN_MAX] if shown.is_for_people else due)
     listed = f", {len(due) - SHOWN_MAX} more are not shown" if shown.is_for_people and len(due) > SHOWN_MAX else ""
-    stopped = counts.of(guard["count"], "deletion")
+    stopped = quantities.of(guard["count"], "deletion")
     shown.say(f"node/{node}: {stopped} stopped at {guard['since']} (guard {guard['id']}){listed}")
     if not yes and not _is_asked():
         raise click.UsageError("there is no terminal to ask at: look at the list, then run it again with --yes")

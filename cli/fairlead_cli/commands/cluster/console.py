@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 HTTP_PORT = 10002
-"""Of a hub in a Pod; on its loopback, so that only a tunnel reaches it."""
+"""Port of a hub in a Pod; it is on loopback, so that only a tunnel reaches it."""
 LABELS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
 PAGE = "/console/"
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
@@ -35,8 +35,12 @@ def register(root: click.Group) -> None:
 
 
 @click.command(short_help="Open the hub's console in a browser.")
-@click.option("--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="The hub's http_listen; no tunnel is made.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Of the tunnel; 0: any.")
+@click.option(
+    "--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="The hub's http_listen; then no tunnel is opened."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Port of the tunnel; 0: any."
+)
 @click.option("--url", "only_url", is_flag=True, help="With --hub: print the address and end.")
 @click.option("--no-open", is_flag=True, help="Do not start a browser; print the address.")
 @targets.options(namespace=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import copy
+import difflib
+import hashlib
 import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,15 +19,21 @@ from fairlead_cli.clients import edge_client
 from fairlead_cli.cluster import collections, delivered, instructions, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import colors, printer
+from fairlead_cli.output import printer, tables
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts, diff_text
+from fairlead_cli.text import quantities, yaml_text
 from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
+
+APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The whole object again, of a Secret with its values."""
+OWN: Final = ("resourceVersion", "managedFields", "generation", "creationTimestamp", "selfLink")
+"""Fields of metadata that differ on each side by nature."""
+HIDDEN_CHARS: Final = 12
 NOT_FOUND = 404
 WITHOUT_EDGE = (
     "contents are compared with --edge URL (an agent's http_listen); here are versions, as the hub wrote them"
@@ -37,7 +48,7 @@ def register(root: click.Group) -> None:
 @click.command(short_help="Show how what a node holds differs from the cluster.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @click.option("--node", help="With KIND/NAME: at this node only.")
-@click.option("--edge", "url", metavar="URL", help="Ask this agent for contents, for example through an ssh tunnel.")
+@click.option("--edge", "url", metavar="URL", help="Get contents from this agent, for example through an ssh tunnel.")
 @edge_client.token_option
 @targets.options(namespace=True)
 @printer.options(("text",))
@@ -65,7 +76,7 @@ def diff(what: str, node: str | None, url: str | None, token_file: Path | None, 
     if url is None and differences:
         shown.say(WITHOUT_EDGE)
     if not differences:
-        shown.say(f"no difference in {counts.of(len(records), 'object')}")
+        shown.say(f"no difference in {quantities.of(len(records), 'object')}")
     sys.exit(1 if differences else 0)
 
 
@@ -127,7 +138,7 @@ def _with_contents(
     for record, path, wanted in pairs:
         held = edge_client.get(url, token_file, path)
         names = (f"cluster {_path(record)}", f"{record['spec']['nodeName']} {_path(record)}")
-        if lines := diff_text.unified(wanted, held, names, key):
+        if lines := unified(wanted, held, names, key):
             yield lines
 
 
@@ -159,7 +170,65 @@ async def _of_cluster(
     return found
 
 
-def _style(line: str) -> colors.Style:
+def _style(line: str) -> tables.Style:
     if line.startswith(("---", "+++")):
         return ""
     return "bad" if line.startswith("-") else "good" if line.startswith("+") else ""
+
+
+# ── differences as text ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def unified(
+    cluster: dict[str, Any] | None, edge: dict[str, Any] | None, names: tuple[str, str], key: bytes
+) -> list[str]:
+    """Lines from what the cluster has to what the edge has; none when they say the same.
+
+    ``key`` goes into the digests of Secrets' values: made for this one comparison, it leaves nothing to guess them by.
+    """
+    before, after = (
+        [] if each is None else yaml_text.text_of(comparable(each, key)).splitlines() for each in (cluster, edge)
+    )
+    return list(difflib.unified_diff(before, after, *names, lineterm=""))
+
+
+def comparable(item: dict[str, Any], key: bytes) -> dict[str, Any]:
+    """Without what each side counts for itself, keys in order, values of Secrets as digests."""
+    found: dict[str, Any] = copy.deepcopy(item)
+    metadata = found.get("metadata")
+    if isinstance(metadata, dict):
+        for own in OWN:
+            metadata.pop(own, None)
+        noted = metadata.pop("annotations", None) or {}
+        kept = {name: value for name, value in noted.items() if not _is_noted(name)}
+        if kept:
+            metadata["annotations"] = kept
+    found.pop("status", None)
+    if found.get("kind") == "Secret":
+        for part in ("data", "stringData"):
+            if isinstance(found.get(part), dict):
+                found[part] = {name: _hidden(value, key) for name, value in found[part].items()}
+    ordered = _ordered(found)
+    assert isinstance(ordered, dict)
+    return ordered
+
+
+def _is_noted(name: str) -> bool:
+    """Said to the hub, or added by the agent when it is asked (age, version), or by kubectl: no content."""
+    return name.startswith("fairlead.dev/") or name == APPLIED
+
+
+def _hidden(value: Any, key: bytes) -> str:
+    text = str(value)
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        content = text.encode()
+    digest = hashlib.blake2b(content, key=key).hexdigest()[:HIDDEN_CHARS]
+    return f"(hidden: {len(content)} bytes, digest {digest})"
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(each) for each in value] if isinstance(value, list) else value

@@ -11,11 +11,11 @@ from fairlead_cli.cluster import collections, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import polling, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import ages
-from fairlead_cli.text.ages import Clock
+from fairlead_cli.text import quantities
+from fairlead_cli.text.quantities import Clock
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -32,7 +32,7 @@ def register(root: click.Group) -> None:
 @click.command(short_help="List what hubs reported: nodes, objects, rules, routes.")
 @click.argument("node", required=False, shell_complete=names.nodes)
 @click.option("--type", type=click.Choice(TYPES, case_sensitive=False), help="Only of this type.")
-@polling.option
+@printer.watch_option
 @targets.options(namespace=True, all_namespaces=True)
 @printer.options()
 def events(node: str | None, type: str | None, watch: bool, target: Target, shown: Printer) -> None:
@@ -49,12 +49,12 @@ def events(node: str | None, type: str | None, watch: bool, target: Target, show
     everywhere = target.all_namespaces or (node is not None and target.given_namespace is None)
     asked = Collection("api/v1/events" if everywhere else target.path("events", "api/v1"), query)
     if watch:
-        shown.follow(view(ages.utc), target.pages(lambda kube: _followed(kube, asked, node)))
+        shown.follow(view(quantities.utc), target.pages(lambda kube: _followed(kube, asked, node)))
         return
     rows = target.ask(lambda kube: collections.items(kube, asked.path, **query))
     where = "" if everywhere else f" in namespace {target.namespace}; -A shows all"
     about = f" about {node}" if node else ""
-    shown.items(view(ages.utc), _sorted(rows, node), none=f"no events{about}{where}")
+    shown.items(view(quantities.utc), _sorted(rows, node), none=f"no events{about}{where}")
 
 
 def view(clock: Clock) -> TableView:
@@ -63,7 +63,7 @@ def view(clock: Clock) -> TableView:
         kind="event",
         name=lambda row: str(row["metadata"]["name"]),
         columns=(
-            OutputColumn("LAST SEEN", lambda row: ages.since(_last(row), clock())),
+            OutputColumn("LAST SEEN", lambda row: quantities.since(_last(row), clock())),
             OutputColumn(
                 "TYPE", lambda row: row.get("type"), style=lambda row: "warn" if row.get("type") == "Warning" else ""
             ),
@@ -72,7 +72,7 @@ def view(clock: Clock) -> TableView:
             OutputColumn("OBJECT", _about),
             OutputColumn("MESSAGE", lambda row: row.get("message")),
             OutputColumn("NAMESPACE", lambda row: row["metadata"].get("namespace"), wide=True),
-            OutputColumn("FIRST SEEN", lambda row: ages.since(row.get("firstTimestamp"), clock()), wide=True),
+            OutputColumn("FIRST SEEN", lambda row: quantities.since(row.get("firstTimestamp"), clock()), wide=True),
             OutputColumn("HUB", lambda row: (row.get("source") or {}).get("host"), wide=True),
         ),
     )

@@ -12,9 +12,9 @@ from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import ages, printable
+from fairlead_cli.text import printable, quantities
 
 NO = frozenset(
     (
@@ -43,7 +43,7 @@ def register(root: click.Group) -> None:
 @click.option("--node", required=True, shell_complete=names.nodes, help="The edge node.")
 @targets.options(namespace=True)
 @hub_client.options
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def explain(object_name: str, node: str, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
     """Say at which step of the path KIND/NAME is on its way to a node, and why.
 
@@ -78,9 +78,8 @@ def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -
     answer = shown.paint(str(found["answer"]), "bad" if found["code"] in NO else "")
     click.echo(f"{shown.paint(str(found.get('key', object_name)), '')} on {node}: {answer}", color=shown.is_colored)
     if delivered := found.get("lastDelivered"):
-        click.echo(
-            f"  last delivered  {ages.since(delivered, ages.utc())} ago, at {printable.one_line(str(delivered))}"
-        )
+        ago = quantities.since(delivered, quantities.utc())
+        click.echo(f"  last delivered  {ago} ago, at {printable.one_line(str(delivered))}")
     for side, label in (("wanted", "in the cluster"), ("held", "on the node")):
         if version := found.get(side):
             details = f"resourceVersion {version['resourceVersion']}, SHA-256 {version['digest'][:12]}…"

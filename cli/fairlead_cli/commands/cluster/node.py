@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead_cli.cluster import api_clock, collections, instructions, join_tokens, names
+from fairlead_cli.cluster import collections, instructions, join_tokens, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import APPROVE_FENCE, APPROVE_IDENTITY
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import APPROVE_FENCE, APPROVE_IDENTITY
 
 if TYPE_CHECKING:
     from fairlead_hub.identity.revocation import Revocation
@@ -102,7 +102,7 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
     _answer(found, said, shown)
 
 
-@node.command(short_help="Let a node in that is held, or refused for its fencing number.")
+@node.command(short_help="Admit a node that is held back, or refused for its fencing number.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @targets.options()
 @printer.options(FORMS)
@@ -150,7 +150,7 @@ def approve(name: str, target: Target, shown: Printer) -> None:
 
 @node.command(short_help="Remove a node that was taken out of service from the cluster.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
-@click.option("--force", is_flag=True, help="Also while it is connected, or holds messages that were not delivered.")
+@click.option("--force", is_flag=True, help="Even if it is connected, or holds messages that were not delivered.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @targets.options()
 def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
@@ -219,7 +219,7 @@ class _Leaving:
         ]
         node = await _found(kube, _node_path(name))
         edge_node = await _found(kube, instructions.node_path(name))
-        now = f"{api_clock.now(kube):{RFC_3339}}"
+        now = f"{targets.server_time(kube):{RFC_3339}}"
         return cls(name, node, edge_node, tokens, await _records(kube, name), now)
 
     def why_not(self) -> str:
@@ -232,9 +232,9 @@ class _Leaving:
         waiting = sum(each.get("length") or 0 for each in self._status.get("queues") or ())
         if waiting and self.node is not None:
             return (
-                f"node/{self.name} had {counts.of(waiting, 'message')} to deliver when the hub last heard of it: let it"
-                " connect and leave (fairlead edge leave on the device); or --force, where the device or the messages"
-                " are given up"
+                f"node/{self.name} had {quantities.of(waiting, 'message')} to deliver when the hub last heard of it:"
+                " let it connect and leave (fairlead edge leave on the device); or --force, where the device or the"
+                " messages are given up"
             )
         return ""
 
@@ -246,13 +246,13 @@ class _Leaving:
         if self.node is not None:
             lines.append(f"deleted    node/{self.name}")
         if self.records:
-            lines.append(f"deleted    {counts.of(self.records, 'record')} of its objects (by the hub)")
+            lines.append(f"deleted    {quantities.of(self.records, 'record')} of its objects (by the hub)")
         if self.edge_node is not None and not self._can_come_back:
             lines.append(f"deleted    edgenode/{self.name}")
         return lines
 
     async def delete(self, kube: Kube) -> None:
-        """In an order in which a kill at any moment lets no certificate in again."""
+        """In an order in which a crash at any moment lets no certificate in again."""
         if self._can_come_back and not self._is_revoked:
             from fairlead_hub.identity.revocation import Revocation
 
@@ -264,7 +264,7 @@ class _Leaving:
             await _delete(kube, _node_path(self.name))
         left = await _until(lambda: _records(kube, self.name), RECORDS_SECONDS)
         if left:
-            click.echo(f"remaining  {counts.of(left, 'record')}: the hub deletes them when it runs", err=True)
+            click.echo(f"remaining  {quantities.of(left, 'record')}: the hub deletes them when it runs", err=True)
         if not self._can_come_back:
             await _delete(kube, instructions.node_path(self.name))
             return
@@ -291,7 +291,7 @@ async def _found(kube: Kube, path: str) -> dict[str, Any] | None:
 
 
 async def _delete(kube: Kube, path: str) -> None:
-    """Also when it is not there."""
+    """Succeeds if it does not exist."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
@@ -346,7 +346,7 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
             if error.status != instructions.NOT_FOUND:
                 raise
             found = None
-        wanted: Revocation = revoked(before(found or {}, api_clock.now(kube)))
+        wanted: Revocation = revoked(before(found or {}, targets.server_time(kube)))
         # No owner: what is revoked must not go with the Node.
         metadata: dict[str, Any] = {"name": name, "ownerReferences": None}
         if found is not None:
@@ -364,7 +364,7 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
                 continue  # the hub wrote its status meanwhile
             raise
         made: dict[str, Any] = json.loads(answer)
-        notes = [api_clock.note(kube)]
+        notes = [targets.clock_note(kube)]
         if found is None:
             notes.append(
                 f"there was no EdgeNode {name}, so one was made: if that is no node, kubectl delete enode {name}"

@@ -11,7 +11,7 @@ from fairlead_cli.cluster import collections, names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import polling, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_wire.objects import api_group
 
@@ -32,7 +32,7 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="List edge nodes: state, objects, queues, last contact.")
 @click.argument("wanted", nargs=-1, metavar="[NAME]...", shell_complete=names.nodes)
-@polling.option
+@printer.watch_option
 @targets.options(selector=True)
 @printer.options()
 def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) -> None:

@@ -12,12 +12,11 @@ from fairlead_cli.cluster import collections, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import polling, printer
-from fairlead_cli.output.colors import Style
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import ages
-from fairlead_cli.text.ages import Clock
+from fairlead_cli.output.tables import OutputColumn, Style, TableView
+from fairlead_cli.text import quantities
+from fairlead_cli.text.quantities import Clock
 from fairlead_wire.objects import api_group
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def register(root: click.Group) -> None:
     type=click.Choice(STATES, case_sensitive=False),
     help="Only in this state; may be repeated.",
 )
-@polling.option
+@printer.watch_option
 @targets.options(namespace=True, all_namespaces=True, selector=True)
 @printer.options()
 def objects(node: str | None, states: tuple[str, ...], watch: bool, target: Target, shown: Printer) -> None:
@@ -58,12 +57,12 @@ def objects(node: str | None, states: tuple[str, ...], watch: bool, target: Targ
     asked = _asked(node, target)
     wanted = frozenset(states)
     if watch:
-        shown.follow(view(ages.utc), target.pages(lambda kube: _followed(kube, asked, wanted)))
+        shown.follow(view(quantities.utc), target.pages(lambda kube: _followed(kube, asked, wanted)))
         return
     rows = target.ask(lambda kube: _read(kube, asked, wanted, node))
     where = f"of node {node}" if node else f"in namespace {target.namespace}; -A shows all" if target.namespace else ""
     state = f" in state {' or '.join(states)}" if states else ""
-    shown.items(view(ages.utc), rows, none=f"no records{state} {where}".rstrip())
+    shown.items(view(quantities.utc), rows, none=f"no records{state} {where}".rstrip())
 
 
 def view(clock: Clock) -> TableView:
@@ -78,8 +77,10 @@ def view(clock: Clock) -> TableView:
             OutputColumn("STATE", _state, style=lambda row: _STYLES.get(_state(row), "")),
             OutputColumn("HELD", lambda row: _said(row, "objectResourceVersion")),
             OutputColumn("WANTED", lambda row: _said(row, "wantedResourceVersion")),
-            OutputColumn("AGE", lambda row: ages.since(row["metadata"].get("creationTimestamp"), clock())),
-            OutputColumn("SINCE", lambda row: ages.since(_synced(row).get("lastTransitionTime"), clock()), wide=True),
+            OutputColumn("AGE", lambda row: quantities.since(row["metadata"].get("creationTimestamp"), clock())),
+            OutputColumn(
+                "SINCE", lambda row: quantities.since(_synced(row).get("lastTransitionTime"), clock()), wide=True
+            ),
             OutputColumn("RETRIES", lambda row: _said(row, "retries"), wide=True),
             OutputColumn("NEXT RETRY", lambda row: _said(row, "nextRetryTime"), wide=True),
             OutputColumn("REASON", lambda row: _said(row, "reason"), wide=True),

@@ -8,9 +8,9 @@ import click
 
 from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import PAUSED
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.text import printable
+from fairlead_wire.objects.api_group import PAUSED
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
@@ -51,7 +51,7 @@ def pause(what: str, reason: str, target: Target) -> None:
     click.echo(printable.lines(target.ask(act)))
 
 
-@click.command(short_help="End a pause: what waited goes at once.")
+@click.command(short_help="End a pause: everything that waited is sent at once.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @targets.options(namespace=True)
 def resume(what: str, target: Target) -> None:

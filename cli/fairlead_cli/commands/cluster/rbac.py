@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from fairlead_cli.cluster import collections, hub_accounts, hub_role, rule_kinds
+from fairlead_cli.cluster import collections, hub_role
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.manifests.source_locations import NotReadable, read_documents
+from fairlead_cli.manifests import NotReadable, read_documents
 from fairlead_cli.text import yaml_text
 from fairlead_wire.objects import api_group
 
@@ -27,10 +27,17 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Print the role that lets the hub read what SyncRules send, and no more.")
 @click.option(
-    "-f", "--file", "file", type=click.File(encoding="utf-8"), metavar="FILE|-", help="Also for the SyncRules in here."
+    "-f",
+    "--file",
+    "file",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE|-",
+    help="Also for the SyncRules in this file.",
 )
-@click.option("--hub-account", metavar="NAMESPACE:NAME", help="Who gets the role; default: the one of the hub's Pods.")
-@click.option("--name", default=NAME, show_default=True, help="Of the ClusterRole and its binding.")
+@click.option(
+    "--hub-account", metavar="NAMESPACE:NAME", help="The account that gets the role; default: that of the hub's Pods."
+)
+@click.option("--name", default=NAME, show_default=True, help="Name of the ClusterRole and its binding.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @targets.options()
 def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, target: Target) -> None:
@@ -45,13 +52,13 @@ def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, t
     fairlead rbac -f rules.yaml --hub-account fairlead:fairlead-hub
     """
     written = _written(file)
-    given = hub_accounts.parse(hub_account)
+    given = hub_role.parse(hub_account)
 
     async def asked(kube: Kube) -> tuple[list[dict[str, Any]], list[str]]:
         rules = [*await collections.items(kube, f"{api_group.ROOT}/syncrules"), *written]
-        kinds, reported = rule_kinds.named(rules), rule_kinds.reported(rules)
-        account = given or hub_accounts.one_of(await hub_accounts.found(kube))
-        served = await rule_kinds.served(kube, kinds)
+        kinds, reported = hub_role.named(rules), hub_role.reported(rules)
+        account = given or hub_role.one_of(await hub_role.hub_accounts(kube))
+        served = await hub_role.served(kube, kinds)
         unserved = [f"{kind} of {version}" for version, kind in sorted(kinds - served.keys())]
         statuses = [served[each] for each in reported & served.keys()]
         return hub_role.documents(name, account, served.values(), statuses), unserved

@@ -9,8 +9,8 @@ import click
 
 from fairlead_cli.cluster import delivered, instructions, names
 from fairlead_cli.cluster import target as targets
-from fairlead_cli.cluster.instructions import PAUSED, RESYNC
 from fairlead_cli.cluster.target import Target
+from fairlead_wire.objects.api_group import PAUSED, RESYNC
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from fairlead_cli import parameters
 from fairlead_cli.cluster import delivered, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import printer, reader
-from fairlead_cli.output.colors import Style
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.parameters import lifetime_option
+from fairlead_cli.output.tables import OutputColumn, Style, TableView
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
@@ -49,10 +48,10 @@ def register(root: click.Group) -> None:
 )
 @click.option(
     "--timeout",
-    type=lifetime_option.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=7)),
-    help="Wait no longer than this, for example 90s or 10m; exit 1 then. Without it there is no end.",
+    type=parameters.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=7)),
+    help="Wait no longer than this, for example 90s or 10m, then exit 1; default: wait for ever.",
 )
-@click.option("--connected", is_flag=True, help="Do not wait for nodes that are away.")
+@click.option("--connected", is_flag=True, help="Do not wait for nodes that are not connected.")
 @targets.options(namespace=True)
 @printer.options()
 def rollout(
@@ -101,7 +100,7 @@ def _wait(what: str, ask: Callable[[], Rollout], connected: bool, seconds: float
     found: Rollout | None = None
     ended = time.monotonic() + seconds if seconds is not None else float("inf")
     said = ""
-    while reader.is_there():
+    while printer.has_reader():
         began = time.monotonic()
         try:
             found = ask()

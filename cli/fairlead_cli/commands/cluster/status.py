@@ -14,9 +14,9 @@ from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.output import polling, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import counts, printable, to_table
+from fairlead_cli.text import printable, quantities
 from fairlead_wire import durations
 
 VIEW = node_table.view(node_table.of_row)
@@ -29,7 +29,7 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Show every node: connected, wanted, held, pending, parked.")
 @click.argument("node", required=False, shell_complete=names.nodes)
-@polling.option
+@printer.watch_option
 @targets.options(selector=True)
 @hub_client.options
 @printer.options()
@@ -56,7 +56,7 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
 
     with hub_client.readable(url):
         if watch:
-            shown.follow(VIEW, polling.changed(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
+            shown.follow(VIEW, printer.changed_rows(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
         elif node is None:
             _show_all(found(), shown)
         else:
@@ -121,7 +121,7 @@ def _print_problems(found: dict[str, Any]) -> None:
         _say(f"stale since {stale['since']}: {stale['collection']}: {stale['reason']}")
     refused = found.get("recordsRefused") or {"count": 0}
     if refused["count"]:
-        _say(f"{counts.of(refused['count'], 'record')} refused since {refused['since']}: {refused['reason']}")
+        _say(f"{quantities.of(refused['count'], 'record')} refused since {refused['since']}: {refused['reason']}")
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:
@@ -139,10 +139,10 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
         yield f"{what}; it follows the hub by itself, or at once: fairlead node approve {row['node']}"
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
-        stopped = counts.of(guard["count"], "deletion")
+        stopped = quantities.of(guard["count"], "deletion")
         yield f"deletion guard: {stopped} stopped; to approve: fairlead approve {row['node']}"
     elif guard:
-        yield f"deletion guard {guard['id']} approved: {counts.of(guard['count'], 'deletion')} to go"
+        yield f"deletion guard {guard['id']} approved: {quantities.of(guard['count'], 'deletion')} to go"
     if row.get("kept"):
         yield f"{row['kept']} kept although no longer wanted"
     if row.get("rules"):
@@ -159,11 +159,11 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
     for name, policy in row.get("delivery", {}).items():
         _say(f"delivery {name}: {policy}")
     for each in row.get("toTable", []):
-        _say(to_table.line(each))
+        _say(quantities.line(each))
     for pending in row.get("pendingObjects", []):
         _say(f"pending  {pending['key']}: {pending['step']}")
     for parked in row.get("parkedObjects", []):
-        retries = counts.of(parked["retries"], "retry", "retries")
+        retries = quantities.of(parked["retries"], "retry", "retries")
         _say(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({retries})")
     for kept in row.get("keptObjects", []):
         _say(f"kept     {kept['key']}: {kept['reason']}")

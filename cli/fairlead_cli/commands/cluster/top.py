@@ -13,12 +13,12 @@ from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Item
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.commands.cluster import nodes as node_list
-from fairlead_cli.commands.messaging.topics_list import behind, facts_of
+from fairlead_cli.commands.messaging.topics import behind, facts_of
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text.to_table import priority_shown
+from fairlead_cli.text.quantities import priority_shown
 from fairlead_wire import durations
 
 Row = dict[str, Any]
@@ -26,7 +26,7 @@ LIMIT = 10
 MEASURE_SECONDS_MAX = 60.0
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="How many of the busiest."
+    "--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="How many of the busiest to show."
 )
 
 
@@ -40,7 +40,7 @@ def top() -> None:
     """Show the busiest nodes, queues and topics, the busiest first. Without a command: nodes."""
 
 
-@top.command("nodes", short_help="Nodes by what waits on them.")
+@top.command("nodes", short_help="Nodes by what is waiting on them.")
 @limit_option
 @targets.options(selector=True)
 @printer.options()
@@ -53,7 +53,7 @@ def nodes(limit: int, target: Target, shown: Printer) -> None:
     shown.items(NODES, busiest_nodes(rows)[:limit], none=node_list.none(target.selector))
 
 
-@top.command("queues", short_help="Queues of all nodes, the longest first.")
+@top.command("queues", short_help="Queues of all nodes, longest first.")
 @limit_option
 @targets.options(selector=True)
 @printer.options()
@@ -70,7 +70,7 @@ def queues(limit: int, target: Target, shown: Printer) -> None:
     type=click.FloatRange(0.1, MEASURE_SECONDS_MAX),
     default=2.0,
     show_default=True,
-    help="How long what comes is counted.",
+    help="How long to count what arrives.",
 )
 @messaging_client.options
 @printer.options()

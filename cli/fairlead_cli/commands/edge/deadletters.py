@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairlead_cli.clients import edge_client
-from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
-from fairlead_cli.parameters.place_parameter import PlaceParameter
+from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
+from fairlead_cli.parameters import PlaceParameter
 from fairlead_cli.text import printable
 
 if TYPE_CHECKING:
@@ -45,15 +45,29 @@ def deadletters(context: click.Context, url: str, token_file: Path | None) -> No
 def _chosen(command: F) -> F:
     """Which letters."""
     for option in (
-        click.option("--priority", "priorities", multiple=True, type=int, help="Of this priority; may be repeated."),
-        click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="For this topic; may be repeated."),
-        click.option("--code", "codes", multiple=True, help="With this code; may be repeated."),
         click.option(
-            "--endpoint", "endpoints", multiple=True, metavar="NAME", help="Of this endpoint; may be repeated."
+            "--priority", "priorities", multiple=True, type=int, help="Only of this priority; may be repeated."
         ),
-        click.option("--source", "sources", multiple=True, metavar="SOURCE", help="From here or below; repeatable."),
-        click.option("--since", type=PlaceParameter(), metavar="TIME", help="Set aside then or later: a time, or 15m."),
-        click.option("--until", type=PlaceParameter(), metavar="TIME", help="Set aside before: a time, or 7d."),
+        click.option(
+            "--topic", "topics", multiple=True, metavar="NS/NAME", help="Only for this topic; may be repeated."
+        ),
+        click.option("--code", "codes", multiple=True, help="Only with this code; may be repeated."),
+        click.option(
+            "--endpoint", "endpoints", multiple=True, metavar="NAME", help="Only of this endpoint; may be repeated."
+        ),
+        click.option(
+            "--source",
+            "sources",
+            multiple=True,
+            metavar="SOURCE",
+            help="Only from this source or below it; may be repeated.",
+        ),
+        click.option(
+            "--since", type=PlaceParameter(), metavar="TIME", help="Set aside at this time or later: a time, or 15m."
+        ),
+        click.option(
+            "--until", type=PlaceParameter(), metavar="TIME", help="Set aside before this time: a time, or 7d."
+        ),
     ):
         command = option(command)
     return command
@@ -87,7 +101,7 @@ def _changing(command: F) -> F:
     for option in (
         click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
         _chosen,
-        click.option("--all", "all_", is_flag=True, help="Every one."),
+        click.option("--all", "all_", is_flag=True, help="All of them."),
         click.argument("numbers", nargs=-1, type=click.IntRange(0)),
     ):
         command = option(command)
@@ -115,7 +129,7 @@ def replay(edge: EdgeClient, /, output: str, **chosen: Any) -> None:
 
 @deadletters.command("discard")
 @_changing
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option("--dry-run", is_flag=True, help="Only count them.")
 @click.pass_obj
 def discard(edge: EdgeClient, /, output: str, dry_run: bool, **chosen: Any) -> None:
     """Delete dead letters for good: they cannot come back, and count as evicted.

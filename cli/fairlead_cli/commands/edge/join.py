@@ -5,13 +5,84 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
-from fairlead_cli.commands.edge.joining_arguments import CONFIG, config_option, hub_url, say, token_of
 from fairlead_cli.text import printable
+from fairlead_wire.validation import mistakes
+
+if TYPE_CHECKING:
+    from fairlead_wire.identity.join_token import JoinToken
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+CONFIG = Path("/etc/fairlead/edge.toml")
+TOKEN_PREFIX = "fl1-"
+TOKEN_FILE_BYTES_MAX = 4096
+LABEL_CHARS = 17
+
+
+def config_option(text: str) -> Callable[[F], F]:
+    """--config, with what is done to the file."""
+    return click.option(
+        "--config",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=CONFIG,
+        show_default=True,
+        metavar="FILE",
+        help=text,
+    )
+
+
+def say(what: str, text: str) -> None:
+    """A step, as it is taken."""
+    click.echo(f"{what:<{LABEL_CHARS}} {printable.one_line(text)}")
+
+
+def hub_url(text: str) -> str:
+    """Checked for sense before anything is read.  Raises ``click.UsageError``."""
+    text = text.strip()
+    if text.startswith(TOKEN_PREFIX):
+        raise click.UsageError("that is a token: first the hub's URL, and the token in a file (--token-file FILE or -)")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise click.UsageError(
+            f"{mistakes.shown(text)} is not a URL; one is like wss://hub.example.com:10000"
+        ) from None
+    if parts.scheme == "ws":
+        raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
+    if parts.scheme != "wss" or not parts.hostname or parts.username is not None or len(text.split()) > 1:
+        raise click.UsageError(
+            f"{mistakes.shown(text)} is not the URL of a hub; one is like wss://hub.example.com:10000"
+        )
+    if not port:
+        raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
+    return text
+
+
+def token_of(file: BinaryIO) -> JoinToken:
+    """Raises ``click.UsageError``; no text of it repeats the token."""
+    from fairlead_wire.identity import join_token
+
+    try:
+        if getattr(file, "isatty", lambda: False)():
+            click.echo("paste the token, then Enter:", err=True)
+            content = file.readline(TOKEN_FILE_BYTES_MAX)
+        else:
+            content = file.read(TOKEN_FILE_BYTES_MAX)
+        return join_token.find(content.decode("utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        raise click.UsageError(
+            "--token-file: cannot be read as text; write the token into it, and nothing else"
+        ) from None
+    except ValueError as error:
+        raise click.UsageError(f"--token-file: what it holds {error}") from None
 
 
 def register(root: click.Group) -> None:
@@ -21,7 +92,7 @@ def register(root: click.Group) -> None:
     edge.add_command(join)
 
 
-@click.command("join", short_help="Give this device its identity, by a token.")
+@click.command("join", short_help="Give this device its identity, with a token.")
 @click.argument("hub", metavar="wss://HUB:PORT")
 @click.option(
     "--token-file",
@@ -33,7 +104,7 @@ def register(root: click.Group) -> None:
 @click.option("--node", default="", metavar="NAME", help="Default: the settings file's, else the token's.")
 @config_option("The agent's settings; made, or changed in the few keys concerned.")
 @click.option("--user", default="", metavar="NAME", help="Who runs the agent; default: the owner of its data_dir.")
-@click.option("--force", is_flag=True, help="Also where this device has an identity; it stays until the new one works.")
+@click.option("--force", is_flag=True, help="Even if this device has an identity; it is kept until the new one works.")
 def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, force: bool) -> None:
     """Make a key, have it certified by the hub, and write the agent's settings.
 

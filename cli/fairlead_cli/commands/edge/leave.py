@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fairlead_cli.commands.edge.joining_arguments import CONFIG, config_option, say
+from fairlead_cli.commands.edge.join import CONFIG, config_option, say
 from fairlead_cli.commands.edge.move import DEADLINE_MAX, DEADLINE_MIN
-from fairlead_cli.parameters.lifetime_option import Lifetime
+from fairlead_cli.parameters import Lifetime
 
 if TYPE_CHECKING:
     from fairlead_edge.io.moving.leave import LeaveDone
@@ -40,11 +40,11 @@ def register(root: click.Group) -> None:
     type=click.Choice(["stay", "leave"]),
     default="stay",
     show_default=True,
-    help="When messages are left at the deadline: stay in service, or leave; they are on this disk then.",
+    help="If messages are left at the deadline: stay in service, or leave with the messages on this disk.",
 )
 @click.option("--purge", is_flag=True, help="Then delete everything that the agent has stored on this device.")
-@click.option("-y", "--yes", is_flag=True, help="Purge without asking; needed where there is no terminal.")
-@click.option("--cancel", is_flag=True, help="Stay in service after all, while the agent still delivers.")
+@click.option("-y", "--yes", is_flag=True, help="Purge without asking; required without a terminal.")
+@click.option("--cancel", is_flag=True, help="Stay in service after all; possible while the agent still delivers.")
 def leave(
     config: Path,
     deadline: datetime.timedelta,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TOKEN_BYTES = 32
 PREFIX = "flm1-"
-"""By it a token is found that was published by mistake."""
+"""Lets secret scanners find a token that was published by mistake."""
 FILE_MODE = 0o600
 
 
@@ -34,7 +34,7 @@ def register(root: click.Group) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
     metavar="FILE",
-    help="The agent's [modules] tokens_file; made (0600) when it is not there.",
+    help="The agent's [modules] tokens_file; created (0600) if it does not exist.",
 )
 @click.option(
     "--out",
@@ -42,7 +42,9 @@ def register(root: click.Group) -> None:
     metavar="FILE",
     help="Write the token into FILE, readable by its owner alone (0600), instead of printing it.",
 )
-@click.option("--keep-old", is_flag=True, help="The module's old token stays good, until the next call without this.")
+@click.option(
+    "--keep-old", is_flag=True, help="Keep the module's old token valid until the next call without this option."
+)
 def module_token(module: str, tokens_file: Path, out: Path | None, keep_old: bool) -> None:
     """Make a token for MODULE, write its hash into FILE and print the token, once.
 

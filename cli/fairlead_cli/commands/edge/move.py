@@ -11,8 +11,8 @@ from typing import BinaryIO, Literal
 
 import click
 
-from fairlead_cli.commands.edge.joining_arguments import config_option, hub_url, say, token_of
-from fairlead_cli.parameters.lifetime_option import Lifetime
+from fairlead_cli.commands.edge.join import config_option, hub_url, say, token_of
+from fairlead_cli.parameters import Lifetime
 
 DEADLINE_MIN = datetime.timedelta(seconds=1)
 DEADLINE_MAX = datetime.timedelta(days=30)
@@ -46,9 +46,9 @@ def register(root: click.Group) -> None:
     type=click.Choice(["stay", "take-along"]),
     default="stay",
     show_default=True,
-    help="When messages are left at the deadline: stay at the old hub, or take them to the new one.",
+    help="If messages are left at the deadline: stay at the old hub, or take them to the new one.",
 )
-@click.option("--cancel", is_flag=True, help="Give up a move that is under way; the node stays at the old hub.")
+@click.option("--cancel", is_flag=True, help="Cancel a move that is under way; the node stays at the old hub.")
 def move(
     hub: str | None,
     token_file: BinaryIO | None,

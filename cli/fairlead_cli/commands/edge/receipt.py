@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fairlead_cli.clients import edge_client
-from fairlead_cli.output import forms, printer
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable
 from fairlead_wire import durations
@@ -35,17 +35,17 @@ def register(root: click.Group) -> None:
     type=click.FloatRange(0, WAIT_SECONDS_MAX),
     default=0.0,
     metavar="SECONDS",
-    help="Wait so long for it, at most 60.",
+    help="How long to wait for it in seconds, at most 60.",
 )
 @click.option(
     "--until",
     type=click.Choice(["in_topic", "in_table"]),
     default="in_table",
     show_default=True,
-    help="What is waited for, and what exit code 0 means.",
+    help="What to wait for, which exit code 0 then confirms.",
 )
 @edge_client.options
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None, shown: Printer) -> None:
     """Show where the message ID is, as publishing answered it. Also without a link to the hub: as far as is known.
 

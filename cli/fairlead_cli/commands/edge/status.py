@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from fairlead_cli.clients import edge_client
-from fairlead_cli.output import forms, printer, tables
+from fairlead_cli.output import printer, tables
 from fairlead_cli.output.printer import Printer
-from fairlead_cli.text import counts, printable, to_table
+from fairlead_cli.text import printable, quantities
 from fairlead_wire import durations
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
@@ -26,7 +26,7 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Show the link, the queues and the delivery policies of one agent.")
 @edge_client.options
-@printer.options(forms.DOCUMENTS)
+@printer.options(printer.DOCUMENTS)
 def status(url: str, token_file: Path | None, shown: Printer) -> None:
     """Show one agent as it is now, also without a link to its hub.
 
@@ -70,7 +70,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"messages  {store['bytes']} of {store['maxBytes']} bytes, {_dead_letters(found)}",
     ]
     lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
-    lines += [to_table.line(each) for each in found["toTable"]]
+    lines += [quantities.line(each) for each in found["toTable"]]
     for name, routes in sorted(found["routes"].items()):
         refused = f", {len(routes['errors'])} refused" if routes.get("errors") else ""
         lines.append(f"routes    {name}: {len(routes['accepted'])} run{refused}")
@@ -79,7 +79,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
 
 def _dead_letters(found: dict[str, Any]) -> str:
     count, refused = found["deadLetters"], found.get("refusedInput", {"deadLetters": 0})
-    said = counts.of(count, "dead letter")
+    said = quantities.of(count, "dead letter")
     if not refused["deadLetters"]:
         return said
     return (
@@ -101,7 +101,7 @@ def _plan(plan: dict[str, Any] | None) -> list[str]:
 def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
     return (
         queue["endpoint"],
-        f"{to_table.priority_shown(queue['priority'])} {queue.get('lane', '')}".strip(),
+        f"{quantities.priority_shown(queue['priority'])} {queue.get('lane', '')}".strip(),
         queue["length"],
         queue["bytes"],
         durations.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",

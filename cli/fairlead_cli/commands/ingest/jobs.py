@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.clients import messaging_client
-from fairlead_cli.output import polling, printer, topic_lines
+from fairlead_cli.output import printer, topic_lines
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text import ages
+from fairlead_cli.text import quantities
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
 
 
-@click.command(short_help="How far each job is behind its topics, asked from the messaging service.")
-@polling.option
+@click.command(short_help="How far each job is behind its topics, as the messaging service reports it.")
+@printer.watch_option
 @messaging_client.options
 @printer.options()
 @click.pass_context
@@ -35,7 +35,7 @@ def jobs(context: click.Context, watch: bool, shown: Printer) -> None:
     """
     with messaging_client.service(context) as client:
         if watch:
-            pages = polling.changed(lambda: list(_read(client)), lambda row: (row["job"], row["topic"]))
+            pages = printer.changed_rows(lambda: list(_read(client)), lambda row: (row["job"], row["topic"]))
             shown.follow(VIEW, pages)
         else:
             shown.items(VIEW, list(_read(client)), none="no job has reported its position yet")
@@ -63,7 +63,7 @@ VIEW = TableView(
         OutputColumn("TOPIC", lambda row: row["topic"]),
         OutputColumn("MESSAGES BEHIND", lambda row: row["lagMessages"]),
         OutputColumn("BEHIND", lambda row: durations.span(row["lagSeconds"]) if row["lagMessages"] else "-"),
-        OutputColumn("LAST COMMIT", lambda row: ages.since(row["lastCommit"], ages.utc())),
+        OutputColumn("LAST COMMIT", lambda row: quantities.since(row["lastCommit"], quantities.utc())),
         OutputColumn("POSITION", lambda row: row["position"], wide=True),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def line(facts: dict[str, Any]) -> str:
     behind = facts["versions_behind"]
     deleted = f" and {facts['deleted_keys']} deleted" if facts["deleted_keys"] else ""
     return (
-        f"  latest: {counts.of(facts['keys'], 'key')}{deleted},"
-        f" {counts.of(facts['files'], 'file')}, {facts['bytes']} bytes,"
-        f" {'up to date' if not behind else counts.of(behind, 'version') + ' behind'},"
+        f"  latest: {quantities.of(facts['keys'], 'key')}{deleted},"
+        f" {quantities.of(facts['files'], 'file')}, {facts['bytes']} bytes,"
+        f" {'up to date' if not behind else quantities.of(behind, 'version') + ' behind'},"
         f" last changed {durations.span(facts['last_refresh_seconds'])} ago"
     )
 

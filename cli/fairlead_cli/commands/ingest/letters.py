@@ -15,9 +15,9 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.parameters.place_parameter import HELP as TIME_HELP
-from fairlead_cli.parameters.place_parameter import PlaceParameter as TimeParameter
-from fairlead_cli.text import counts, printable
+from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
+from fairlead_cli.parameters import PlaceParameter as TimeParameter
+from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.table.table_format import TableFormat
@@ -54,10 +54,16 @@ def selection_options(command: F) -> F:
     """Which letters."""
     for option in (
         click.option("--until", type=TimeParameter(), metavar="TIME", help="Published before this time."),
-        click.option("--since", type=TimeParameter(), metavar="TIME", help="Published then or later: a time, or 15m."),
-        click.option("--id", "ids", multiple=True, metavar="ID", help="This letter (`_id`); may be repeated."),
-        click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Of this topic; may be repeated."),
-        click.option("--code", "codes", multiple=True, help="With this code (misfit, say); may be repeated."),
+        click.option(
+            "--since", type=TimeParameter(), metavar="TIME", help="Published at this time or later: a time, or 15m."
+        ),
+        click.option("--id", "ids", multiple=True, metavar="ID", help="Only this letter (`_id`); may be repeated."),
+        click.option(
+            "--topic", "topics", multiple=True, metavar="NS/NAME", help="Only of this topic; may be repeated."
+        ),
+        click.option(
+            "--code", "codes", multiple=True, help="Only with this code (for example misfit); may be repeated."
+        ),
     ):
         command = option(command)
     return command
@@ -82,7 +88,7 @@ def selection(
 
 
 state_option = click.option(
-    "--state", type=click.Choice(STATES), default="open", show_default=True, help="Repaired ones have their row."
+    "--state", type=click.Choice(STATES), default="open", show_default=True, help="Repaired letters have their row."
 )
 
 
@@ -160,7 +166,7 @@ def list_(config: Path | None, pipeline: str | None, output: str, state: str, li
 
 @deadletters.command()
 @click.argument("letter_id", metavar="ID")
-@click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Where two topics have this id.")
+@click.option("--topic", "topics", multiple=True, metavar="NS/NAME", help="Required if two topics have this id.")
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def show(config: Path | None, pipeline: str | None, output: str, letter_id: str, topics: tuple[str, ...]) -> None:
@@ -225,7 +231,7 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
-    click.echo(f"{file}: {counts.of(count, 'dead letter')}", file=sys.stderr)
+    click.echo(f"{file}: {quantities.of(count, 'dead letter')}", file=sys.stderr)
 
 
 def _letters(

@@ -14,7 +14,7 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.commands.ingest.letters import job_options, selection, selection_options
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts, printable
+from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
     from fairlead_ingest.io.letters.correction import Correction
@@ -33,22 +33,22 @@ def register(root: click.Group) -> None:
     group.add_command(repair)
 
 
-@click.command(short_help="Dead letters into the table as rows, each exactly once.")
+@click.command(short_help="Write dead letters into the table as rows, each exactly once.")
 @selection_options
 @click.option(
     "--with",
     "function",
     metavar="FILE.py:NAME",
-    help="A function that is given each letter and gives its payload anew (or module:name).",
+    help="A function that takes each letter and returns its new payload (or module:name).",
 )
 @click.option(
     "--edited",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="An edited export: only the letters it names, with its payloads.",
 )
-@click.option("--recheck", is_flag=True, help="Repaired letters too: where their row is gone, it comes again.")
-@click.option("--dry-run", is_flag=True, help="Judge them, change nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@click.option("--recheck", is_flag=True, help="Repaired letters too: a row that is gone is written again.")
+@click.option("--dry-run", is_flag=True, help="Check the letters, and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def repair(
@@ -144,11 +144,11 @@ def _repair(settings: IngestSettings, job: Pipeline, wanted: Any, how: Correctio
 def _confirm(count: int, names: list[str]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(
-            f"selected: {counts.of(count, 'dead letter')}, and there is no terminal to ask at: look with --dry-run,"
+            f"selected: {quantities.of(count, 'dead letter')}, and there is no terminal to ask at: look with --dry-run,"
             " then run it again with --yes"
         )
     if not click.confirm(
-        f"Judge {counts.of(count, 'dead letter')} again, and add what fits to {', '.join(names)}?", err=True
+        f"Judge {quantities.of(count, 'dead letter')} again, and add what fits to {', '.join(names)}?", err=True
     ):
         click.echo("not confirmed; nothing was changed")
         raise SystemExit(EXIT_FAILED)
@@ -195,7 +195,9 @@ class _Sparks:
 
 def _text(job: Pipeline, facts: dict[str, Any], dry_run: bool) -> str:
     would = "would be repaired" if dry_run else "repaired"
-    lines = [f"{job.name}: {counts.of(facts['letters'], 'dead letter')}, {facts['repaired']} {would} into {job.table}"]
+    lines = [
+        f"{job.name}: {quantities.of(facts['letters'], 'dead letter')}, {facts['repaired']} {would} into {job.table}"
+    ]
     for count, what in (
         (facts["already_there"], "had their rows already, and are marked now"),
         (facts["kept"], "were left as they are by the function"),

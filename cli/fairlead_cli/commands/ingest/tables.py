@@ -18,7 +18,7 @@ from fairlead_cli.commands.ingest import latest as ingest_latest
 from fairlead_cli.commands.ingest.check import check
 from fairlead_cli.commands.ingest.jobs import jobs as ingest_jobs
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Seconds(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)
-        return self.fail(f"{value} is no number of seconds", param, ctx) if math.isnan(seconds) else seconds
+        return self.fail(f"{value} is not a number of seconds", param, ctx) if math.isnan(seconds) else seconds
 
 
 def register(root: click.Group) -> None:
@@ -95,7 +95,7 @@ def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> 
     return {"pipelines": found}
 
 
-@click.command(short_help="Is this message in the table? Exit 0 when it is, 1 when it is not.")
+@click.command(short_help="Is this message in the table? Exit 0 if it is, 1 if it is not.")
 @click.argument("message_id")
 @click.option("--node", help="Only from this node.")
 @click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, a day at most.")
@@ -174,12 +174,12 @@ def report(
     except OSError as error:
         raise click.ClickException(f"--out {out}: {error.strerror or error}; name another file") from None
     if not as_json:
-        click.echo(f"{out}: {sum(each.rows for each in found)} rows in {counts.of(len(found), 'table')}")
+        click.echo(f"{out}: {sum(each.rows for each in found)} rows in {quantities.of(len(found), 'table')}")
     return {"page": str(out), "rows": sum(each.rows for each in found)}
 
 
 @click.command(short_help="Join small files, or sort them by a column.")
-@click.option("--target-mib", type=click.IntRange(1, 4096), default=128, show_default=True, help="Size to aim at.")
+@click.option("--target-mib", type=click.IntRange(1, 4096), default=128, show_default=True, help="Target size.")
 @click.option("--z-order", multiple=True, metavar="COLUMN", help="Sort by this column (node, say); may be repeated.")
 @_configured
 def compact(
@@ -199,7 +199,7 @@ def compact(
             facts = compaction.compact(target_bytes=target_mib * 1024 * 1024, sort_by=z_order, progress=bar.advance)
         done.append({"name": job.name, "table": job.table, **facts})
         if not as_json:
-            click.echo(f"{job.name}: {counts.of(facts['files_removed'], 'file')} became {facts['files_added']}")
+            click.echo(f"{job.name}: {quantities.of(facts['files_removed'], 'file')} became {facts['files_added']}")
 
     job_options.in_turn(jobs, compact_one)
     return {"compacted": done}
@@ -228,7 +228,7 @@ def vacuum(
             files = maintenance.vacuum(table_format, path, retention_hours=retention_hours, dry_run=dry_run)
             done.append({"table": str(path), "files": files})
             if not as_json:
-                click.echo(f"{path}: {counts.of(len(files), 'file')} {'would be ' if dry_run else ''}deleted")
+                click.echo(f"{path}: {quantities.of(len(files), 'file')} {'would be ' if dry_run else ''}deleted")
                 for file in files if dry_run else ():
                     click.echo(f"  {file}")
 
@@ -236,7 +236,7 @@ def vacuum(
     return {"dry_run": dry_run, "vacuumed": done}
 
 
-@click.command(short_help="Read a stretch of time again and add what a table lacks.")
+@click.command(short_help="Read a range of time again, and add what a table lacks.")
 @click.option("--from", "begin", metavar="TIME", help="ISO time or milliseconds since 1970; default: the beginning.")
 @click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, not included; default: now.")
 @click.option("--into", help="Another table; default: the pipeline's own.")
@@ -309,12 +309,12 @@ def backfill(
         spark.stop()
     if not as_json:
         for each in done:
-            click.echo(f"{each['name']}: {counts.of(each['rows_added'], 'row')} added to {each['table']}")
+            click.echo(f"{each['name']}: {quantities.of(each['rows_added'], 'row')} added to {each['table']}")
     return {"backfilled": done}
 
 
 @click.command(short_help="Bring the tables with the newest row of each key up to their rows.")
-@click.option("--rebuild", is_flag=True, help="From all rows, whatever is there.")
+@click.option("--rebuild", is_flag=True, help="Rebuild from all rows, whatever exists.")
 @_configured
 def latest(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
     """Bring `TABLE_latest`, the newest row of each key, up to its rows; a running job goes on meanwhile.
@@ -334,16 +334,16 @@ def _into(settings: IngestSettings, table: str) -> Place:
 
 
 def _status_text(facts: dict[str, Any]) -> str:
-    lines = [f"{facts['name']}: {counts.of(facts['rows'], 'row')} in {facts['table']} ({facts['state']})"]
+    lines = [f"{facts['name']}: {quantities.of(facts['rows'], 'row')} in {facts['table']} ({facts['state']})"]
     if "last_batch" in facts:
         lines.append(
             f"  batch {facts['last_batch']} {durations.span(facts['last_commit_seconds'])} ago,"
-            f" with {counts.of(facts['last_rows'], 'row')};"
+            f" with {quantities.of(facts['last_rows'], 'row')};"
             f" {_known(facts['rows_per_second'], '{} rows/s')};"
             f" fresh within {_span(facts['freshness_p50_seconds'])} (half),"
             f" {_span(facts['freshness_p95_seconds'])} (95 %)"
         )
-        lines.append(f"  {counts.of(facts['files'], 'file')}, {facts['bytes']} bytes, version {facts['version']}")
+        lines.append(f"  {quantities.of(facts['files'], 'file')}, {facts['bytes']} bytes, version {facts['version']}")
     totals = facts.get("totals", {})
     lines.append(
         f"  dead letters {facts['dead_letters_open']} open, {facts['dead_letters_repaired']} repaired,"
@@ -357,7 +357,7 @@ def _status_text(facts: dict[str, Any]) -> str:
     for topic in facts["topics"]:
         if topic.get("state") == "ok":
             behind = durations.span(topic["lag_seconds"])
-            lines.append(f"  {topic['topic']}: {counts.of(topic['lag_messages'], 'message')}, {behind} behind")
+            lines.append(f"  {topic['topic']}: {quantities.of(topic['lag_messages'], 'message')}, {behind} behind")
         else:
             lines.append(f"  {topic['topic']}: {topic.get('state')} {topic.get('reason', '')}".rstrip())
     return "\n".join(lines)

@@ -18,7 +18,7 @@ import click
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import counts, printable
+from fairlead_cli.text import printable, quantities
 from fairlead_wire import distribution
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def register(root: click.Group) -> None:
     messaging.add_command(restore)
 
 
-@click.command(short_help="Everything a service stores, in one file.")
+@click.command(short_help="Write everything a service stores into one file.")
 @messaging_client.options
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Of a service that is stopped, in place of --url; or a snapshot of its volume.",
+    help="The store of a stopped service, in place of --url; or a snapshot of its volume.",
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to make.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.")
 @messaging_client.output
 @click.pass_context
 def backup(context: click.Context, data_dir: Path | None, out: Path, output: str) -> None:
@@ -85,23 +85,23 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
             {"file": str(out), "rows": read.rows, "bytes": size, "service": read.header.service, "taken": _taken(read)}
         )
     else:
-        click.echo(f"{out}: {counts.of(read.rows, 'row')}, {size} bytes, as of {_taken(read)}")
+        click.echo(f"{out}: {quantities.of(read.rows, 'row')}, {size} bytes, as of {_taken(read)}")
 
 
-@click.command(short_help="Make a store of a backup.")
+@click.command(short_help="Make a store from a backup.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the store will be; a folder that holds none.",
+    help="Where to put the store; a folder that holds none.",
 )
 @click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), default="rocksdb", show_default=True)
 @click.option(
     "--as-copy",
     is_flag=True,
-    help="The new service is another one beside the first: readers that come over from that one are refused.",
+    help="The new service runs beside the first one: readers of the first one are refused.",
 )
-@click.option("--check", is_flag=True, help="Only read FILE and say whether it is whole.")
+@click.option("--check", is_flag=True, help="Only read FILE and report whether it is complete.")
 @messaging_client.output
 def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check: bool, output: str) -> None:
     """Make the store of a messaging service of a backup, of either kind of store. Then start the service on it.
@@ -148,7 +148,7 @@ def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check:
         topic_lines.print_json(found if data_dir is None else {**found, "data_dir": str(data_dir), "store": store})
     else:
         where = "is whole" if data_dir is None else f"restored to {data_dir} ({store})"
-        click.echo(f"{file} {where}: {counts.of(read.rows, 'row')}, as of {_taken(read)}")
+        click.echo(f"{file} {where}: {quantities.of(read.rows, 'row')}, as of {_taken(read)}")
 
 
 @contextlib.contextmanager

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
-from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.server.io.stores.offline_store import Kind
@@ -22,7 +22,7 @@ TABLES = (
     "topics", "messages", "payloads", "transactions", "producers", "subscriptions", "readers", "indexes", "service",
 )  # fmt: skip
 BODY_BYTES = 1024
-"""Of one body, when `--bodies` names no number."""
+"""Limit for one body, if `--bodies` names no number."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -38,20 +38,20 @@ def register(root: click.Group) -> None:
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     required=True,
-    help="Of a service that is stopped; or a copy made while it was, or a snapshot of its volume.",
+    help="The store of a stopped service, a copy made while it was stopped, or a snapshot of its volume.",
 )
-@click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), help="Needed only where both lie in the folder.")
+@click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), help="Required only if the folder holds both.")
 @click.option("--table", "tables", type=click.Choice(TABLES), multiple=True, help="May be repeated; default: all.")
 @click.option("--topic", type=messaging_client.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
 @click.option("--generation", type=click.IntRange(1, 2**31 - 1), help="Only this generation of topics.")
 @click.option(
     "--from",
     "since",
-    type=place_parameter.PlaceParameter(),
-    help=f"Published, written or begun since. {place_parameter.HELP}",
+    type=parameters.PlaceParameter(),
+    help=f"Published, written or begun since. {parameters.PLACE_HELP}",
 )
-@click.option("--until", type=place_parameter.PlaceParameter(), help="… and before.")
-@click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="What belongs to it.")
+@click.option("--until", type=parameters.PlaceParameter(), help="… and before.")
+@click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="Rows that belong to it.")
 @click.option("--count", is_flag=True, help="Rows and bytes of each table, topic and generation instead of rows.")
 @click.option(
     "--bodies",
@@ -135,13 +135,13 @@ def dump(
 
 
 def _milliseconds(place: str | int | None) -> int | None:
-    """Of a message id, when it was published."""
+    """When the message with this id was published."""
     if not isinstance(place, str):
         return place
     try:
         return int(place[:16], 16)
     except ValueError:
-        raise click.BadParameter(f"{place!r} is no message id") from None
+        raise click.BadParameter(f"{place!r} is not a message id") from None
 
 
 def _text(line: dict[str, Any]) -> str:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.clients.messaging_client import TopicName
 from fairlead_cli.output import topic_lines
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.parameters import place_parameter
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
@@ -28,12 +28,10 @@ WINDOW_BITS = 14
 @click.option(
     "--from",
     "start",
-    type=place_parameter.PlaceParameter(),
-    help=f"Begin here; the oldest message otherwise. {place_parameter.HELP}",
+    type=parameters.PlaceParameter(),
+    help=f"Begin here; the oldest message otherwise. {parameters.PLACE_HELP}",
 )
-@click.option(
-    "--until", "end", type=place_parameter.PlaceParameter(), help="End with this message, or before this time."
-)
+@click.option("--until", "end", type=parameters.PlaceParameter(), help="End with this message, or before this time.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @messaging_client.output
 @click.pass_context
@@ -69,7 +67,7 @@ def replay(
         ended = False
         while cursor.more and not ended:
             found = cursor.take(client.do(cursor.ask()))
-            wanted = [message for message in found if not place_parameter.is_beyond(message.id, end)]
+            wanted = [message for message in found if not parameters.is_beyond(message.id, end)]
             ended = len(wanted) < len(found)
             for name, group in groupby(wanted, key=_window):
                 messages = list(group)

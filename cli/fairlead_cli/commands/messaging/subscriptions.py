@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
-from fairlead_cli.parameters import policy_option
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
-    from fairlead_wire.backoff.delivery import DeliveryPolicy
+    from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 @click.group(short_help="Push messages to HTTP endpoints.")
@@ -46,7 +46,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
         own = each.delivery is not None and not each.effectiveDelivery.ignore_subscription_override
         click.echo(
             f"  {'its own policy' if own else 'the policy of its topic, or the default'}: "
-            f"{policy_option.shown(each.effectiveDelivery)}"
+            f"{parameters.policy_shown(each.effectiveDelivery)}"
         )
         if each.state not in ("delivering", "retrying"):
             click.echo(f"  {each.state}: {each.reason}")
@@ -61,7 +61,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
 @click.argument("url")
 @click.option(
     "--delivery",
-    type=policy_option.Policy(),
+    type=parameters.Policy(),
     help="Its own delivery policy; without it the topic's counts. See `fairlead backoff schedule`.",
 )
 @click.option("--dead-letter-topic", metavar="TOPIC", help="NAMESPACE/NAME for what cannot be delivered.")

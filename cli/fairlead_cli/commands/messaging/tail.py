@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
-from fairlead_cli.output import reader, topic_lines
-from fairlead_cli.parameters import place_parameter
+from fairlead_cli.output import printer, topic_lines
 
 if TYPE_CHECKING:
     from fairlead_messaging.api.responses import Message
@@ -49,16 +49,14 @@ def register(root: click.Group) -> None:
     "-f",
     "--follow",
     is_flag=True,
-    help="Go on with what comes, until interrupted; a service that restarts is waited for.",
+    help="Then print new messages until interrupted; wait for a service that restarts.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(0, LIMIT_MAX),
     help=f"How many of the newest to begin with ({NEWEST}); with --from how many to show from there (all).",
 )
-@click.option(
-    "--from", "start", type=place_parameter.PlaceParameter(), help=f"Begin here instead. {place_parameter.HELP}"
-)
+@click.option("--from", "start", type=parameters.PlaceParameter(), help=f"Begin here instead. {parameters.PLACE_HELP}")
 @click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
 @messaging_client.output
 @click.pass_context
@@ -162,7 +160,7 @@ def _follow(client: Client, topic: Topic, position: Place, committed: bool, outp
     cursor = Cursor(*topic, start_from=position, inclusive=False, follow=True, read_committed=committed)
     pause = PAUSE_SECONDS
     program = messaging_client.program_of(click.get_current_context())
-    while reader.is_there():
+    while printer.has_reader():
         try:
             page = client.do(cursor.ask())
         except Temporary as failed:

@@ -6,27 +6,31 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.clients.messaging_client import output, service, topic
 from fairlead_cli.commands.messaging.replay import replay
 from fairlead_cli.commands.messaging.subscriptions import subscriptions
 from fairlead_cli.commands.messaging.tail import tail
-from fairlead_cli.commands.messaging.topics_list import list_
 from fairlead_cli.commands.messaging.transactions import transactions
 from fairlead_cli.default_command import DefaultCommand
-from fairlead_cli.output import topic_lines
+from fairlead_cli.output import printer, topic_lines
+from fairlead_cli.output.printer import Printer
+from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.output.topic_lines import print_json, print_messages
-from fairlead_cli.parameters import place_parameter, policy_option
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
-    from fairlead_wire.backoff.delivery import DeliveryPolicy
+    from fairlead_messaging.client.io.sync_client import Client
+    from fairlead_wire.delivery_policy import DeliveryPolicy
 
+
+SYSTEM = "system"
 PUBLISH_MESSAGES = 1000
 """Lines of standard input in one request."""
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -59,7 +63,6 @@ def topics() -> None:
     """
 
 
-topics.add_command(list_)
 topics.add_command(replay)
 topics.add_command(subscriptions)
 topics.add_command(tail)
@@ -72,7 +75,7 @@ topics.add_command(transactions)
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
 @click.option(
     "--delivery",
-    type=policy_option.Policy(),
+    type=parameters.Policy(),
     help="The delivery policy of its subscriptions that have none of their own. See `fairlead backoff schedule`.",
 )
 @output
@@ -112,7 +115,7 @@ def create(
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
 @click.option(
     "--delivery",
-    type=policy_option.Policy(),
+    type=parameters.Policy(),
     help="The delivery policy of its subscriptions that have none of their own. See `fairlead backoff schedule`.",
 )
 @click.pass_context
@@ -188,8 +191,8 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
 @click.option(
     "--from",
     "start",
-    type=place_parameter.PlaceParameter(),
-    help=f"Begin here; the oldest message otherwise. {place_parameter.HELP}",
+    type=parameters.PlaceParameter(),
+    help=f"Begin here; the oldest message otherwise. {parameters.PLACE_HELP}",
 )
 @click.option("--limit", type=click.IntRange(1), help="At most this many messages.")
 @click.option("--committed", is_flag=True, help="Only what is committed; stop at the first undecided message.")
@@ -212,9 +215,9 @@ def poll(
     click.echo(f"next position: {page.next_position}", err=True)
 
 
-@topics.command(short_help="Every row and its state; nothing is consumed.")
+@topics.command(short_help="Show every row and its state; nothing is consumed.")
 @topic
-@click.option("--after", default="", help="A message id (hex): only what follows it.")
+@click.option("--after", default="", help="A message id (hex): only messages after it.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True)
 @click.option("--state", type=click.Choice(["visible", "undecided", "hidden", "expired"]), help="Only these rows.")
 @output
@@ -246,7 +249,7 @@ def inspect(
             )
 
 
-@topics.command(short_help="How far each named reader is behind.")
+@topics.command(short_help="Show how far each named reader is behind.")
 @topic
 @output
 @click.pass_context
@@ -266,7 +269,8 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         topic_lines.say_none(f"no reader has reported its position in {'/'.join(topic)}")
     for reader in readers:
         click.echo(
-            f"{reader.name}: {counts.of(reader.lag_messages, 'message')}, {durations.span(reader.lag_seconds)} behind; "
+            f"{reader.name}: {quantities.of(reader.lag_messages, 'message')},"
+            f" {durations.span(reader.lag_seconds)} behind; "
             f"last heard of {topic_lines.moment(reader.updated_ms)}"
         )
     if held_by is not None:
@@ -293,3 +297,84 @@ def _properties(ttl: str | None, pairs: tuple[str, ...]) -> dict[str, str | int]
     if ttl is not None:
         properties["ttl"] = ttl
     return properties
+
+
+# ── fairlead topics list ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@topics.command("list")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespaces need not be created.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Topics of every namespace, as NAMESPACE/NAME.")
+@printer.options()
+@click.pass_context
+def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: Printer) -> None:
+    """Names of the topics in a namespace. Fairlead's own are in `system`.
+
+    With -o wide also what is stored in each, and its readers; -o json and yaml have the names alone.
+    """
+    facts = []
+    with messaging_client.service(context) as client:
+        namespaces = client.namespaces() if all_namespaces else [namespace]
+        places = [(each, name) for each in namespaces for name in client.topics(each)]
+        if shown.is_wide:
+            facts = [facts_of(client, place) for place in places]
+    names = [f"{each}/{name}" if all_namespaces else name for each, name in places]
+    if shown.is_wide:
+        shown.items(VIEW, facts)
+    elif shown.form.name in ("text", "name"):
+        for name in names:
+            click.echo(name)
+    elif shown.form.name == "json":
+        topic_lines.print_json(names)
+        return
+    else:
+        shown.document(names)
+        return
+    if not names:
+        where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
+        topic_lines.say_none(f"no topics {where}")
+
+
+def facts_of(client: Client, place: tuple[str, str]) -> dict[str, Any]:
+    """What is stored in one topic, and how its readers stand."""
+    properties = client.topic(*place)
+    stored = client.plan(*place, after="", splits=1)
+    readers = client.readers(*place)
+    slowest = max(readers, key=lambda reader: reader.lag_seconds, default=None)
+    return {
+        "namespace": place[0],
+        "topic": place[1],
+        "ttlSeconds": properties.get("ttl"),
+        "messages": stored.rows,
+        "bytes": stored.bytes,
+        "readers": len(readers),
+        "slowestReader": slowest.name if slowest else None,
+        "lagMessages": slowest.lag_messages if slowest else 0,
+        "lagSeconds": slowest.lag_seconds if slowest else 0.0,
+        "heldByTransaction": stored.held_by,
+    }
+
+
+def behind(row: dict[str, Any]) -> str:
+    """How far its slowest reader is behind."""
+    if row["slowestReader"] is None:
+        return "-"
+    return (
+        f"{row['slowestReader']}: {quantities.of(row['lagMessages'], 'message')}, {durations.span(row['lagSeconds'])}"
+    )
+
+
+VIEW = TableView(
+    kind="topic",
+    name=lambda row: f"{row['namespace']}/{row['topic']}",
+    columns=(
+        OutputColumn("NAMESPACE", lambda row: row["namespace"]),
+        OutputColumn("TOPIC", lambda row: row["topic"]),
+        OutputColumn("MESSAGES", lambda row: row["messages"]),
+        OutputColumn("BYTES", lambda row: row["bytes"]),
+        OutputColumn("TTL", lambda row: row["ttlSeconds"]),
+        OutputColumn("READERS", lambda row: row["readers"]),
+        OutputColumn("SLOWEST READER BEHIND", behind),
+        OutputColumn("WAITS FOR TRANSACTION", lambda row: row["heldByTransaction"]),
+    ),
+)

@@ -9,7 +9,7 @@ import click
 
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output import topic_lines
-from fairlead_cli.text import counts
+from fairlead_cli.text import quantities
 from fairlead_wire import durations
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def transactions(context: click.Context) -> None:
     show_default=True,
     help="ended: all but those in progress.",
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of finished ones.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Limit for finished ones.")
 @click.option("--before", type=click.IntRange(1), help="Only finished ones that began before this pointer.")
 @messaging_client.output
 @click.pass_context
@@ -78,7 +78,7 @@ def _open(each: OpenTransaction, now_ms: float) -> str:
         f"{held.topic} for {span(now_ms - held.since)}" + (f", {span(held.until - now_ms)} more" if held.until else "")
         for held in each.topics
     )
-    stored = ", ".join(f"{counts.of(stored.messages, 'message')} for {stored.topic}" for stored in each.stored)
+    stored = ", ".join(f"{quantities.of(stored.messages, 'message')} for {stored.topic}" for stored in each.stored)
     parts = [
         f"{each.transactionWritePointer}  open for {span(now_ms - each.started)}, {span(each.expires - now_ms)} left"
         f" unless it is renewed (up to {span(each.renewable - now_ms)})",

@@ -1,5 +1,7 @@
-"""The cluster side: definitions, rights, hub and messaging, rules, nodes, authorities, quotas.
+"""The cluster side.
 
-definitions, rights, programs, objects, authorities, quotas     judges: documents of the API ─▶ findings
-examine                                                         asks the API for what each judge needs
+installation  definitions, rights, quotas and certificates
+programs      hub and messaging: Leases, Pods, readiness, versions
+objects       SyncRules, EdgeRoutes and nodes
+examine       the list of checks; asks the API for what each of them needs
 """

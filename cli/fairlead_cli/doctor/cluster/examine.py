@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import msgspec
 
-from fairlead_cli.cluster import collections, hub_accounts, hub_role, rule_kinds
+from fairlead_cli.cluster import collections, hub_role
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.doctor.cluster import authorities, definitions, objects, programs, quotas, rights
-from fairlead_cli.doctor.examination import Check
-from fairlead_cli.doctor.finding import Finding, ok, problem
+from fairlead_cli.doctor.cluster import installation, objects, programs
+from fairlead_cli.doctor.examination import Check, Finding, ok, problem
 from fairlead_hub import leadership
 from fairlead_hub.cluster.custom_resources import definitions as ours
 from fairlead_hub.io.cluster.api_error import ApiRefused
@@ -71,7 +70,7 @@ def _check(target: Target, name: str, judge: Judge) -> Check:
         try:
             return list(await judge(kube))
         except ApiRefused as error:
-            remedy = {FORBIDDEN: "ask with a user who may read it", NOT_FOUND: definitions.APPLY}.get(
+            remedy = {FORBIDDEN: "ask with a user who may read it", NOT_FOUND: installation.APPLY}.get(
                 error.status, REACH
             )
             return [problem(name, f"{error}", remedy)]
@@ -84,34 +83,34 @@ def _now() -> datetime.datetime:
 
 
 async def _server(kube: Kube) -> list[Finding]:
-    return [definitions.judge_server(json.loads(await kube.get("version")))]
+    return [installation.judge_server(json.loads(await kube.get("version")))]
 
 
 async def _definitions(kube: Kube) -> Iterable[Finding]:
     found = await collections.items(kube, "apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-    return definitions.judge([each.document() for each in ours.ALL], found)
+    return installation.judge_definitions([each.document() for each in ours.ALL], found)
 
 
 async def _rights(kube: Kube, places: Places) -> Iterable[Finding]:
     delivered = await _delivered(kube)
-    wanted = rights.needed(places.namespace or "default", delivered)
+    wanted = installation.needed(places.namespace or "default", delivered)
     some = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
-    async def allowed(right: rights.Right) -> bool:
-        path, body = rights.review(right, places.account)
+    async def allowed(right: installation.Right) -> bool:
+        path, body = installation.review(right, places.account)
         async with some:
             answer = json.loads(await kube.request("POST", path, body))
         return bool((answer.get("status") or {}).get("allowed"))
 
     answers = await asyncio.gather(*map(allowed, wanted))
-    judged = rights.judge(dict(zip(wanted, answers, strict=True)), places.account)
+    judged = installation.judge_rights(dict(zip(wanted, answers, strict=True)), places.account)
     return [*judged, *await _surplus(kube, places, delivered)]
 
 
 async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, str]]) -> list[Finding]:
     """Of the account asked for, or of the only one that hubs have."""
     try:
-        accounts = [places.account] if places.account else await hub_accounts.found(kube)
+        accounts = [places.account] if places.account else await hub_role.hub_accounts(kube)
         if len(accounts) != 1:
             return []
         root = f"apis/{hub_role.API}/v1"
@@ -123,7 +122,7 @@ async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, 
         return [
             ok("rights", "this user may not read roles, so whether a hub may do more than it needs was not looked at")
         ]
-    return [rights.judge_surplus(accounts[0], hub_role.surplus(may, delivered))]
+    return [installation.judge_surplus(accounts[0], hub_role.surplus(may, delivered))]
 
 
 async def _delivered(kube: Kube) -> set[tuple[str, str]]:
@@ -132,7 +131,7 @@ async def _delivered(kube: Kube) -> set[tuple[str, str]]:
         rules = await collections.items(kube, f"{api_group.ROOT}/syncrules")
     except ApiRefused:
         return set()
-    return set((await rule_kinds.served(kube, rule_kinds.named(rules))).values())
+    return set((await hub_role.served(kube, hub_role.named(rules))).values())
 
 
 async def _leases(kube: Kube, at: str) -> Iterable[Finding]:
@@ -162,11 +161,11 @@ async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:
         if error.status != FORBIDDEN:
             raise
         return [ok("certificates", "this user may not read Secrets, so the certificates in them were not looked at")]
-    return authorities.judge(found, _now())
+    return installation.judge_secrets(found, _now())
 
 
 async def _quotas(kube: Kube, at: str) -> Iterable[Finding]:
-    return quotas.judge(await collections.items(kube, f"api/v1/{at}resourcequotas"))
+    return installation.judge_quotas(await collections.items(kube, f"api/v1/{at}resourcequotas"))
 
 
 def _ready(name: str, url: str) -> Check:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning, worst
-from fairlead_cli.text import counts
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning, worst
+from fairlead_cli.text import quantities
 from fairlead_hub.status.edge_node import STALE_HUB
 
 SHOWN_MAX = 20
@@ -66,10 +66,10 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
         yield warning("nodes", text, f"run fairlead doctor --edge on {name}, if it should be")
     if parked := status.get("objectsParked"):
         remedy = f"fairlead status {name}; fairlead resync {name} tries again at once"
-        yield problem("nodes", f"node {name}: {counts.of(parked, 'object')} parked after too many refusals", remedy)
+        yield problem("nodes", f"node {name}: {quantities.of(parked, 'object')} parked after too many refusals", remedy)
     guard = status.get("deletionGuard")
     if guard and not guard.get("approved"):
-        text = f"node {name}: the deletion guard stops {counts.of(guard.get('count', 0), 'deletion')}"
+        text = f"node {name}: the deletion guard stops {quantities.of(guard.get('count', 0), 'deletion')}"
         yield problem("nodes", text, f"fairlead approve {name}, if they are meant")
     if paused := status.get("paused"):
         yield warning("nodes", f"node {name} is paused: {paused}", f"fairlead resume {name}, when that is over")

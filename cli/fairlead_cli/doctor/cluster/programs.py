@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning
 
 COMPONENT: Final = "app.kubernetes.io/component"
 RESTARTS_WARNING: Final = 5
@@ -83,7 +83,7 @@ def judge_versions(agents: Iterable[str], here: str) -> Iterator[Finding]:
 
 
 def is_near(version: str, here: str) -> bool:
-    """Of one major version, at most one minor version apart; what is no version is not judged."""
+    """Of one major version, at most one minor version apart; text that is not a version is ignored."""
     try:
         theirs, ours = ([int(part) for part in each.split(".")[:2]] for each in (version, here))
     except ValueError:

@@ -1,14 +1,27 @@
-"""Programs and their versions, and what a running agent says of itself."""
+"""The agent: its version, the permissions of its files, its lock, and what a running one reports about itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import errno
+import os
+import pwd
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
+import apsw
 import msgspec
 
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning
-from fairlead_cli.text import counts
+from fairlead_cli.doctor.device import disk, store
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning
+from fairlead_cli.text import quantities
+from fairlead_edge.io.client import EdgeClient
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.sqlite.rows import rows
+from fairlead_wire import message
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.objects import digest
 
 SQLITE_MIN = (3, 35, 0)
 
@@ -31,7 +44,7 @@ def judge_programs(programs: Programs) -> Iterator[Finding]:
     else:
         yield ok("versions", text)
     for name in programs.strange_variables:
-        yield warning("settings", f"the variable {name} is no setting of Fairlead's", "correct or remove it")
+        yield warning("settings", f"the variable {name} is not a setting of Fairlead", "correct or remove it")
 
 
 def judge_left(node: str, at: str) -> Iterator[Finding]:
@@ -69,6 +82,185 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         yield problem("agent", text, "see the findings about the link")
     dead = status.get("deadLetters") or 0
     if dead:
-        text = f"set aside as dead letters: {counts.of(dead, 'message')}"
+        text = f"set aside as dead letters: {quantities.of(dead, 'message')}"
         remedy = "fairlead edge deadletters list shows why; replay sends them again, discard deletes them"
         yield warning("agent.dead_letters", text, remedy)
+
+
+OTHERS_READ: Final = 0o004
+OTHERS_WRITE: Final = 0o022
+GROUP: Final = 0o070
+LOCKS = Path("/proc/locks")
+READ, EXECUTE = 4, 1
+
+
+# ── permissions of files ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """``what`` it is to the agent: ``tls_key``, ``token`` …; ``owner`` is a user's number."""
+
+    what: str
+    path: str
+    mode: int
+    owner: int
+
+
+def judge_secret(file: File) -> Finding:
+    """A key or a token: for its owner alone."""
+    mode = stat.S_IMODE(file.mode)
+    check, shown = f"permissions.{file.what}", f"{file.what} {file.path} has mode {mode:04o}"
+    if mode & OTHERS_READ or mode & OTHERS_WRITE:
+        return problem(
+            check, f"{shown}: other users of this machine can use it", f"chmod 600 {file.path}, then renew it"
+        )
+    if mode & GROUP:
+        return warning(check, f"{shown}: its group can read it", f"chmod 600 {file.path}, unless the group is meant")
+    return ok(check, f"{shown}, for its owner alone")
+
+
+def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user: int) -> Iterator[Finding]:
+    """``named``: setting → the file it names; ``unreadable``: file → why the agent's ``user`` cannot read it."""
+    wrong = {setting: path for setting, path in named.items() if path in unreadable}
+    for setting, path in sorted(wrong.items()):
+        text = f"{setting} {path} cannot be read by user {user}, who owns data_dir: {unreadable[path]}"
+        remedy = f"chown {user} {path}"
+        if unreadable[path] == os.strerror(errno.ENOENT):
+            is_tokens = setting.endswith("tokens_file")
+            remedy = f"fairlead edge module-token MODULE --tokens-file {path}" if is_tokens else "make the file"
+        yield problem("permissions.readable", text, f"the agent does not start: {remedy}, or correct {setting}")
+    if named and not wrong:
+        yield ok("permissions.readable", f"user {user} can read the {len(named)} files that the settings name")
+
+
+def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
+    """The agent's folder and the files in it."""
+    if stat.S_IMODE(folder.mode) & OTHERS_WRITE:
+        text = f"{folder.path} has mode {stat.S_IMODE(folder.mode):04o}: others can put a token of their own in place"
+        yield warning("permissions.data_dir", text, f"chmod 700 {folder.path}")
+    strange = [file for file in inside if file.owner != folder.owner]
+    if strange:
+        first = strange[0]
+        text = (
+            f"{len(strange)} files of {folder.path} belong to another user than the folder, for example "
+            f"{first.path} to user {first.owner} (folder: {folder.owner}): was the agent once run as another user?"
+        )
+        yield problem("permissions.owner", text, f"chown -R {folder.owner} {folder.path} while the agent is stopped")
+    else:
+        yield ok("permissions.owner", f"all files of {folder.path} belong to user {folder.owner}")
+
+
+# ── the agent's folder and the agent that may be running on it ────────────────────────────────────────────────────────
+
+
+def in_use(data_dir: Path, locks: Path = LOCKS) -> bool:
+    """Does a process hold the folder's lock?  By the kernel's list: trying the lock could stop a starting agent."""
+    try:
+        wanted = os.stat(data_dir / "lock").st_ino
+        held = locks.read_text()
+    except OSError:
+        return False
+    for line in held.splitlines():
+        words = line.split()
+        if "FLOCK" in words and any(word.count(":") == 2 and word.endswith(f":{wanted}") for word in words):
+            return True
+    return False
+
+
+def file(what: str, path: Path) -> File | None:
+    """None when it cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return File(what=what, path=str(path), mode=found.st_mode, owner=found.st_uid)
+
+
+def files(data_dir: Path) -> Sequence[File]:
+    """What lies in the folder, not deeper, and without the file of our own that probes the disk meanwhile."""
+    try:
+        paths = sorted(path for path in data_dir.iterdir() if not path.name.startswith(disk.PREFIX))
+        return [found for path in paths if (found := file(path.name, path)) is not None]
+    except OSError:
+        return []
+
+
+def unreadable(paths: Sequence[Path], owner: int) -> dict[str, str]:
+    """Which of these files the user of this number cannot read, and why, by modes and owners (not by ACLs)."""
+    if owner == 0:
+        return {str(path): os.strerror(errno.ENOENT) for path in paths if not path.exists()}
+    group, groups = _groups(owner)
+    return {str(path): why for path in paths if (why := _why_not(path, owner, {group, *groups}))}
+
+
+def _why_not(path: Path, owner: int, groups: set[int]) -> str:
+    """Empty: it can be read."""
+    try:
+        whole = path.resolve(strict=True)
+        for folder in whole.parents:
+            if not _may(folder.stat(), owner, groups, EXECUTE):
+                return f"{os.strerror(errno.EACCES)} (folder {folder})"
+        return "" if _may(whole.stat(), owner, groups, READ) else os.strerror(errno.EACCES)
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _may(found: os.stat_result, owner: int, groups: set[int], bit: int) -> bool:
+    shift = 6 if found.st_uid == owner else 3 if found.st_gid in groups else 0
+    return bool(found.st_mode >> shift & bit)
+
+
+def _groups(owner: int) -> tuple[int, Sequence[int]]:
+    try:
+        user = pwd.getpwuid(owner)
+    except KeyError:
+        return owner, ()
+    return user.pw_gid, os.getgrouplist(user.pw_name, user.pw_gid)
+
+
+def status(url: str, data_dir: Path) -> tuple[dict[str, Any] | None, str]:
+    """What the agent says of itself, or why it does not."""
+    try:
+        token = (data_dir / "token").read_text()
+    except OSError:
+        token = None
+    try:
+        return EdgeClient(url, token=token, patience_seconds=0).status(), ""
+    except (FairleadError, ValueError) as error:
+        return None, str(error)
+
+
+def hello(data_dir: Path, node: str, agent: str) -> message.Hello:
+    """The one this store's agent would send; of a store that cannot be read, the one of an empty store.
+
+    It names the store as the agent's last session did: the hub remembers that, and a certificate that ends while the
+    node is away is renewed only where both remember the same.
+    """
+    last = last_session.read(data_dir)
+    fence, entries = _held(data_dir / "objects.db")
+    buckets = digest.Buckets.of(entries, digest.bits_for(len(entries)))
+    return message.Hello(
+        node=node,
+        agent=agent,
+        store_epoch=last.store_epoch if last is not None and last.store_epoch else 1,
+        fence=fence,
+        bits=buckets.bits,
+        held=len(entries),
+        root=buckets.root,
+    )
+
+
+def _held(path: Path) -> tuple[int, list[tuple[str, str]]]:
+    if not path.exists():
+        return 0, []
+    try:
+        connection = store.opened(path, in_use=False)
+        try:
+            fence = rows(connection, "SELECT value FROM facts WHERE name = 'fence'")
+            entries = rows(connection, "SELECT uid, digest FROM objects")
+        finally:
+            connection.close()
+    except (apsw.Error, UnicodeDecodeError):
+        return 0, []
+    found = fence[0][0] if fence else 0
+    return int(found or 0), [(str(uid), str(content)) for uid, content in entries]

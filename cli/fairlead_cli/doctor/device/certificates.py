@@ -1,13 +1,21 @@
-"""How long certificates live, whether the key fits, and whether the name is the node's."""
+"""Certificates: how long they live, whether the key fits, whether the name is the node's, and whether joining finished.
+
+The private key is read by OpenSSL only.
+"""
 
 from __future__ import annotations
 
 import datetime
+import re
+import ssl
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning
+from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError
 from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
 
@@ -53,3 +61,106 @@ def judge_one(check: str, where: str, one: Certificate, now: datetime.datetime, 
     days = (one.not_after - now).days
     text = f"{where} of {one.name or 'no name'} is valid for {days} more days, until {certificate.day(one.not_after)}"
     return warning(check, text, RENEW) if certificate.ends_soon(one, now) else ok(check, text)
+
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+AUTHORITIES_MAX: Final = 50
+_PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+REPLACE_IDENTITY = "join again: fairlead token create --replace NODE, then fairlead edge join --force on this device"
+JOIN = "join "
+"""How the purpose of a key begins that a join has made."""
+
+
+# ── reading the files ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_files(ca: Path, cert: Path, key: Path) -> CertificateFiles:
+    """What cannot be read is said in the values; nothing is raised."""
+    own, own_error = _all(cert)
+    authorities, authorities_error = _all(ca)
+    return CertificateFiles(
+        cert_path=str(cert),
+        ca_path=str(ca),
+        own=own[0] if own else None,
+        own_error=own_error,
+        authorities=authorities,
+        authorities_error=authorities_error,
+        mismatch=_mismatch(cert, key) if own else "",
+    )
+
+
+def _all(path: Path) -> tuple[list[Certificate], str]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(FILE_BYTES_MAX)
+        return [certificate.read(each) for each in _PEM.findall(text)[:AUTHORITIES_MAX]], ""
+    except OSError as error:
+        return [], error.strerror or str(error)
+    except ValueError as error:
+        return [], str(error)
+
+
+def _mismatch(cert: Path, key: Path) -> str:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(cert), str(key), password=_no_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return f"tls_key {key} is not the key of tls_cert {cert}"
+        return f"tls_key {key}: {error.reason or error}"
+    except (OSError, ValueError) as error:
+        return f"tls_key {key}: {getattr(error, 'strerror', '') or error}"
+    return ""
+
+
+def _no_password() -> str:
+    """OpenSSL would ask at the terminal, and an agent has none."""
+    raise ValueError("it is encrypted, and an agent has no password for it")
+
+
+# ── the identity the device joined with ───────────────────────────────────────────────────────────────────────────────
+
+
+class IdentityFolder(msgspec.Struct, frozen=True, kw_only=True):
+    """What lies in the folder ``identity``.  ``current``: the file in use, "" for none; ``error``: why it cannot be."""
+
+    link: str
+    current: str = ""
+    error: str = ""
+    others: int = 0
+    unfinished: bool = False
+    """A key waits for the certificate of a join."""
+
+
+def judge_identity(identity: IdentityFolder, tls_cert: str, tls_key: str) -> Iterator[Finding]:
+    """Nothing is said where the device never joined."""
+    if identity.error:
+        yield problem("identity", identity.error, REPLACE_IDENTITY)
+    elif identity.unfinished:
+        text = "a join was begun and not finished: a key waits for its certificate"
+        yield warning("identity", text, "run the same fairlead edge join again; it goes on where it was")
+    elif identity.current and {tls_cert, tls_key} != {identity.link}:
+        text = f"tls_cert and tls_key are not {identity.link}, by which this device joined: nothing renews them"
+        yield warning("identity", text, "name it as both in the settings, unless another program renews these files")
+    elif identity.current:
+        kept = "; the pair before it is kept until a session was opened" if identity.others else ""
+        yield ok("identity", f"{identity.current} is in use{kept}")
+
+
+# ── reading the identity ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_identity(data_dir: Path) -> IdentityFolder:
+    """What cannot be read is said in the values; nothing is raised."""
+    files = IdentityFiles.of(data_dir)
+    pending = files.pending()
+    try:
+        current, error = files.current(), ""
+    except IdentityFilesError as failure:
+        current, error = None, str(failure)
+    return IdentityFolder(
+        link=str(files.link),
+        current=current.path.name if current else "",
+        error=error,
+        others=len(files.others()),
+        unfinished=pending is not None and pending.purpose.startswith(JOIN),
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 from collections.abc import Iterator
 from typing import Final
 
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning
 
 YEAR_MIN: Final = 2026
 YEAR_MAX: Final = 2099
@@ -45,3 +46,21 @@ def judge_skew(hub: datetime.datetime | None, here: datetime.datetime) -> Iterat
         yield warning("clock.skew", text, SYNCHRONISE)
     else:
         yield ok("clock.skew", f"the clock is within {SKEW_WARNING_SECONDS:.0f} s of the hub's")
+
+
+_TIMEX_BYTES: Final = 512
+"""More than ``struct timex`` has anywhere; all zeros reads and changes nothing."""
+_TIME_ERROR: Final = 5
+"""What ``adjtimex`` returns when the clock is not synchronised."""
+
+
+# ── asking the kernel ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def synchronised() -> bool | None:
+    """None where the system cannot be asked."""
+    try:
+        answer = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    except (OSError, AttributeError):
+        return None
+    return None if answer < 0 else answer != _TIME_ERROR

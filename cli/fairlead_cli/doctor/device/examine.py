@@ -12,19 +12,8 @@ from typing import Any
 
 import apsw
 
-from fairlead_cli.doctor.device import agent, certificates, clock, disk, encryption, identity, link, permissions, store
-from fairlead_cli.doctor.device.io import (
-    agent_folder,
-    certificate_files,
-    disk_probe,
-    encryption_key,
-    hub_dial,
-    identity_folder,
-    kernel_clock,
-    store_file,
-)
-from fairlead_cli.doctor.examination import Check
-from fairlead_cli.doctor.finding import Finding
+from fairlead_cli.doctor.device import agent, certificates, clock, disk, link, store
+from fairlead_cli.doctor.examination import Check, Finding
 from fairlead_edge.io.encryption import opening
 from fairlead_edge.io.identity import identity_files
 from fairlead_edge.io.moving.files import MoveFiles
@@ -48,8 +37,8 @@ def checks(settings: EdgeSettings) -> list[Check]:
         return [Check("service", LOCAL_SECONDS, lambda: agent.judge_left(left.node, left.at), "")]
     local = [
         ("versions", lambda: _programs(), "install the program again, from the package or wheel it came from"),
-        ("clock", lambda: clock.judge(_now(), kernel_clock.synchronised()), clock.SYNCHRONISE),
-        ("disk", lambda: disk.judge(disk_probe.look(folder, settings.store.max_bytes)), HUNG_DISK),
+        ("clock", lambda: clock.judge(_now(), clock.synchronised()), clock.SYNCHRONISE),
+        ("disk", lambda: disk.judge(disk.probe(folder, settings.store.max_bytes)), HUNG_DISK),
         ("permissions", lambda: _permissions(settings, folder), HUNG_DISK),
         ("certificate", lambda: _certificates(settings), "see tls_ca, tls_cert and tls_key in the settings"),
         ("store", lambda: _stores(settings, folder), HUNG_DISK),
@@ -67,7 +56,7 @@ def _now() -> datetime.datetime:
 
 
 def _programs() -> Iterator[Finding]:
-    strange = tuple(name for name, _ in settings_io.strange(os.environ))
+    strange = tuple(name for name, _ in settings_io.unknown_variables(os.environ))
     return agent.judge_programs(
         agent.Programs(
             fairlead=distribution.version(),
@@ -81,14 +70,14 @@ def _programs() -> Iterator[Finding]:
 def _permissions(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     secrets = (("tls_key", settings.tls_key), ("token", str(folder / "token")))
     for what, path in secrets:
-        if path and (found := agent_folder.file(what, Path(path))) is not None:
-            yield permissions.judge_secret(found)
-    if (whole := agent_folder.file("data_dir", folder)) is not None:
+        if path and (found := agent.file(what, Path(path))) is not None:
+            yield agent.judge_secret(found)
+    if (whole := agent.file("data_dir", folder)) is not None:
         named = _named_files(settings)
-        unreadable = agent_folder.unreadable([Path(path) for path in named.values()], whole.owner)
-        yield from permissions.judge_readable(named, unreadable, whole.owner)
-        inside = [*agent_folder.files(folder), *agent_folder.files(folder / identity_files.FOLDER)]
-        yield from permissions.judge_folder(whole, inside)
+        unreadable = agent.unreadable([Path(path) for path in named.values()], whole.owner)
+        yield from agent.judge_readable(named, unreadable, whole.owner)
+        inside = [*agent.files(folder), *agent.files(folder / identity_files.FOLDER)]
+        yield from agent.judge_folder(whole, inside)
 
 
 def _named_files(settings: EdgeSettings) -> dict[str, str]:
@@ -108,29 +97,31 @@ def _certificates(settings: EdgeSettings) -> Iterator[Finding]:
     if settings.security != "mtls":
         return
     files = _files(settings)
-    yield from certificates.judge(certificate_files.read(files.ca, files.cert, files.key), settings.node, _now())
-    found = identity_folder.read(Path(settings.data_dir))
-    yield from identity.judge(found, settings.tls_cert or "", settings.tls_key or "")
+    yield from certificates.judge(certificates.read_files(files.ca, files.cert, files.key), settings.node, _now())
+    found = certificates.read_identity(Path(settings.data_dir))
+    yield from certificates.judge_identity(found, settings.tls_cert or "", settings.tls_key or "")
 
 
 def _stores(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
-    in_use = agent_folder.in_use(folder)
+    in_use = agent.in_use(folder)
     for what, limit, known in (
         ("objects", settings.store.object_bytes, objects_schema.VERSION),
         ("outbox", settings.store.message_bytes, outbox_schema.VERSION),
     ):
         path = folder / f"{what}.db"
-        yield from store.judge(store_file.look(path, what, limit_bytes=limit, known_version=known, in_use=in_use), what)
+        yield from store.judge_store(
+            store.read_store(path, what, limit_bytes=limit, known_version=known, in_use=in_use), what
+        )
 
 
 def _encryption(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     place = settings.store.encryption_key
-    yield from encryption.judge(encryption_key.look(place, folder, os.environ) if place else None, place or "")
+    yield from store.judge_key(store.read_key(place, folder, os.environ) if place else None, place or "")
 
 
 def _running(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
     status, error = _status(settings, folder)
-    return agent.judge_running(agent_folder.in_use(folder), status, error, distribution.version())
+    return agent.judge_running(agent.in_use(folder), status, error, distribution.version())
 
 
 def _link(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
@@ -141,9 +132,9 @@ def _link(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
         except tls.TlsFilesError:
             return  # said under ``certificate``; without them no hub can be reached
     # A hub hangs up on the older session of a node: one that runs here, or answers here, must not lose its own.
-    runs = agent_folder.in_use(folder) or _status(settings, folder)[0] is not None
-    hello = None if runs else agent_folder.hello(folder, settings.node, distribution.version())
-    trip = hub_dial.dial(settings.hub_url, context, hello)
+    runs = agent.in_use(folder) or _status(settings, folder)[0] is not None
+    hello = None if runs else agent.hello(folder, settings.node, distribution.version())
+    trip = link.dial(settings.hub_url, context, hello)
     yield from link.judge(trip, _now(), settings.node)
 
 
@@ -157,4 +148,4 @@ def _status(settings: EdgeSettings, folder: Path) -> tuple[dict[str, Any] | None
     if not settings.plain_http:
         return None, ""
     host, port = listen_address.parse(settings.http_listen)
-    return agent_folder.status(f"http://{f'[{host}]' if ':' in host else host}:{port}", folder)
+    return agent.status(f"http://{f'[{host}]' if ':' in host else host}:{port}", folder)

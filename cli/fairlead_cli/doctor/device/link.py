@@ -1,19 +1,42 @@
 """The way to the hub, a step at a time: name, proxy, TCP, TLS, the upgrade, the hello.
 
-dns ─▶ proxy ─▶ tcp ─▶ tls ─▶ upgrade ─▶ hello      the first step that fails is the finding; those after it wait
+    dns ─▶ proxy ─▶ tcp ─▶ tls ─▶ upgrade ─▶ hello      the first step that fails is the finding; no later step runs
+
+It dials with blocking sockets, so that each step can say why it failed, and says hello only while no agent runs: a hub
+ends the older session of a node when a newer one greets it.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import datetime
+import email.utils
+import os
+import socket
+import ssl
+import time
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final, Literal
+from urllib.parse import urlsplit
 
 import msgspec
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.proxy import get_proxy
+from websockets.uri import parse_uri
 
 from fairlead_cli.doctor.device import certificates, clock
-from fairlead_cli.doctor.finding import Finding, ok, problem, warning
+from fairlead_cli.doctor.examination import Finding, ok, problem, warning
+from fairlead_wire import message
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
+from fairlead_wire.io import handshake
+from fairlead_wire.link import codec
+from fairlead_wire.validation.listen_address import is_loopback
 
 Step = Literal["dns", "tcp", "tls", "upgrade", "hello"]
 REMEDIES: dict[str, str] = {
@@ -51,7 +74,7 @@ class Trip(msgspec.Struct, frozen=True, kw_only=True):
     failed: Step | Literal[""] = ""
     reason: str = ""
     code: str = ""
-    """Of the hub's refusal."""
+    """Remedy for each code of the hub's refusal."""
     hub: str = ""
     hub_certificate: Certificate | None = None
     hub_time: datetime.datetime | None = None
@@ -94,3 +117,205 @@ def _proxies(trip: Trip) -> Iterator[Finding]:
         yield ok("proxy", text)
     else:
         yield ok("proxy", "no proxy is set in this environment")
+
+
+STEP_SECONDS: Final = 5.0
+READ_BYTES: Final = 65_536
+HEAD_BYTES_MAX: Final = 16_384
+PROXY_VARIABLES: Final = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+
+
+# ── dialling the hub ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Stopped(Exception):
+    """A step did not work."""
+
+    def __init__(self, step: Step, reason: str, code: str = "") -> None:
+        super().__init__(reason)
+        self.step, self.reason, self.code = step, reason, code
+
+
+class _Way:
+    """What was found out on the way."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.trip = Trip(host=parts.hostname or "", port=parts.port or (443 if parts.scheme == "wss" else 80))
+
+    def learn(self, **facts: object) -> None:
+        self.trip = msgspec.structs.replace(self.trip, **facts)
+
+
+def dial(url: str, context: ssl.SSLContext | None, hello: message.Hello | None) -> Trip:
+    """``context``: with TLS; ``hello``: greet with it, and hang up when the hub has answered."""
+    way = _Way(url)
+    started = time.monotonic()
+    try:
+        with contextlib.ExitStack() as stack:
+            connection = stack.enter_context(contextlib.closing(_connect(way, url)))
+            if context is not None:
+                connection = stack.enter_context(contextlib.closing(_secure(way, connection, context)))
+            _talk(way, connection, url, hello)
+    except _Stopped as stopped:
+        way.learn(failed=stopped.step, reason=stopped.reason, code=stopped.code)
+    way.learn(seconds=time.monotonic() - started)
+    return way.trip
+
+
+def _connect(way: _Way, url: str) -> socket.socket:
+    """TCP, through the proxy that an agent would use."""
+    host, port = way.trip.host, way.trip.port
+    proxy = None if is_loopback(host) else get_proxy(parse_uri(url))
+    if proxy is None:
+        set_here = next((name for name in PROXY_VARIABLES if os.environ.get(name)), "")
+        way.learn(unused_proxy=set_here, addresses=tuple(_resolve(host, port)))
+        return _reach(host, port)
+    named = urlsplit(proxy)
+    way.learn(proxy=f"{named.scheme}://{named.hostname}:{named.port or 80}")
+    if named.scheme != "http":
+        raise _Stopped("tcp", f"a proxy {named.scheme}:// is not tried here; look at the agent's own status instead")
+    tunnel = _reach(named.hostname or "", named.port or 80)
+    try:
+        _open_tunnel(tunnel, host, port, named.username, named.password)
+    except BaseException:
+        tunnel.close()
+        raise
+    return tunnel
+
+
+def _resolve(host: str, port: int) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise _Stopped("dns", error.strerror or str(error)) from None
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def _reach(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_connection((host, port), timeout=STEP_SECONDS)
+    except TimeoutError:
+        raise _Stopped("tcp", f"no answer within {STEP_SECONDS:g} s: packets are dropped on the way") from None
+    except OSError as error:
+        raise _Stopped("tcp", error.strerror or str(error)) from None
+
+
+def _open_tunnel(tunnel: socket.socket, host: str, port: int, user: str | None, password: str | None) -> None:
+    lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
+    if user:
+        shown = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
+        lines.append(f"Proxy-Authorization: Basic {shown}")
+    try:
+        tunnel.sendall("\r\n".join([*lines, "", ""]).encode())
+        head = b""
+        while b"\r\n\r\n" not in head and len(head) < HEAD_BYTES_MAX:
+            part = tunnel.recv(1)  # what follows the head is TLS, and not ours to read here
+            if not part:
+                break
+            head += part
+    except OSError as error:
+        raise _Stopped("tcp", f"the proxy does not open the way: {error.strerror or error}") from None
+    words = head.partition(b"\r\n")[0].split()
+    if len(words) < 2 or words[1] != b"200":
+        said = head.partition(b"\r\n")[0].decode(errors="replace")[:80]
+        raise _Stopped("tcp", f"the proxy does not open the way to {host}:{port}: {said or 'it hung up'}")
+
+
+def _secure(way: _Way, connection: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
+    try:
+        secured = context.wrap_socket(connection, server_hostname=way.trip.host)
+    except ssl.SSLError as error:
+        raise _Stopped("tls", _why(error)) from None
+    except (OSError, ValueError) as error:
+        raise _Stopped(
+            "tls", f"the other side ended the handshake: {getattr(error, 'strerror', '') or error}"
+        ) from None
+    if (shown := secured.getpeercert(binary_form=True)) is not None:
+        with contextlib.suppress(ValueError):
+            way.learn(hub_certificate=certificate.read(shown))
+    return secured
+
+
+def _why(error: ssl.SSLError) -> str:
+    refused = handshake.refusal(error)
+    return str(refused) if refused is not None else str(error.reason or error)
+
+
+def _talk(way: _Way, connection: socket.socket, url: str, hello: message.Hello | None) -> None:
+    protocol = ClientProtocol(parse_uri(url), max_size=codec.FRAME_BYTES_MAX)
+    protocol.send_request(protocol.connect())
+    events = _events(protocol, connection)
+    response = next(events, None)
+    if isinstance(response, Response):
+        way.learn(hub_time=_date(response))
+    if response is None and isinstance(connection, ssl.SSLSocket):
+        # Where no alert came: older hubs, and proxies in between, close without saying that they refuse a certificate.
+        own = getattr(connection.context, "own", None) or "unreadable"
+        raise _Stopped("tls", f"it hung up after TLS; most likely it refuses our certificate, which is {own}")
+    if protocol.handshake_exc is not None or not isinstance(response, Response):
+        raise _Stopped("upgrade", _turned_away(protocol.handshake_exc))
+    if hello is None:
+        return
+    protocol.send_binary(codec.encode(hello))
+    for event in events:
+        if isinstance(event, Frame) and event.opcode is Opcode.BINARY:
+            return _answered(way, bytes(event.data))
+    raise _Stopped("hello", "the hub hung up without an answer")
+
+
+def _events(protocol: ClientProtocol, connection: socket.socket) -> Iterator[object]:
+    """What comes, until the other side ends it."""
+    step: Step = "upgrade"
+    while True:
+        try:
+            for data in protocol.data_to_send():
+                if data:
+                    connection.sendall(data)
+            received = connection.recv(READ_BYTES)
+            if received:
+                protocol.receive_data(received)
+            else:
+                protocol.receive_eof()
+        except ssl.SSLError as error:
+            # In TLS 1.3 the hub looks at our certificate when the handshake is over for us.
+            raise _Stopped("tls", _why(error)) from None
+        except TimeoutError:
+            raise _Stopped(step, f"no answer within {STEP_SECONDS:g} s") from None
+        except OSError as error:
+            if step == "upgrade" and isinstance(connection, ssl.SSLSocket):
+                return  # as if it had hung up: the answer to a certificate, without an alert
+            raise _Stopped(step, f"the connection broke: {error.strerror or error}") from None
+        except WebSocketException as error:
+            raise _Stopped(step, str(error)) from None
+        for event in protocol.events_received():
+            yield event
+            step = "hello"
+        if not received or protocol.handshake_exc is not None:
+            return
+
+
+def _answered(way: _Way, frame: bytes) -> None:
+    try:
+        header, _ = codec.decode_from_hub(frame)
+    except FairleadError as error:
+        raise _Stopped("hello", f"the answer cannot be read: {error}") from None
+    if isinstance(header, message.Refuse):
+        raise _Stopped("hello", header.reason[: message.REASON_CHARS_MAX], header.code)
+    if isinstance(header, message.Welcome):
+        way.learn(hub=header.hub[: message.NAME_CHARS_MAX], greeted=True)
+
+
+def _turned_away(error: Exception | None) -> str:
+    if isinstance(error, InvalidStatus):
+        return f"it answered HTTP {error.response.status_code}: this is not a hub, or it accepts no more connections"
+    if isinstance(error, InvalidHandshake):
+        return f"it answered something else than a hub: {error}"
+    return "it hung up; most likely something in between does not pass WebSockets, or it is not a hub"
+
+
+def _date(response: Response) -> datetime.datetime | None:
+    try:
+        return email.utils.parsedate_to_datetime(response.headers.get("Date", "")).astimezone(datetime.UTC)
+    except (ValueError, TypeError):
+        return None

@@ -19,7 +19,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from fairlead_wire.identity.authority_bundle import ALPN
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidProxy, InvalidStatus, WebSocketException
 from websockets.proxy import get_proxy
@@ -27,7 +26,7 @@ from websockets.uri import parse_uri
 
 from fairlead_wire import message
 from fairlead_wire.errors import FairleadError
-from fairlead_wire.identity.join_token import JoinToken
+from fairlead_wire.identity.join_token import ALPN, JoinToken
 from fairlead_wire.io import handshake
 from fairlead_wire.link import codec, peer_json
 from fairlead_wire.validation.listen_address import is_loopback

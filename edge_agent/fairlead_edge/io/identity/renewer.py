@@ -34,8 +34,8 @@ from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, Ide
 from fairlead_edge.objects import session_events
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
-from fairlead_wire.identity import authority_bundle, late_proof
 from fairlead_wire.identity.certificate import Certificate, day
+from fairlead_wire.identity.join_token import ALPN
 from fairlead_wire.io import logs
 from fairlead_wire.io.handshake import ClientContext
 from fairlead_wire.io.tls import TlsFilesError
@@ -225,7 +225,7 @@ def bare_context(files: IdentityFiles, *, earliest: float | None = None) -> ssl.
     """Checks the hub and shows nothing.  ``earliest``: the clock is not believed.  Raises ``TlsFilesError``."""
     context = ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols([authority_bundle.ALPN])
+    context.set_alpn_protocols([ALPN])
     try:
         context.load_verify_locations(cafile=str(files.authorities))
     except (OSError, ssl.SSLError) as error:
@@ -294,7 +294,7 @@ class LateRenewal:
         if pair is None:
             raise IdentityFilesError(f"{self._files.link}: there is no certificate: join again with a token")
         try:
-            content = late_proof.content(
+            content = message.late_proof(
                 bytes.fromhex(challenge.nonce), hub_certificate=hub_certificate, request=request
             )
         except ValueError as error:

@@ -16,7 +16,7 @@ from websockets.uri import parse_uri
 
 from fairlead_edge.io.line_meter import LineMeter
 from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
-from fairlead_wire.http import retry_after
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.io import handshake
 from fairlead_wire.io.handshake import HandshakeFailure
 from fairlead_wire.link import codec
@@ -159,5 +159,5 @@ class _Dialled(ClientConnection):
 
 def _turned_away(error: InvalidStatus) -> TurnedAway:
     response = error.response
-    asked = retry_after.seconds(response.headers.get("Retry-After"))
+    asked = retry_after_seconds(response.headers.get("Retry-After"))
     return TurnedAway(f"the hub answered HTTP {response.status_code}", asked or 0.0)  # a date: our own pace will do

@@ -32,6 +32,7 @@ from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MovedHub,
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.io import logs
+from fairlead_wire.objects import api_group
 
 ROUTES_COPY: Final = "routes.copy"
 NO_SESSION: Final = 0
@@ -87,7 +88,7 @@ async def complete(store: SqliteMetastore, data_dir: Path) -> None:
     plan = files.switched()
     if plan is None:
         return
-    await store.forget_cluster(node_routes.GROUP, node_routes.PLURAL)
+    await store.forget_cluster(api_group.GROUP, node_routes.PLURAL)
     (data_dir / ROUTES_COPY).unlink(missing_ok=True)
     own = IdentityFiles.of(data_dir)
     own.drop_pending()

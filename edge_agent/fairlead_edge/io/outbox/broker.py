@@ -10,14 +10,13 @@ import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
-
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, BrokeredFailed, Endpoint, Leased
 from fairlead_edge.outbox.brokered.priority import ABANDONED, BrokeredSettle
 from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Outbox
 from fairlead_edge.outbox.queues import Attempt, QueueId
 from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Final, Protocol
 
-from fairlead_wire.delivery_policy import DeliveryPolicy
-
 from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.outbox.broker import ModuleBroker
 from fairlead_edge.io.outbox.inputs import Inputs
@@ -26,6 +24,7 @@ from fairlead_edge.outbox import publishing
 from fairlead_edge.outbox.delivery import BROKERED_POLICY, UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Outbox, OutboxStatus
 from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId, is_held_for_routes
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Spans

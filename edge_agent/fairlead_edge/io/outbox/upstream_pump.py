@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Protocol
 
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
-
 from fairlead_edge.agent_status import STALLED_SECONDS, Stall
 from fairlead_edge.errors import LinkDown, StoreFull
 from fairlead_edge.outbox import envelope, traces
@@ -24,6 +22,7 @@ from fairlead_edge.outbox.queues import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire import message
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Hop, Spans

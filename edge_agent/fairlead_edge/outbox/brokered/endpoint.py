@@ -23,13 +23,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, BrokeredFetch, BrokeredSettle, Priority
 from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 LEASE_SECONDS: Final = 60.0
 """The default lease."""

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 
 from fairlead_edge.outbox.delivery import StateTable
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, Checkpointer, QueueId
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 
 TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
 """An answer ends with the message that reaches it."""

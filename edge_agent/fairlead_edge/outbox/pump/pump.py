@@ -36,7 +36,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item, Refusal
@@ -44,6 +43,7 @@ from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PumpGate
 from fairlead_edge.outbox.pump.pace import Pace, Shares
 from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle, Stream, Trouble
 from fairlead_edge.outbox.queues import NOTHING_DONE, Checkpointer, QueueId, base, live_lane, rank
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.message import Ack, Nack
 
 SPARING_WINDOW: Final = 4

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 
 from fairlead_edge.outbox.delivery import StateTable
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.queues import Checkpointer, QueueId, rank
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 from fairlead_wire.message import Nack
 
 BATCH_MESSAGES_MAX: Final = 256

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from fairlead_wire.delivery_policy import DeliveryPolicy
-
 from fairlead_ingest import errors
 from fairlead_messaging.client.errors import Busy
 from fairlead_messaging.client.retry import Waits
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 
 P = ParamSpec("P")

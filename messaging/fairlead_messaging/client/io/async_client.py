@@ -23,7 +23,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 import aiohttp
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from yarl import URL
 
 from fairlead_messaging.api.responses import Message
@@ -34,6 +33,7 @@ from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SE
 from fairlead_messaging.client.methods import AwaitingClient, Methods
 from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import RemoteError
 from fairlead_wire.io.tls import RELOAD_SECONDS
 from fairlead_wire.validation import addresses

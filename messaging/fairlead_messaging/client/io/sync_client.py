@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, Unpack
 
-from fairlead_wire.delivery_policy import DeliveryPolicy
-
 from fairlead_messaging.api import headers
 from fairlead_messaging.api.responses import Message
 from fairlead_messaging.api.routes import BACKUP
@@ -33,6 +31,7 @@ from fairlead_messaging.client.io.connections import (
 from fairlead_messaging.client.methods import BlockingClient, Method, Methods, on_topic
 from fairlead_messaging.client.request import ClientRequest, split
 from fairlead_messaging.client.script import Pause
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 T = TypeVar("T")
 BACKUP_PIECE_SECONDS = 60.0

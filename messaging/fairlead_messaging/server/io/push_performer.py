@@ -42,7 +42,7 @@ from fairlead_messaging.server.subscriptions.push import (
 )
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
-from fairlead_wire.http import retry_after
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.io import logs
 
 # --- Resolving the names of endpoints.
@@ -101,7 +101,7 @@ class PushSender:
         return PushResult(
             f"status {status}",
             subscription.is_final_status(status),
-            retry_after.seconds(asked, subscription.RETRY_AFTER_SECONDS_MAX),
+            retry_after_seconds(asked, subscription.RETRY_AFTER_SECONDS_MAX),
         )
 
     async def close(self) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.validation.mistakes import Mistake, Wrong, shown
 
 NAME_CHARS_MAX = 200

@@ -19,7 +19,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, OverQuota, Unavailable
 from fairlead_messaging.api.message_id import FIRST, MessageId, parse_hex
@@ -27,6 +26,7 @@ from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
 # --- What each outcome makes of a subscription's record: values in, values out.
 

@@ -21,7 +21,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api.errors import NotFound, Refused
 from fairlead_messaging.api.message_id import FIRST, MessageId, before, parse_hex
@@ -31,6 +30,7 @@ from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 from fairlead_wire import delivery_policy
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.validation.mistakes import Mistake, Wrong
 from fairlead_wire.validation.reader import STRUCTS
 

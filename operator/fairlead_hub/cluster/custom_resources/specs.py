@@ -10,12 +10,12 @@ import re
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
-from fairlead_wire.delivery_policy import DELAY_SECONDS_LIMIT, RETRIES_LIMIT
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from fairlead_hub.cluster.custom_resources.structural_schema import CLOSED
 from fairlead_hub.settings import NodeDelivery
+from fairlead_wire.delivery_policy import DELAY_SECONDS_LIMIT, RETRIES_LIMIT
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.model import Model
 

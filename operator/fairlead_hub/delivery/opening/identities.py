@@ -22,9 +22,8 @@ import msgspec
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.identity.revocation import Revocation
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY
 
-APPROVE = "fairlead.dev/approve-identity"
-"""Annotation on an EdgeNode: the UID of the Node for which what is held is taken all the same."""
 HELD_RETRY_SECONDS = 60.0
 ISSUERS_MAX = 16
 """Told apart when nodes are counted."""
@@ -86,8 +85,8 @@ class Identities:
                     node_uid=uid, issued=issued, expires=expires, serial=serial, issuer=issuer, former=former
                 )
         self._approved.pop(node, None)
-        if APPROVE in annotations:
-            self._approved[node] = annotations[APPROVE]
+        if APPROVE_IDENTITY in annotations:
+            self._approved[node] = annotations[APPROVE_IDENTITY]
 
     def spec_observed(self, node: str, spec: Mapping[str, Any]) -> bool:
         """Of its EdgeNode, as a person wrote it.  True: something was revoked that was not."""
@@ -130,7 +129,7 @@ class Identities:
             self.held[node] = node_uid
             return (
                 f"Node {node} was deleted and made again, and this certificate is from before: give the node a new one,"
-                f" or: fairlead node approve {node} (annotation {APPROVE}={node_uid} on its EdgeNode)"
+                f" or: fairlead node approve {node} (annotation {APPROVE_IDENTITY}={node_uid} on its EdgeNode)"
             )
         self.held.pop(node, None)
         renewed = self._renewed.get(node)

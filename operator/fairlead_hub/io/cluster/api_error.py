@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairlead_hub.cluster import api_json
+from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import FairleadError, Malformed, Permanent, Temporary
-from fairlead_wire.http import retry_after
 from fairlead_wire.link.peer_json import Decoded
 
 BUSY = frozenset({429, 500, 502, 503, 504})
@@ -69,7 +69,7 @@ def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> Fairle
         found = _ApiStatus(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX].strip()}"
     if status in BUSY:
-        asked = retry_after.seconds(headers.get("Retry-After"))
+        asked = retry_after_seconds(headers.get("Retry-After"))
         return ApiUnavailable(message, retry_after_seconds=asked, status=status)
     if status == UNAUTHORIZED:
         return ApiUnavailable(f"API server does not accept our credentials: {found.message[:ERROR_CHARS_MAX]}")

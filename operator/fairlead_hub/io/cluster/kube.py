@@ -22,12 +22,13 @@ from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_error
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, ApiUnavailable
+from fairlead_wire.backoff import Backoff
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 
 REQUEST_SECONDS = 30.0
 ATTEMPTS = 5
-BACKOFF_SECONDS = 0.2
+BACKOFF = Backoff(0.2, RETRY_AFTER_SECONDS_MAX)
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """Longest watch line taken; an object is at most 1.5 MiB in etcd, JSON may double it."""
 
@@ -112,9 +113,7 @@ class Kube:
                 if attempt + 1 == attempts:
                     raise
                 wait = error.retry_after_seconds
-                await asyncio.sleep(
-                    min(BACKOFF_SECONDS * 2**attempt if wait is None else wait, RETRY_AFTER_SECONDS_MAX)
-                )
+                await asyncio.sleep(BACKOFF.ceiling(attempt) if wait is None else min(wait, BACKOFF.longest_seconds))
         raise AssertionError("attempts must be at least 1")
 
     async def _once(

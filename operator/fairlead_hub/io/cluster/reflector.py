@@ -29,7 +29,7 @@ from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import ATTEMPTS, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
-from fairlead_wire.objects import resource as wire_version
+from fairlead_wire.objects.resource import is_newer
 
 CHUNK = 500
 WATCH_SECONDS = 300
@@ -217,7 +217,7 @@ class Reflector:
 
     def _compare_with(self, version: str) -> None:
         """A new list begins at this version."""
-        if self._given_up and (self._may_be_restored or wire_version.is_newer(self._given_up, version)):
+        if self._given_up and (self._may_be_restored or is_newer(self._given_up, version)):
             self._sink.on_lost(True)
         self._given_up, self._may_be_restored = "", False
 
@@ -226,7 +226,7 @@ class Reflector:
     async def _verify(self) -> None:
         """Is the server that came back behind what we have seen?  Raises ``_Lost``."""
         content = await self._kube.request("GET", self.root, params={**self._params, "limit": "1"}, attempts=1)
-        if wire_version.is_newer(self._version, api_json.page(content).version):
+        if is_newer(self._version, api_json.page(content).version):
             raise _Lost("restored")
 
     async def _list(self) -> None:

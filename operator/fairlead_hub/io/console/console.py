@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable, Iterable
 
 from aiohttp import web
-from fairlead_wire.event import Event
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.io.console.console_pages import Assets, ConsolePages
@@ -16,6 +15,7 @@ from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_hub.io.http import HubHealth
 from fairlead_hub.view import HubView
 from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_wire.event import Event
 
 ROLES = {"": "", "starting": "starts, or waits for the Lease that another hub holds", "stopping": "stops"}
 RUN_BYTES = 6

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from time import perf_counter, thread_time
 
 import msgspec
-from fairlead_wire.event import Event
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import live_frames, sections, snapshot
@@ -25,6 +24,7 @@ from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.io.console.span_ring import SpanRing
 from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_hub.view import HubView
+from fairlead_wire.event import Event
 from fairlead_wire.io import logs
 
 EVERY_SECONDS = 1.0

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from fairlead_wire.event import short
-
 from fairlead_hub.console.traces import SpanLine
+from fairlead_wire.event import short
 from fairlead_wire.io.spans import Exporter, Kind, RecordedSpan, Value
 from fairlead_wire.traces import span_names
 from fairlead_wire.traces.trace import Trace

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from fairlead_wire.event import short
-
 from fairlead_hub.console import topics
 from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicLook, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.event import short
 
 EVERY_SECONDS = 2.0
 SHARE = 0.1

@@ -58,7 +58,9 @@ def read(roots: bytes, own: bytes) -> AuthorityBundle:
     except ValueError as error:
         raise ValueError(f"tls_ca {error}") from None
     if len(own) > authority_bundle.CHAIN_BYTES_MAX:
-        raise ValueError(f"tls_cert is larger than {authority_bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca")
+        raise ValueError(
+            f"tls_cert is larger than {authority_bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca"
+        )
     if not authority_bundle.reaches(own, roots):
         raise ValueError("tls_cert is of no authority in tls_ca: nodes that believe these would refuse us")
     return AuthorityBundle(digest=digest, authorities=roots, certificates=own.decode("ascii"))

@@ -12,7 +12,7 @@ import ssl
 from pathlib import Path
 
 from fairlead_hub.settings import HubSettings
-from fairlead_wire.identity import authority_bundle, certificate
+from fairlead_wire.identity import certificate, join_token
 from fairlead_wire.io import logs, tls
 from fairlead_wire.validation import listen_address
 
@@ -39,7 +39,7 @@ class LoadedAuthorities:
                 self.link_files,
                 logs_refusals=False,
                 certificate_is_optional=joins,
-                alpn=authority_bundle.ALPN if joins else "",
+                alpn=join_token.ALPN if joins else "",
             )
         for context in {self.internal, self.link}:
             context.num_tickets = 0  # nodes do not resume sessions; two tickets each would only be sent and kept

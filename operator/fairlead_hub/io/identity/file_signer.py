@@ -19,7 +19,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
-from fairlead_wire.identity.authority_bundle import is_issued
 
 from fairlead_hub.identity import csr, signer
 from fairlead_hub.identity import signer as chain_of
@@ -31,6 +30,7 @@ from fairlead_hub.identity.signer import (
     SigningKey,
     serial_text,
 )
+from fairlead_wire.identity.authority_bundle import is_issued
 from fairlead_wire.io import logs
 from fairlead_wire.io.tls import TlsFilesError
 

@@ -23,7 +23,7 @@ from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
 from fairlead_wire.objects import api_group
-from fairlead_wire.objects import resource as wire_version
+from fairlead_wire.objects.resource import is_newer
 
 ROOT: Final = f"{api_group.ROOT}/jointokens"
 GONE, CHANGED = 404, 409
@@ -81,7 +81,7 @@ class JoinTokenWatch:
     def put(self, token: JoinTokenObject) -> None:
         """As the watch brought it, or as the answer to a write of ours says."""
         known = self.tokens.of(token.id)
-        if known is not None and wire_version.is_newer(known.version, token.version):
+        if known is not None and is_newer(known.version, token.version):
             return  # the watch brings again what the answer to our own write said before
         self.tokens.put(token)
         self._changed.set()

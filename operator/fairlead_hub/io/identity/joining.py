@@ -22,7 +22,7 @@ from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, RemoteError
-from fairlead_wire.identity import authority_bundle
+from fairlead_wire.identity import join_token
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.tls import RFC_3339
 from fairlead_wire.link import codec
@@ -103,8 +103,10 @@ class JoinServer:
         if not self._may_send():
             socket.transport.abort()
             return
-        if tls.speaks(socket.transport.get_extra_info("ssl_object")) != authority_bundle.ALPN:
-            reason = f"no certificate was shown; without one only {authority_bundle.ALPN} is spoken (fairlead edge join)"
+        if tls.speaks(socket.transport.get_extra_info("ssl_object")) != join_token.ALPN:
+            reason = (
+                f"no certificate was shown; without one only {join_token.ALPN} is spoken (fairlead edge join)"
+            )
             self._turn_away(socket, "identity", reason)
             return
         conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)

@@ -27,7 +27,6 @@ from fairlead_hub.io.identity.renewal_service import shown
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_wire import message
 from fairlead_wire.errors import RemoteError
-from fairlead_wire.identity import late_proof
 from fairlead_wire.io import logs
 from fairlead_wire.link import peer_json
 from fairlead_wire.log_limiter import LogLimiter
@@ -73,7 +72,7 @@ class LateService:
 
     async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Begun]:
         """Raises ``IdentityRefused``."""
-        nonce = secrets.token_bytes(late_proof.NONCE_BYTES)
+        nonce = secrets.token_bytes(message.NONCE_BYTES)
         if not self._hub.view.settings.identity.late_days:
             reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
             raise self._refused(IdentityRefused("late_off", reason, retry_after=PROOF_RETRY_SECONDS), "", peer)
@@ -137,7 +136,7 @@ class LateService:
         old = late_renewal.verify(proof.certificates, self._roots())
         if old.name != begun.late.node:
             raise ProofRefused(f"the certificate is {old.name}'s, not {begun.late.node}'s")
-        signed = late_proof.content(begun.nonce, hub_certificate=self._hub_certificate(), request=request)
+        signed = message.late_proof(begun.nonce, hub_certificate=self._hub_certificate(), request=request)
         late_renewal.verify_signature(old, signature, signed)
         claim = Claim(
             node=old.name,

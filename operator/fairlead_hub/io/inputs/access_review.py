@@ -19,10 +19,10 @@ import msgspec
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
+from fairlead_wire.objects.api_group import GROUP
 
 TOKEN_REVIEWS: Final = "apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS: Final = "apis/authorization.k8s.io/v1/subjectaccessreviews"
-GROUP: Final = "fairlead.dev"
 RESOURCE: Final = "edgenodes"
 SUBRESOURCE: Final = "inputs"
 CERTIFICATE_USER: Final = "fairlead:"

@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from fairlead_wire.event import Event
-
 from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.buffered_publisher import AsyncBufferedPublisher
 from fairlead_wire import event
 from fairlead_wire.errors import FairleadError, Permanent, Temporary
+from fairlead_wire.event import Event
 from fairlead_wire.io import logs
 
 RETRY_SECONDS = 1.0

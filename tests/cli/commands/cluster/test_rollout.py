@@ -54,7 +54,7 @@ def test_nodes_are_listed_without_waiting(cluster: Cluster, hub_http: str) -> No
         (["secret/a"], 1, "no SyncRule names the kind secret"),
         (["prices"], 2, "must be KIND/NAME"),
         (["undo", "cm/a"], 2, "only status is known"),
-        (["cm/a", "--timeout", "soon"], 2, "is no time"),
+        (["cm/a", "--timeout", "soon"], 2, "is not a duration"),
     ],
 )
 def test_wrong_questions(cluster: Cluster, hub_http: str, words: list[str], code: int, said: str) -> None:

@@ -82,7 +82,7 @@ async def test_killed_at_each_step_the_same_command_ends_joined(tmp_path: Path) 
     [
         ([URL], "Missing option '--token-file'"),
         ([URL, "--token-file", "no-such-file"], "No such file or directory"),
-        ([URL, "--token-file", "-", "--node", "Shop 17"], "is no join token"),
+        ([URL, "--token-file", "-", "--node", "Shop 17"], "is not a join token"),
         ([URL, "fl1-token", "--token-file", "-"], "unexpected extra argument"),
     ],
 )
@@ -98,7 +98,7 @@ def test_without_a_standard_input_it_is_wrong_use() -> None:
     """A service has none; what reads it finds nothing there."""
     command = f"exec {PROGRAM} edge join {URL} --token-file - <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 2 and "is no join token" in done.stderr, done.stderr
+    assert done.returncode == 2 and "is not a join token" in done.stderr, done.stderr
 
 
 def test_a_name_that_no_node_has_is_wrong_use() -> None:
@@ -123,3 +123,40 @@ async def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
         _, said = await running.communicate()
     assert running.returncode == 1 and said == b"interrupted; the same command goes on where it was\n"
     assert IdentityFiles.of(tmp_path / "edge-data").pending() is not None and not config.exists()
+
+
+# ---- what `fairlead edge join` and `fairlead edge move` refuse alike, before anything is read or asked ----
+
+
+HUB_URL = "wss://hub.example.com:10000"
+COMMANDS = pytest.mark.parametrize("command", ["join", "move"])
+
+
+@COMMANDS
+@pytest.mark.parametrize(
+    ("hub", "sentence"),
+    [
+        ("fl1-aaaaaaaaaa-bbb", "that is a token: first the hub's URL"),
+        (HUB_URL, "one is like fl1-<10 letters>"),
+        ("ws://hub:10000", "ws:// is not encrypted: join with wss://"),
+        ("wss://hub", "name the port, for example wss://hub:10000"),
+        ("wss://hub:port", "is not a URL; one is like"),
+        ("https://hub:1", "is not the URL of a hub"),
+        ("wss://my hub:1", "is not the URL of a hub"),
+        ("wss://me:secret@hub:1", "is not the URL of a hub"),
+    ],
+)
+def test_wrong_arguments_are_exit_code_2(command: str, hub: str, sentence: str) -> None:
+    """Each with what to do instead; the text of a token is not repeated."""
+    done = CliRunner().invoke(build(), ["edge", command, hub, "--token-file", "-"], input="fl1-not-a-token")
+    assert done.exit_code == 2 and sentence in done.stderr, done.stderr
+    assert "not-a-token" not in done.stderr
+
+
+@COMMANDS
+def test_a_token_of_another_encoding_is_wrong_use(command: str, tmp_path: Path) -> None:
+    """As some shells write what is redirected."""
+    file = tmp_path / "token"
+    file.write_text("fl1-aaaaaaaaaa", encoding="utf-16")
+    done = CliRunner().invoke(build(), ["edge", command, HUB_URL, "--token-file", str(file)])
+    assert done.exit_code == 2 and "--token-file: cannot be read as text" in done.stderr

@@ -156,7 +156,7 @@ def test_a_store_in_use_is_refused_politely(tmp_path: Path) -> None:
         (["--store", "sqlite"], "holds no sqlite store"),
         (["--table", "paper"], "is not one of"),
         (["--bodies", "many"], "--bodies"),
-        (["--from", "z" * 40], "is no message id"),
+        (["--from", "z" * 40], "is not a message id"),
         (["--transaction", "0"], "--transaction"),
     ],
 )

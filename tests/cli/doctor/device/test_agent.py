@@ -2,9 +2,27 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
-from fairlead_cli.doctor.device.agent import Programs, judge_programs, judge_running
+import pytest
+
+from fairlead_cli.doctor.device import agent, disk
+from fairlead_cli.doctor.device.agent import (
+    File,
+    Programs,
+    judge_folder,
+    judge_programs,
+    judge_readable,
+    judge_running,
+    judge_secret,
+)
+from fairlead_edge.identity.clock import Anchor
+from fairlead_edge.io.data_dir import DataDir
+from fairlead_edge.io.identity import last_session
+from fairlead_edge.io.identity.last_session import LastSession
+from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 
 STATUS: dict[str, Any] = {"agent": "0.1.0", "link": {"state": "connected", "hub": "hub-0"}, "deadLetters": 0}
 
@@ -38,3 +56,103 @@ def test_running_agents() -> None:
     assert levels(True, None, "no answer") == [("agent", "problem")]
     assert levels(True, None) == [("agent", "ok")], "it answers with TLS alone: not asked"
     assert levels(True, STATUS, here="0.2.0")[0] == ("agent.version", "warning")
+
+
+# ---- who may read the key, and whose the files are ----
+
+
+def file(mode: int, owner: int = 7, what: str = "tls_key") -> File:
+    return File(what=what, path=f"/data/{what}", mode=mode, owner=owner)
+
+
+@pytest.mark.parametrize(("mode", "level"), [(0o600, "ok"), (0o640, "warning"), (0o644, "problem"), (0o602, "problem")])
+def test_a_key_is_for_its_owner(mode: int, level: str) -> None:
+    """A group may be meant; all others never are."""
+    found = judge_secret(file(0o100000 | mode))
+    assert found.level == level and f"{mode:04o}" in found.message
+
+
+def test_files_of_another_user() -> None:
+    """What stays behind when an agent was once run as root: the next start cannot open them."""
+    inside = [file(0o600, 7, "objects.db"), file(0o600, 0, "outbox.db-shm")]
+    [found] = judge_folder(file(0o700, 7, "data"), inside)
+    assert found.level == "problem" and "outbox.db-shm to user 0 (folder: 7)" in found.message
+    assert found.remedy.startswith("chown -R 7 ")
+
+
+def test_a_folder_others_may_write() -> None:
+    """A warning, and whose the files are all the same."""
+    assert [each.level for each in judge_folder(file(0o777), [file(0o600)])] == ["warning", "ok"]
+
+
+def test_files_that_the_settings_name_are_for_the_agents_user() -> None:
+    """Each that it cannot read, with the command that mends it."""
+    named = {"tls_key": "/k", "modules.tokens_file": "/m"}
+    [found] = judge_readable(named, {"/m": "Permission denied"}, 999)
+    assert found.level == "problem" and "modules.tokens_file /m cannot be read by user 999" in found.message
+    assert "chown 999 /m" in found.remedy
+    assert [each.level for each in judge_readable(named, {}, 999)] == ["ok"]
+    assert not list(judge_readable({}, {}, 999))
+
+
+# ---- the folder of an agent ----
+
+
+def test_the_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
+    """Held, then free; a folder that is not there is free."""
+    folder = DataDir(tmp_path / "data")
+    assert agent.in_use(tmp_path / "data")
+    folder.close()
+    assert not agent.in_use(tmp_path / "data")
+    assert not agent.in_use(tmp_path / "none")
+
+
+async def test_the_hello_of_a_store(tmp_path: Path) -> None:
+    """The fence it obeyed, and what it holds; of no store that of an empty one."""
+    store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1)
+    await store.persist_fence(7)
+    buckets = (await store.summary(0)).buckets
+    await store.close()
+    found = agent.hello(tmp_path, "edge-1", "0.1.0")
+    assert (found.fence, found.held, found.root) == (7, 0, buckets.root)
+    assert agent.hello(tmp_path / "none", "edge-1", "0.1.0").fence == 0
+
+
+def test_the_hello_names_the_store_of_the_last_session(tmp_path: Path) -> None:
+    """Else the hub would take the device for a copy when its certificate ends while it is away."""
+    assert agent.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
+    anchor = Anchor(wall_seconds=1_800_000_000.0, boot_id="", boot_seconds=0.0)
+    last_session.write(tmp_path, LastSession(store_epoch=77, time=anchor))
+    assert agent.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 77
+    last_session.write(tmp_path, LastSession(store_epoch=0, time=anchor))  # it moved, and had no session yet
+    assert agent.hello(tmp_path, "edge-1", "0.1.0").store_epoch == 1
+
+
+def test_files_and_status(tmp_path: Path) -> None:
+    """What is there, and why an agent does not answer."""
+    (tmp_path / "token").write_text("secret")
+    assert [each.what for each in agent.files(tmp_path)] == ["token"]
+    assert agent.files(tmp_path / "none") == []
+    status, error = agent.status("http://127.0.0.1:1", tmp_path)
+    assert status is None and "no answer" in error and "secret" not in error
+
+
+def test_what_another_user_cannot_read(tmp_path: Path) -> None:
+    """By modes and owners, also of the folders above; root reads all that is there."""
+    shut, open_, absent = tmp_path / "shut" / "key", tmp_path / "key", tmp_path / "none"
+    shut.parent.mkdir(mode=0o700)
+    for path in (shut, open_):
+        path.write_text("x")
+    os.chmod(open_, 0o600)
+    mine, other = os.stat(open_).st_uid, 54_321
+    assert agent.unreadable([open_, absent], 0) == {str(absent): "No such file or directory"}
+    assert str(open_) not in agent.unreadable([open_], mine)
+    found = agent.unreadable([shut, open_], other)
+    assert all("Permission denied" in why for why in found.values()) and set(found) == {str(shut), str(open_)}
+
+
+def test_the_file_that_probes_the_disk_is_none_of_the_agents(tmp_path: Path) -> None:
+    """Doctor looks at both at once, perhaps as another user."""
+    (tmp_path / f"{disk.PREFIX}abc").touch()
+    (tmp_path / "objects.db").touch()
+    assert [Path(each.path).name for each in agent.files(tmp_path)] == ["objects.db"]

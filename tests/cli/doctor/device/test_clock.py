@@ -34,3 +34,11 @@ def test_skew(seconds: int, level: str) -> None:
 def test_a_hub_that_sends_no_date() -> None:
     """Nothing is said."""
     assert list(clock.judge_skew(None, NOW)) == []
+
+
+# ---- the kernel answers without any right ----
+
+
+def test_it_answers() -> None:
+    """What, depends on the machine."""
+    assert clock.synchronised() in (True, False, None)

@@ -11,12 +11,12 @@ import ssl
 from pathlib import Path
 
 import pytest
-from fairlead_wire.identity.authority_bundle import ALPN
 from tests.support.joining.join_hub import JoinHub
 
 from fairlead_edge.io.identity import join_client
 from fairlead_edge.io.identity.join_client import HubUnreachable, RefusedByHub
 from fairlead_wire import message
+from fairlead_wire.identity.join_token import ALPN
 
 
 @pytest.fixture(autouse=True)

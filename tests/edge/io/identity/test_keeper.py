@@ -209,7 +209,9 @@ async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert made.files.authorities.read_bytes() == both
-    assert keeper.status().counters["authorities_replaced"] == 1 and keeper.status().authorities == authority_bundle.digest(both)
+    assert keeper.status().counters[
+        "authorities_replaced"
+    ] == 1 and keeper.status().authorities == authority_bundle.digest(both)
 
 
 ROOT = Path(__file__).parents[4]

@@ -17,7 +17,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from fairlead_wire.identity.authority_bundle import ALPN
 from tests.support.joining.pki import Authority
 from websockets.asyncio.server import ServerConnection, serve
 
@@ -30,7 +29,8 @@ from fairlead_hub.identity import csr
 from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_wire import message
-from fairlead_wire.identity import late_proof, node_names
+from fairlead_wire.identity import node_names
+from fairlead_wire.identity.join_token import ALPN
 from fairlead_wire.link import codec
 
 SECONDS = 60.0
@@ -326,7 +326,7 @@ async def test_the_old_key_signs_for_this_hub_and_this_request(site: Site) -> No
     key = old.public_key()
     assert isinstance(key, ec.EllipticCurvePublicKey) and "PRIVATE" not in content.decode()
     shown = ssl.PEM_cert_to_DER_cert(site.own.certificate.read_text())
-    signed = late_proof.content(NONCE, hub_certificate=shown, request=base64.b64decode(proof.request))
+    signed = message.late_proof(NONCE, hub_certificate=shown, request=base64.b64decode(proof.request))
     key.verify(base64.b64decode(proof.signature), signed, ec.ECDSA(hashes.SHA256()))
     assert site.renewer.counters == {"late": 1}
 

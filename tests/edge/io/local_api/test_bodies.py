@@ -10,7 +10,6 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.edges.upstream import FakeHub, body, open_upstream
@@ -19,6 +18,7 @@ from fairlead_edge import agent_status
 from fairlead_edge.io.local_api import agent_account, bodies, operations
 from fairlead_edge.link_state import LinkState
 from fairlead_edge.outbox import publishing
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 async def test_the_account_has_the_fields_of_the_document(tmp_path: Path) -> None:

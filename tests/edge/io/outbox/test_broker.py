@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from tests.support.edges.upstream import until
 
 from fairlead_edge.io.outbox.broker import ModuleBroker
@@ -19,6 +18,7 @@ from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import Temporary
 
 ENDPOINT = "edge-1/m/in"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from tests.support.edges.upstream import FakeHub, body, open_upstream
 from tests.support.spans import place, spans_in_memory
 
@@ -18,6 +17,7 @@ from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox import store_clock, upstream_pump
 from fairlead_edge.io.outbox.upstream import UpstreamService
 from fairlead_wire import message
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.io import logs
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -17,6 +16,7 @@ from fairlead_edge.outbox.brokered.endpoint import BrokeredFailed, Endpoint, Lea
 from fairlead_edge.outbox.brokered.priority import BrokeredSettle
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queues import Attempt, QueueId
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 POLICY = DeliveryPolicy(
     retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, backoff_retries=1,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_edge.outbox.brokered import priority as module
 from fairlead_edge.outbox.brokered.priority import TRANSITIONS, BrokeredSettle, DeliveryEvent, DeliveryState, Priority
 from fairlead_edge.outbox.outbox import Item, Refusal
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError
 
 QUEUE = QueueId("edge-1/m/in", 2)

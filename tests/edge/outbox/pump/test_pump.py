@@ -7,7 +7,6 @@ from random import Random
 from typing import Literal
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_edge.outbox.outbox import Item
@@ -17,6 +16,7 @@ from fairlead_edge.outbox.pump.pump import DEFERRED_TOPICS_MAX, Pump
 from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle
 from fairlead_edge.outbox.queues import DEFAULT_PRIORITY, QueueId, live_lane
 from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.message import Ack, Deferred, Nack, RefusedItem
 
 POLICY = DeliveryPolicy(

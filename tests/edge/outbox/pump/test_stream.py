@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.pump import pump, stream
@@ -26,6 +25,7 @@ from fairlead_edge.outbox.pump.stream import (
 )
 from fairlead_edge.outbox.queues import Checkpointer, QueueId
 from fairlead_edge.routes.endpoints import UPSTREAM
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError
 from fairlead_wire.message import Ack, Deferred, Nack
 

@@ -3,12 +3,13 @@
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.delivery.opening.identities import APPROVE, Identities, Shown
+from fairlead_hub.delivery.opening.identities import Identities, Shown
 from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY
 
 PLAN = RenewalPlan(WallClock(lambda: 0.0), lambda: 0.5)
 OLD = Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z")
@@ -33,7 +34,7 @@ def test_a_node_made_again_does_not_revive_the_old_certificate():
     """It says how to go on."""
     identities = met()
     reason = identities.judge("n", "second", OLD)
-    assert f"{APPROVE}=second" in reason and "deleted and made again" in reason
+    assert f"{APPROVE_IDENTITY}=second" in reason and "deleted and made again" in reason
     assert identities.held == {"n": "second"}
     assert identities.status("n")["nodeUID"] == "first"
 
@@ -63,7 +64,7 @@ def test_the_old_one_does_not_come_back_when_a_newer_one_was_taken():
         assert each.judge("n", "second", NEW) == ""
         between = Shown(issued="2026-02-01T00:00:00Z", expires=NEW.expires)
         assert each.judge("n", "second", between) == ""
-        each.observed("n", {}, {APPROVE: "second"})
+        each.observed("n", {}, {APPROVE_IDENTITY: "second"})
         assert each.judge("n", "second", OLD) == ""
 
 
@@ -71,14 +72,14 @@ def test_the_old_one_does_not_come_back_when_a_newer_one_was_taken():
 def test_approval_names_the_node_it_is_for(approved, taken):
     """An old one approves nothing."""
     identities = met()
-    identities.observed("n", {}, {APPROVE: approved})
+    identities.observed("n", {}, {APPROVE_IDENTITY: approved})
     assert (identities.judge("n", "second", identities.of_session("n")) == "") is taken
     assert bool(identities.held) is not taken
 
 
 def test_an_approval_that_was_taken_away_counts_no_more():
     identities = met()
-    identities.observed("n", {}, {APPROVE: "second"})
+    identities.observed("n", {}, {APPROVE_IDENTITY: "second"})
     identities.observed("n", {}, {})
     assert identities.judge("n", "second", identities.of_session("n"))
 
@@ -167,7 +168,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     session(core)
     await recreated(core)
     refusal = session(core)
-    assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE in refusal.reason
+    assert isinstance(refusal, message.Refuse) and refusal.code == "identity" and APPROVE_IDENTITY in refusal.reason
     await written(core)
     identity = document(core).status["identity"]
     assert (identity["held"], identity["state"]) == ("second", "Held")
@@ -175,7 +176,7 @@ async def test_made_again_the_old_certificate_is_refused_by_reason():
     core.rule(CONFIG_MAPS)
     core.put("a")
     why = core.hub.view.explained("edge-1", "configmap", "shop", "a", core.now)
-    assert (why["code"], APPROVE in why["answer"]) == ("identity_held", True)
+    assert (why["code"], APPROVE_IDENTITY in why["answer"]) == ("identity_held", True)
     core.annotate("edge-1", approve_identity="second")
     assert isinstance(session(core), SessionRef)
     await written(core)

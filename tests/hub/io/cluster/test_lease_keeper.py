@@ -18,6 +18,7 @@ from fairlead_hub.io.cluster import lease_keeper
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.lease_keeper import LeaseKeeper
 from fairlead_hub.leadership import HolderPod
+from fairlead_wire.backoff import Backoff
 
 CONTAINER = {"name": "hub", "image": "hub"}
 
@@ -272,7 +273,7 @@ async def test_an_api_server_that_is_away_is_outlived(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No hub can take over meanwhile: edges are served on, but not for ever without renewal."""
-    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF", Backoff(0.001, 5.0))
     async with ApiFront(cluster) as front:
         keeper = Keeper(front.client(), namespace, "hub-a")
         await keeper.acquire()

@@ -23,6 +23,7 @@ from fairlead_hub.status import object_sync
 from fairlead_hub.status.memory_status_client import MemoryStatusClient
 from fairlead_hub.status.status_cache import Observed, Removal, StatusClient, StatusDocument, StatusWrite, WriteOutcome
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.backoff import Backoff
 
 ROOT = "apis/fairlead.dev/v1alpha1"
 WRITE = "PATCH"
@@ -234,7 +235,7 @@ async def test_a_busy_api_server_is_tried_again(
     front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is lost; the record stays wanted."""
-    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF", Backoff(0.001, 5.0))
     front.answer("POST", "objectsyncs", status=503, times=None)
     status_client = KubeStatusClient(front.client())
     assert (await status_client.put(note(namespace), None, 1))[0] is WriteOutcome.RETRY
@@ -385,7 +386,7 @@ async def test_a_write_whose_answer_is_lost_is_not_written_twice(
     front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is repeated, conflicts with itself, and is found to be there."""
-    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF", Backoff(0.001, 5.0))
     arrived: list[int] = []
 
     async def lose(request: web.Request) -> web.StreamResponse:
@@ -410,7 +411,7 @@ async def test_an_api_server_that_is_away_is_asked_once_not_a_thousand_times(
     front: ApiFront, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest of the flush waits for the next one."""
-    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF_SECONDS", 0.001)
+    monkeypatch.setattr("fairlead_hub.io.cluster.kube.BACKOFF", Backoff(0.001, 5.0))
     front.answer("POST", "objectsyncs", status=503, times=None)
     line = Line(KubeStatusClient(front.client()), in_flight=1)
     for n in range(50):

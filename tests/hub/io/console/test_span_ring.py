@@ -1,9 +1,9 @@
 """The latest spans, noted as they end, and sent as before."""
 
-from fairlead_wire.event import TEXT_CHARS_MAX
 from tests.support.spans import KeptSpans, place
 
 from fairlead_hub.io.console.span_ring import LINKS_KEPT, SPANS_KEPT, SpanRing
+from fairlead_wire.event import TEXT_CHARS_MAX
 from fairlead_wire.traces import span_names
 
 

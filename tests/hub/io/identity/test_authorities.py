@@ -16,7 +16,7 @@ from tests.support.edges.upstream import until
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.joining.pki import Authority
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io import http
 from fairlead_hub.io.identity.authorities import LoadedAuthorities
 from fairlead_hub.io.link.link_server import LinkServer

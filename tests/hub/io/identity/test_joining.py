@@ -17,7 +17,7 @@ from tests.support.joining import join_client, join_cluster, pki
 from tests.support.joining.join_client import Gone, certificates, device
 from tests.support.joining.join_cluster import JoinCluster, JoiningHub
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.identity import joining
@@ -26,7 +26,7 @@ from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.io.ready_loop import ReadyLoop
 from fairlead_wire import message
-from fairlead_wire.identity import authority_bundle, join_token
+from fairlead_wire.identity import join_token
 from fairlead_wire.io import tls
 from fairlead_wire.link import codec
 
@@ -57,7 +57,9 @@ class Site:
         self.roots = self.internal.certificate.read_bytes()
         server = self.internal.issue("hub", hosts=("127.0.0.1",))
         files = tls.Files(ca=self.edges.certificate, cert=server.certificate, key=server.key)
-        self.context = tls.server_context(files, logs_refusals=False, certificate_is_optional=True, alpn=authority_bundle.ALPN)
+        self.context = tls.server_context(
+            files, logs_refusals=False, certificate_is_optional=True, alpn=join_token.ALPN
+        )
         self.cluster, self.may_send = JoinCluster(), True
         self.hub = JoiningHub(self.cluster, self.edges)
         self.core = Core("edge-1")
@@ -165,7 +167,7 @@ async def test_text_is_no_frame(site: Site):
 async def test_who_did_not_agree_on_joining_is_refused(site: Site, alpn: str):
     """Before a frame is read."""
     async with device(site.url, alpn=alpn) as peer:
-        assert authority_bundle.ALPN in (await _refusal(peer)).reason
+        assert join_token.ALPN in (await _refusal(peer)).reason
     assert site.refused == ["identity 127.0.0.1"]
 
 

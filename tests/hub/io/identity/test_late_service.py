@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
-from fairlead_hub.delivery.opening.identities import APPROVE, Shown
+from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
@@ -25,7 +25,7 @@ from fairlead_hub.io.identity.late_service import PROOFS_BURST, Begun, LateServi
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.settings import IdentitySettings
 from fairlead_wire import message
-from fairlead_wire.identity import late_proof
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY
 
 DAY = datetime.timedelta(days=1)
 HUB = b"the hub's certificate"
@@ -73,7 +73,7 @@ class Desk:
         pair = pair or self.pair
         key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        signed = late_proof.content(begun.nonce, hub_certificate=hub, request=self.request)
+        signed = message.late_proof(begun.nonce, hub_certificate=hub, request=self.request)
         made = message.Proof(
             certificates=pair.certificate.read_text(),
             request=base64.b64encode(request or self.request).decode(),
@@ -144,7 +144,7 @@ async def test_an_approval_lets_one_machine_in(desk: Desk) -> None:
     begun = await desk.begin(epoch=8)
     assert await desk.refused(begun, desk.proof(begun)) == "held"
     identities = desk.core.hub.identities
-    identities.observed("edge-1", {}, {APPROVE: identities.held["edge-1"]})
+    identities.observed("edge-1", {}, {APPROVE_IDENTITY: identities.held["edge-1"]})
     for _ in range(2):  # also when the first answer was lost
         begun = await desk.begin(epoch=8)
         assert (await desk.service.prove(begun, desk.proof(begun), "peer")).node == "edge-1"
@@ -152,7 +152,7 @@ async def test_an_approval_lets_one_machine_in(desk: Desk) -> None:
         desk.request = pki.signing_request(ec.generate_private_key(ec.SECP256R1()))
         begun = await desk.begin(epoch=8)
         assert await desk.refused(begun, desk.proof(begun)) == "held"
-        identities.observed("edge-1", {}, {APPROVE: identities.held["edge-1"]})
+        identities.observed("edge-1", {}, {APPROVE_IDENTITY: identities.held["edge-1"]})
         begun = await desk.begin(epoch=8)
         assert (await desk.service.prove(begun, desk.proof(begun), "peer")).node == "edge-1"
 

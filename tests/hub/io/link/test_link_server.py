@@ -18,7 +18,7 @@ from tests.support.lines.slow_link import SlowLink
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_hub.io.link import link_server as server_module
 from fairlead_hub.io.link.link_server import LinkServer
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher

@@ -14,7 +14,7 @@ from tests.support.joining.identity_site import IdentitySite, connected, pairs, 
 from tests.support.kube.cluster import Cluster
 
 from fairlead_edge.io.identity.identity_files import IdentityFiles
-from fairlead_hub.delivery.opening.identities import APPROVE
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY
 
 DAY, HOUR = datetime.timedelta(days=1), datetime.timedelta(hours=1)
 pytestmark = pytest.mark.verify
@@ -140,7 +140,7 @@ def test_a_copied_disk_is_held_until_a_person_approves(kube: Cluster, tmp_path: 
         assert site.identity("shop-1")["state"] == "Held"
         assert site.hub.events("identity_held")[0]["code"] == "held"
         assert not site.hub.events("session_opened")[2:]
-        kube.kubectl("annotate", "enode", "shop-1", "--overwrite", f"{APPROVE}={value}")
+        kube.kubectl("annotate", "enode", "shop-1", "--overwrite", f"{APPROVE_IDENTITY}={value}")
         connected(agent)
         until("nothing is held", lambda: site.identity("shop-1").get("state") == "Valid", agent)
     finally:

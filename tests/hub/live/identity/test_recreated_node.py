@@ -11,8 +11,8 @@ from tests.support.hubs.hub import HubProcess, edge_node, fleet, until
 from tests.support.joining.pki import Authority
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.delivery.opening.identities import APPROVE
 from fairlead_wire.io import tls
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY
 
 PATH = "/apis/fairlead.dev/v1alpha1/edgenodes/edge-1"
 
@@ -57,7 +57,7 @@ async def test_an_old_certificate_waits_for_approval(kube: Cluster, tmp_path: Pa
             node = nodes["edge-1"]
             await until("it is held", lambda: (status(kube).get("identity") or {}).get("held") == second)
             assert node.figures.refused.get("identity") and not node.connected.is_set()
-        annotation = f"{APPROVE}={second}"
+        annotation = f"{APPROVE_IDENTITY}={second}"
         await asyncio.to_thread(kube.kubectl, "annotate", "enode", "edge-1", "--overwrite", annotation)
         async with fleet(hub, "edge-1", context=context) as nodes:
             await until("approved, it is served", nodes["edge-1"].connected.is_set, seconds=120)

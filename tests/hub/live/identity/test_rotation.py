@@ -16,7 +16,7 @@ from tests.support.hubs.hub import HubProcess, edge_node, fleet, until
 from tests.support.joining.pki import Authority, Pair
 from tests.support.kube.cluster import Cluster
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 from fairlead_wire.io import tls
 
 PAGE = Path(__file__).parents[4] / "docs" / "howto" / "rotate-an-authority.md"

@@ -16,7 +16,7 @@ from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.hubs.hub import HubProcess, fleet, until
 from tests.support.kube.cluster import Cluster
 
-from fairlead_cli.simulation.simulated_node import SimulatedNode
+from fairlead_cli.simulated_node import SimulatedNode
 
 OURS = "/apis/fairlead.dev/v1alpha1"
 UP = "FROM /messages/* INTO $upstream"

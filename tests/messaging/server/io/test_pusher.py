@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from msgspec.structs import asdict
 from tests.support.edges.endpoint import listening
 from tests.support.topics.messaging import Topics, b64, serving, until
@@ -27,6 +26,7 @@ from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.subscriptions import push
 from fairlead_messaging.server.subscriptions.changes import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import RETRY_AFTER_SECONDS_MAX, SubscriptionRecord
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 

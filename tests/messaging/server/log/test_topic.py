@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log import topic
 from fairlead_messaging.server.log.topic import TopicGeneration
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
 from fairlead_messaging.api.errors import Conflict, NotFound, Refused
@@ -11,6 +10,7 @@ from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.subscriptions import changes, push, subscription
 from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def put(core: Core, name: str, **record: object) -> None:

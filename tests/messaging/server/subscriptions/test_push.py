@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 from msgspec.structs import asdict
 
 from fairlead_messaging.api.errors import Conflict, MessagingError, NotFound, Refused, Unavailable
@@ -31,6 +30,7 @@ from fairlead_messaging.server.subscriptions.push import (
 )
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage, SubscriptionRecord
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 ONCE = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=0, maximum_delay_retries=0, backoff_retries=0)
 RECORD = SubscriptionRecord(url="http://x", delivery=asdict(ONCE), dead_letter_topic="n/d")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 from fairlead_messaging.api.errors import Refused
 from fairlead_messaging.server.log.topic import NAME_CHARS_MAX, TopicGeneration
 from fairlead_messaging.server.producers import PRODUCER_ID_BYTES_MAX
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
+from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:

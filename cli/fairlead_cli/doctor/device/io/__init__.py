@@ -1,1 +1,0 @@
-"""What looks at the device: each module reads one thing and gives back facts."""

@@ -1,0 +1,96 @@
+"""Quantities for people: how long ago (45s, 3m20s, 47m, 5h12m, 3d4h, 12d), how many, how long to a table."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead_wire import durations
+
+Clock = Callable[[], datetime.datetime]
+
+
+def utc() -> datetime.datetime:
+    """The clock of the machine."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def since(time: object, now: datetime.datetime) -> str:
+    """From an RFC 3339 time of the API; "" for none and for what is no time."""
+    if not isinstance(time, str) or not time:
+        return ""
+    try:
+        begin = datetime.datetime.fromisoformat(time)
+    except ValueError:
+        return ""
+    if begin.tzinfo is None:
+        begin = begin.replace(tzinfo=datetime.UTC)
+    return short((now - begin).total_seconds())
+
+
+def short(seconds: float) -> str:
+    """Two units at most, the smaller one only while it matters: the steps are kubectl's own."""
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
+    if whole < 120:
+        return f"{whole}s"
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    return _two(days // 365, "y", days % 365, "d") if days < 365 * 8 else f"{days // 365}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
+def of(number: int, noun: str, plural: str = "") -> str:
+    """``plural`` where it is not the noun with an s."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+DEFAULT_PRIORITY_SHOWN = "default"
+NOT_MEASURED = "-"
+
+
+def line(measured: dict[str, Any]) -> str:
+    """For one priority, as agents and hubs report it."""
+    priority = priority_shown(measured["priority"])
+    half, most = _spans(measured)
+    as_of = f", as of {measured['asOf']}" if measured.get("asOf") else ""
+    return f"to table  priority {priority}: half within {half}, 95 % within {most}; {_count(measured)}{as_of}"
+
+
+def cell(found: Sequence[dict[str, Any]]) -> str:
+    """Of all priorities: median and 95th percentile, in one word: "0:0.4s/1.2s,default:12s/3min20s"."""
+    cells = (f"{priority_shown(each['priority'])}:{'/'.join(_spans(each))}" for each in found)
+    return ",".join(cells).replace(" ", "") or NOT_MEASURED
+
+
+def priority_shown(priority: int) -> int | str:
+    """The one of routes that name none is a number behind all that can be named."""
+    from fairlead_wire.validation.route_manifest import DEFAULT_PRIORITY
+
+    return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority
+
+
+def _spans(measured: dict[str, Any]) -> tuple[str, str]:
+    return durations.span(measured["p50Seconds"]), durations.span(measured["p95Seconds"])
+
+
+def _count(measured: dict[str, Any]) -> str:
+    from fairlead_wire import message
+
+    every = measured["measured"]
+    window = measured.get("window", min(every, message.TO_TABLE_WINDOW))
+    return f"{every} measured" if window >= every else f"the latest {window} of {every} measured"

@@ -1,0 +1,61 @@
+"""A delivery policy as people in the cluster write it: in a hub's settings, and in a SyncRule.
+
+    document ─DeliveryModel→ each key by itself ─check→ keys that must fit together ─policy()→ DeliveryPolicy
+
+The agent and the messaging service read the same policy as a struct (``delivery.DeliveryPolicy``); a test holds the two
+readings together.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+import pydantic
+from pydantic import Field
+
+from fairlead_wire import delivery_policy
+from fairlead_wire.validation.model import Model
+
+_LIMITS = Field(ge=0, le=delivery_policy.DELAY_SECONDS_LIMIT)
+Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
+"""Whole or not: a policy of whole seconds is computed in whole seconds."""
+
+
+class DeliveryModel(Model):
+    """When an undelivered message is sent again. The first attempt is not a retry."""
+
+    retries_with_no_delay: int = 3
+    """Retries at once."""
+    minimum_delay_retries: int = 3
+    """Then retries with `minimum_delay` between them."""
+    minimum_delay: Seconds = 5
+    """Shortest delay in seconds; above 0 for the curves that multiply it."""
+    maximum_delay: Seconds = 30
+    """Longest delay in seconds."""
+    maximum_delay_retries: int = 3
+    """At the end retries with `maximum_delay` between them."""
+    retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "linear"
+    """How the delay grows from the shortest to the longest."""
+    ignore_subscription_override: bool = False
+    """For topics: a subscription's own policy does not count."""
+    backoff_retries: int | None = None
+    """Retries while the delay grows; absent: one for each five seconds between the shortest and the longest."""
+    retries_max: int | None = None
+    """No more retries than this, whatever the phases ask for."""
+    jitter: Literal["none", "full", "equal", "decorrelated"] = "none"
+    """How delays are spread, so that many senders do not come back together."""
+    seed: int | None = None
+    """Makes the jitter reproducible."""
+    total_seconds_max: Seconds | None = None
+    """No retry starts when all delays up to it add up to more than this."""
+    compatibility: Literal["zaqar", "sns"] | None = None
+    """Compute and refuse as Zaqar does, or keep to the limits of Amazon SNS."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        self.policy()
+        return self
+
+    def policy(self) -> delivery_policy.DeliveryPolicy:
+        """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
+        return delivery_policy.DeliveryPolicy(**self.model_dump())
