@@ -4,7 +4,7 @@
 
 The annotation is an instruction to the hub and no part of the delivered content: to set or remove it sends nothing by
 itself.  It ends with the object: a deleted object is removed from the nodes
-(docs/decisions/0420-pausing-nodes-and-objects.md#a-paused-object-is-sent-to-no-node-the-annotation-is-no-part-of-its-content).
+(docs/decisions/0420-pausing-nodes-and-objects.md#a-paused-object-is-sent-to-no-node-the-annotation-is-not-part-of-its-content).
 """
 
 from __future__ import annotations
