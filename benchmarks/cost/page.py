@@ -59,10 +59,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MEANING = {
-    "sent": "fire-and-forget: written to every socket; no answer is read, nothing is remembered",
+    "sent": "fire-and-forget: written to every socket; no response is read, no state is kept",
     "acked": "work queue, windows, acknowledgements, retries; the node holds it in memory",
     "durable": "real agents: on the disk and flushed before the acknowledgement",
-    "recorded": "and ObjectSync tells in the API server what the node holds",
+    "recorded": "and an ObjectSync in the API server records what the node holds",
 }
 COLUMNS: dict[str, Read] = {
     "hub CPU, µs": lambda level: level.hub_us,
@@ -76,9 +76,9 @@ COLUMNS: dict[str, Read] = {
 
 HOPS = {
     "producer": "writes prepared requests of 50 messages of 1 KiB",
-    "agent": "reads, validates, routes, stores and flushes; reads again, sends, notes what was acknowledged",
-    "hub": "judges, groups by topic, publishes",
-    "messaging": "decodes, orders, removes what was there already, stores and flushes",
+    "agent": "reads, validates, routes, stores and flushes; reads again, sends, records acknowledgements",
+    "hub": "checks, groups by topic, publishes",
+    "messaging": "decodes, orders, removes duplicates, stores and flushes",
 }
 
 
@@ -106,9 +106,9 @@ def page(figures: Figures) -> str:
         (
             "# What reliability costs",
             "",
-            "Reliable delivery has a price: a queue, acknowledgements, a flush on the node, a write to the API server.",
-            "This page shows it. The same changes are made at four levels; each level does what the one above it does,",
-            "and one thing more. `make cost` measures again and writes this page and its picture.",
+            "Reliable delivery costs a queue, acknowledgements, a flush on the node, and a write to the API server.",
+            "This page measures each part. The same changes are made at four levels; each level does what the previous",
+            "one does, plus one thing. `make cost` measures again and writes this page and its chart.",
             "",
             "![CPU and latency of each level](cost.svg)",
             "",
@@ -121,30 +121,30 @@ def page(figures: Figures) -> str:
             f"Measured with {figures.nodes} nodes and {objects} ConfigMaps of {figures.object_bytes:,} bytes, all",
             f"programs on one machine with {figures.machine}. CPU and bytes: for one change at one node, in bursts of",
             f"{objects} changes; the "
-            "user's own write, which all nodes share, is in the API server's part. Latency: 5 single changes a second,",
+            "user's own write, which all nodes share, is the API server's. Latency: 5 single changes a second,",
             "from before the write to the API server until the frame is at the node (sent), the acknowledgement leaves",
-            "the node (acked), the agent shows it to a watching program (durable), ObjectSync shows its version",
+            "the node (acked), the agent shows it to a watching program (durable), or the ObjectSync shows its version",
             "(recorded).",
-            "All programs share the processors, and every agent is watched: latencies are those of a busy machine.",
+            "All programs share the processors, and every agent has a watcher: latencies are those of a busy machine.",
             "",
             *_line_up(figures.hops),
             "",
-            "## The line into tables",
+            "## Messages from topic to table",
             "",
             *figures.layers,
             "",
-            "CPU for one row of 1 KiB, each layer alone: a pass with it, less the pass without it. The floor is",
-            "Spark's: it gets pages from a Python source over a socket and hands them to a Python sink the same way,",
-            "so each row is copied twice between the JVM and Python. Our own share is the fetch, the decoding and what",
-            "of the sink writes Parquet; a plain loop pays for the same three. To come nearer to it, source and sink",
-            "would have to run in the JVM, or Spark to share memory with its Python workers.",
+            "CPU for one row of 1 KiB for each layer: a run with it minus a run without it. The minimum is",
+            "Spark's: it reads pages from a Python source over a socket and passes them to a Python sink the same way,",
+            "so each row is copied twice between the JVM and Python. Fairlead's share is fetching, decoding and the",
+            "part of the sink that writes Parquet; a plain loop has the same costs. To get closer to it, source and",
+            "sink would have to run in the JVM, or Spark would have to share memory with its Python workers.",
             "",
-            "## What to do about it",
+            "## How to reduce the cost",
             "",
-            "- `flush_seconds` of the hub's `[record]` decides how long changes of one object are gathered before its",
-            "  record is written: all of them cost one write ([settings](../reference/hub.md)).",
-            "- A flush is shared: what arrives at a node together is flushed together and acknowledged at once",
-            "  ([the line down](delivery.md)).",
+            "- `flush_seconds` of the hub's `[record]` sets how long changes of one object are collected before its",
+            "  ObjectSync is written; all of them cost one write ([settings](../reference/hub.md)).",
+            "- A flush is shared: objects that arrive at a node together are flushed and acknowledged together",
+            "  ([delivery](delivery.md)).",
             "",
         )
     )
@@ -156,9 +156,9 @@ def _conclusions(of: dict[str, Level]) -> list[str]:
     sent, acked, durable, recorded = (of[name] for name in MEANING)
     return [
         f"- Acknowledgements, queue and retries cost the hub {acked.hub_us - sent.hub_us:.0f} µs a delivery, "
-        f"{acked.hub_us / sent.hub_us:.1f} times what sending alone costs.",
-        f"- Durability costs the node {_text(durable.node_us)} µs of CPU a delivery, and the hub about nothing.",
-        f"- The record is the dearest part: {recorded.hub_us - durable.hub_us:.0f} µs more at the hub and "
+        f"{acked.hub_us / sent.hub_us:.1f} times the cost of sending alone.",
+        f"- Durability costs the node {_text(durable.node_us)} µs of CPU a delivery, and the hub almost nothing.",
+        f"- The ObjectSync is the most expensive part: {recorded.hub_us - durable.hub_us:.0f} µs more at the hub and "
         f"{recorded.api_us - durable.api_us:.0f} µs at the API server and etcd, for one write each.",
     ]
 
@@ -167,16 +167,16 @@ def _line_up(hops: Hops) -> list[str]:
     total = sum(hops.cpu_us.values())
     bound = hops.cores * 1e6 / total
     return [
-        "## The line up",
+        "## Messages from producer to topic",
         "",
         "| program | what it does | CPU for one message, µs |",
         "| --- | --- | ---: |",
         *(f"| {name} | {HOPS[name]} | {_text(value)} |" for name, value in hops.cpu_us.items()),
-        f"| all | | {_text(total)} |",
+        f"| total | | {_text(total)} |",
         "",
-        f"{hops.cores} cores that do nothing else could carry {bound:,.0f} messages a second; {hops.rate:,.0f}",
+        f"{hops.cores} cores that do nothing else could handle {bound:,.0f} messages a second; {hops.rate:,.0f}",
         f"arrived in the topic ({hops.rate / bound:.0%} of that). A raw WebSocket echo of the same messages, which",
-        f"stores nothing, does {hops.echo:,.0f}: the line reaches {hops.rate / hops.echo:.0%} of it.",
+        f"stores nothing, reaches {hops.echo:,.0f}: the full path reaches {hops.rate / hops.echo:.0%} of it.",
     ]
 
 

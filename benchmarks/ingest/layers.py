@@ -81,10 +81,10 @@ class Layers(Pipelines):
 
 PASSES: dict[str, Callable[[Layers], Pass]] = {
     "Spark reads ready Arrow pages from Python": Layers.ready_pages,
-    "our source fetches pages from messaging": Layers.fetched,
-    "our source decodes the envelope": Layers.decoded,
+    "Fairlead's source fetches pages from messaging": Layers.fetched,
+    "Fairlead's source decodes the envelope": Layers.decoded,
     "two columns of lineage": Layers.with_lineage,
-    "our sink writes Parquet and commits to Delta": Layers.into_delta,
+    "Fairlead's sink writes Parquet and commits to Delta": Layers.into_delta,
 }
 
 

@@ -24,7 +24,7 @@ ROOMS = ("hub", "edges", "messaging", "ingest")
 ALERTS = CHARTS / "fairlead" / "files" / "alerts"
 CASES = Path(__file__).parent / "alerts"
 RUNBOOKS = CHARTS.parent / "docs" / "runbooks"
-HEADINGS = ("What it means", "How to look", "How to mend", "When to ignore it")
+HEADINGS = ("What it means", "How to diagnose", "How to fix", "When to ignore it")
 SEVERITIES = {"critical", "warning", "info"}
 every_room = pytest.mark.parametrize("room", ROOMS)
 
