@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_ingest import errors
 from fairlead_ingest.pipeline import events
-from fairlead_ingest.pipeline.progress_log import ProgressLog
+from fairlead_ingest.pipeline.events import ProgressLog
 from fairlead_ingest.settings import PORT_DEFAULT, IngestSettings
 from fairlead_wire import distribution
 from fairlead_wire.errors import LocalError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from fairlead_ingest.io.event_publisher import EventPublisher
-    from fairlead_ingest.io.http.health import HealthServer
+    from fairlead_ingest.io.http_server import HealthServer
     from fairlead_ingest.io.pipeline.supervisor import Supervisor
 
 log = logs.get("ingest.app")
@@ -76,7 +76,7 @@ def run(config: Path | None) -> int:
 
 class _Program:
     def __init__(self, settings: IngestSettings) -> None:
-        from fairlead_ingest.io.http.health import JobHealth
+        from fairlead_ingest.io.http_server import JobHealth
         from fairlead_ingest.io.metrics import IngestMetrics
 
         self._settings = settings
@@ -111,13 +111,13 @@ class _Program:
 
     def _persist(self) -> int:
         """Supervise; a master or a Connect server that goes away is waited for, and all is started there again."""
-        from fairlead_ingest.io.spark import spark_away
+        from fairlead_ingest.io.spark import connect
 
         while True:
             try:
                 return self._supervise()
             except Exception as error:
-                away = spark_away.of(error)
+                away = connect.of(error)
                 if away is None:
                     raise
             reason = str(away)
@@ -145,8 +145,8 @@ class _Program:
     def _work(self, spark: SparkSession) -> int:
         from fairlead_ingest.io.pipeline.job import Job
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
+        from fairlead_ingest.io.spark.connect import SparkAway
         from fairlead_ingest.io.spark.executor_presence import ExecutorPresence
-        from fairlead_ingest.io.spark.spark_away import SparkAway
 
         settings = self._settings
         publisher = self._event_publisher()
@@ -185,22 +185,22 @@ class _Program:
                     publisher.close()
 
     def _finish(self, supervisor: Supervisor) -> None:
-        from fairlead_ingest.io.spark import spark_away
+        from fairlead_ingest.io.spark import connect
 
         try:
             supervisor.job.close()
         except Exception as error:
             # Its query went with Spark; what it committed is in the table.
-            if spark_away.of(error) is None:
+            if connect.of(error) is None:
                 raise
 
     def _end(self, spark: SparkSession) -> None:
-        from fairlead_ingest.io.spark import spark_away
+        from fairlead_ingest.io.spark import connect
 
         try:
             spark.stop()
         except Exception as error:
-            if spark_away.of(error) is None:
+            if connect.of(error) is None:
                 raise
 
     def _look_at_executors(self, spark: SparkSession) -> bool:
@@ -277,8 +277,7 @@ class _Program:
         self._metrics.stopped.labels(supervisor.job.name).set(supervisor.stopped is not None)
 
     def _serve(self) -> HealthServer | None:
-        from fairlead_ingest.io.http.health import HealthServer
-        from fairlead_ingest.io.http.receipts import ReceiptsHttp
+        from fairlead_ingest.io.http_server import HealthServer, ReceiptsHttp
         from fairlead_ingest.io.table import tables
 
         settings = self._settings

@@ -14,13 +14,13 @@ from typing import Annotated, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
+from fairlead_ingest import spark_cluster
 from fairlead_ingest.catalog_settings import CatalogSettings
-from fairlead_ingest.cluster import connect_address
-from fairlead_ingest.latest import latest_settings
-from fairlead_ingest.latest.latest_settings import LatestSettings
-from fairlead_ingest.source import limits, starting_position
+from fairlead_ingest.latest import definition
+from fairlead_ingest.latest.definition import LatestSettings
+from fairlead_ingest.source import batch_size, starting_position
 from fairlead_ingest.table import catalog as catalogs
-from fairlead_ingest.table import folders, store_path
+from fairlead_ingest.table import store_path
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Place, Storage
 from fairlead_wire.events import event
@@ -92,7 +92,7 @@ Table = Annotated[FilePath, AfterValidator(_table)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Header = Annotated[str, AfterValidator(_header)]
 Transform = Annotated[str, AfterValidator(_transform)]
-ConnectAddress = Annotated[str, AfterValidator(connect_address.check)]
+ConnectAddress = Annotated[str, AfterValidator(spark_cluster.check)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
 TableFormatName = Literal["delta", "iceberg"]
@@ -128,18 +128,18 @@ class Pipeline(Model):
 class BatchLimits(Model):
     """How much one batch and one request may be."""
 
-    batch_rows: Count = limits.BATCH_ROWS
+    batch_rows: Count = batch_size.BATCH_ROWS
     """Messages of one batch."""
-    batch_bytes: Count = limits.BATCH_BYTES
+    batch_bytes: Count = batch_size.BATCH_BYTES
     """Their payloads together."""
-    batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = limits.BATCH_SECONDS
+    batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = batch_size.BATCH_SECONDS
     """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is more
     ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: only the two above count."""
-    page_rows: Count = limits.PAGE_ROWS
+    page_rows: Count = batch_size.PAGE_ROWS
     """Messages of one answer of the service."""
-    page_bytes: Count = limits.PAGE_BYTES
+    page_bytes: Count = batch_size.PAGE_BYTES
     """Their payloads together."""
-    split_bytes: Count = limits.SPLIT_BYTES
+    split_bytes: Count = batch_size.SPLIT_BYTES
     """A range of offsets smaller than this is not worth a task of its own."""
     tasks: Count | None = None
     """How many tasks share a batch of one large topic; absent: as many as the executors that have come have cores."""
@@ -237,7 +237,7 @@ class IngestSettings(Model):
     """Also answer `GET /v1/receipts/ID` there, to all who can connect, see below."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
-    request_seconds: Annotated[float, Field(gt=0)] = limits.REQUEST_SECONDS
+    request_seconds: Annotated[float, Field(gt=0)] = batch_size.REQUEST_SECONDS
     """How long one request to a silent service may take before it counts as down."""
     limits: BatchLimits = BatchLimits()
     spark: Spark = Spark()
@@ -278,7 +278,7 @@ class IngestSettings(Model):
         if not bad:
             try:
                 kept = [job.name for job in jobs if job.latest is not None and job.latest.key]
-                folders.check([(job.name, job.table, job.checkpoint) for job in jobs], with_latest=kept)
+                store_path.check([(job.name, job.table, job.checkpoint) for job in jobs], with_latest=kept)
             except mistakes.Wrong as error:
                 yield from error.mistakes
             yield from self._wrong_in_catalog()
@@ -295,7 +295,7 @@ class IngestSettings(Model):
                 catalogs.check_table_name(name)
             except ValueError as error:
                 yield Mistake(mistakes.join(key, "table"), str(error))
-            for suffix in ("", folders.DEAD_LETTERS, folders.GAPS):
+            for suffix in ("", store_path.DEAD_LETTERS, store_path.GAPS):
                 if used.setdefault(name + suffix, job.name) != job.name:
                     yield Mistake(
                         mistakes.join(key, "table"),
@@ -336,7 +336,7 @@ def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
     if job.latest is not None:
-        yield from latest_settings.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
+        yield from definition.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
     if len(set(job.topics)) != len(job.topics):
         yield Mistake(mistakes.join(where, "topics"), "one is named twice")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):

@@ -8,8 +8,8 @@ sink             the Spark sinks ``fairlead_delta`` and ``fairlead_iceberg``
 service_tls      the files for mutual TLS with the service
 checkpoint       what Spark and our tasks wrote into a checkpoint
 table            table formats behind one protocol: Delta and Iceberg
-http             health, metrics and receipts over HTTP
-contracts        contract files, and what plays them against topics and tables
+http_server      health, metrics and receipts over HTTP
+contract_messages  contract files, and what they are tried on: messages of a topic, the table that is there
 status, metrics, event_publisher, report: how a job stands, for people and programs
 
 letters ─▶ pipeline ─▶ spark ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table

@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Meta
 from pyspark.sql import types
 
-from fairlead_ingest.rows import moments, rules
-from fairlead_ingest.rows.rules import FLOAT_MAX, INTEGER_BITS, NO_RULE, REQUIRED, ColumnRule
+from fairlead_ingest.rows import moments
+from fairlead_ingest.rows.rules import FLOAT_MAX, INTEGER_BITS, NO_RULE, REQUIRED, ColumnRule, limits
 
 # A decimal's exponent beyond this is in no column, and costs memory by its size.
 EXPONENT_MAX = 1_000
@@ -163,7 +163,7 @@ def _is_some_string(raw: msgspec.Raw) -> bool:
 def _quick(data_type: types.DataType, rounds: bool) -> tuple[Any, Check | None]:
     """msgspec's type for a column's values, and a look at those it takes; may refuse what fits, never take a misfit."""
     if type(data_type) in INTEGER_BITS:
-        least, most = rules.limits(NO_RULE, data_type)
+        least, most = limits(NO_RULE, data_type)
         return Annotated[int, Meta(ge=least, le=most)], None
     if isinstance(data_type, types.DoubleType):
         return float | Annotated[int, Meta(ge=-(2**53), le=2**53)], None
@@ -205,7 +205,7 @@ def _quick_ruled(data_type: types.DataType, rounds: bool, rule: ColumnRule) -> t
     if rule.allowed:
         return Literal[rule.allowed], None
     if type(data_type) in INTEGER_BITS:
-        least, most = rules.limits(rule, data_type)
+        least, most = limits(rule, data_type)
         return Annotated[int, Meta(ge=least, le=most)], None
     if isinstance(data_type, types.DecimalType):
         fits = _fits_decimal(data_type.precision, data_type.scale, rounds)

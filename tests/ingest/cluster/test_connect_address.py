@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_ingest.cluster import connect_address
+from fairlead_ingest import spark_cluster
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from fairlead_ingest.cluster import connect_address
 )
 def test_a_server_is_named_by_host_and_port(remote: str, expected: tuple[str, int]) -> None:
     """The port may be left out."""
-    assert connect_address.check(remote) == remote
-    assert connect_address.address(remote) == expected
+    assert spark_cluster.check(remote) == remote
+    assert spark_cluster.address(remote) == expected
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_server_is_named_by_host_and_port(remote: str, expected: tuple[str, in
 def test_a_wrong_address_says_how_it_is_written(remote: str, reason: str) -> None:
     """A token would be in every log line that names the server."""
     with pytest.raises(ValueError, match=reason) as found:
-        connect_address.check(remote)
+        spark_cluster.check(remote)
     assert "secret" not in str(found.value)
 
 
@@ -53,4 +53,4 @@ def test_a_wrong_address_says_how_it_is_written(remote: str, reason: str) -> Non
 )
 def test_masters_are_listed_where_they_can_be(master: str, expected: list[tuple[str, int]]) -> None:
     """What is not understood is left to Spark."""
-    assert connect_address.standalone_masters(master) == expected
+    assert spark_cluster.standalone_masters(master) == expected

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.latest import mark as marks
-from fairlead_ingest.latest.mark import Current, FoldAfter, Mark, Rebuild
-from fairlead_ingest.latest.row_changes import ChangeEntry
+from fairlead_ingest.latest.mark import ChangeEntry, Current, FoldAfter, Mark, Rebuild
 
 MARK = Mark(source="s", version=7, definition="d", stamp="cafe", keys=3, deleted=1, buckets=2, sequence=5)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairlead_ingest import errors
-from fairlead_ingest.latest import row_changes
-from fairlead_ingest.latest.row_changes import ChangeEntry
+from fairlead_ingest.latest import mark
+from fairlead_ingest.latest.mark import ChangeEntry
 
 DAY = {"_topic": "ns/t", "_date": "2026-11-20"}
 OTHER = {"_topic": "ns/t", "_date": "2026-11-21"}
@@ -22,11 +22,11 @@ def entry(*actions: tuple[str, str, dict[str, str], bool], **more: Any) -> Chang
         {kind: {"path": path, "partitionValues": partition, "dataChange": changed, **more}}  # type: ignore[dict-item]
         for kind, path, partition, changed in actions
     ]
-    return row_changes.parse("\n".join(map(json.dumps, lines)).encode(), "t")
+    return mark.parse("\n".join(map(json.dumps, lines)).encode(), "t")
 
 
 def told(*entries: ChangeEntry) -> tuple[list[str], int]:
-    found = row_changes.outstanding(entries, "t")
+    found = mark.outstanding(entries, "t")
     return [file.path for file in found.files], len(found.reduced)
 
 
@@ -52,7 +52,7 @@ def test_joined_files_count_only_where_something_of_them_had_to_be_read() -> Non
 def test_rows_that_are_gone_reduce_their_partition_unless_they_came_since() -> None:
     """A delete, an update, a restore."""
     deleted = entry(("remove", "a", DAY, True), ("remove", "old", OTHER, True), ("add", "a2", DAY, True))
-    found = row_changes.outstanding([entry(("add", "a", DAY, True)), deleted], "t")
+    found = mark.outstanding([entry(("add", "a", DAY, True)), deleted], "t")
     assert [file.path for file in found.files] == ["a2"]
     assert found.reduced == {(("_date", "2026-11-21"), ("_topic", "ns/t"))}
 
@@ -68,5 +68,5 @@ def test_files_that_cannot_be_read_whole_are_refused_with_the_remedy() -> None:
 def test_what_is_no_entry_is_refused_by_place() -> None:
     """And what is new in the format is passed over."""
     with pytest.raises(errors.Stop, match="t: no entry"):
-        row_changes.parse(b"{", "t")
-    assert row_changes.parse(b'{"domainMetadata": {}}\n\n{"protocol": {}}'.replace(b"\n\n", b"\n"), "t").info == {}
+        mark.parse(b"{", "t")
+    assert mark.parse(b'{"domainMetadata": {}}\n\n{"protocol": {}}'.replace(b"\n\n", b"\n"), "t").info == {}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_ingest.letters import line
+from fairlead_ingest import dead_letters
 
 NOW = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 
@@ -17,14 +17,14 @@ NOW = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 def test_what_is_exported_is_read_again_to_the_byte(payload: bytes, topic: str, error: str) -> None:
     """Text as text, anything else in base64; a line is one line."""
     letter = {"_topic": topic, "_id": "0a", "_published_at": NOW, "error": error, "payload": payload}
-    written = line.encode(letter)
+    written = dead_letters.encode(letter)
     assert written.endswith(b"\n") and written.count(b"\n") == 1
-    assert line.decode(written) == line.Edited(topic=topic, id="0a", payload=payload)
+    assert dead_letters.decode(written) == dead_letters.Edited(topic=topic, id="0a", payload=payload)
 
 
 def test_a_message_may_be_an_object() -> None:
     """To the letter, so that numbers keep their digits."""
-    found = line.decode(b'{"topic": "a", "id": "0a", "payload": {"id": 1.10}, "note": "mine"}')
+    found = dead_letters.decode(b'{"topic": "a", "id": "0a", "payload": {"id": 1.10}, "note": "mine"}')
     assert found.payload == b'{"id": 1.10}'
 
 
@@ -42,5 +42,5 @@ def test_a_message_may_be_an_object() -> None:
     ],
 )
 def test_what_is_no_such_line_is_refused(text: bytes, reason: str) -> None:
-    with pytest.raises(line.BadLine, match=reason):
-        line.decode(text)
+    with pytest.raises(dead_letters.BadLine, match=reason):
+        dead_letters.decode(text)

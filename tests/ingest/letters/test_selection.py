@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead_ingest.letters.selection import LetterSelection
+from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 MOMENTS = [datetime.datetime(2026, 11, 20, hour, tzinfo=datetime.UTC) for hour in (1, 2, 3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from fairlead_ingest.letters import settled
+from fairlead_ingest import dead_letters
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 LETTERS = pa.table({"_topic": ["a", "a", "a", "b"], "_id": ["01", "05", "09", "01"], "_batch": [0, -1, 1, None]})
@@ -23,8 +23,8 @@ LETTERS = pa.table({"_topic": ["a", "a", "a", "b"], "_id": ["01", "05", "09", "0
 )
 def test_up_to_the_tables_positions(reached: dict[str, TopicOffset], expected: list[bool]) -> None:
     """Where the log knows none, what a backfill brought belongs to no batch."""
-    assert settled.mask(LETTERS, Offsets(topics=reached)).to_pylist() == expected
+    assert dead_letters.mask(LETTERS, Offsets(topics=reached)).to_pylist() == expected
 
 
 def test_none_is_none() -> None:
-    assert settled.mask(LETTERS.slice(0, 0), Offsets()).to_pylist() == []
+    assert dead_letters.mask(LETTERS.slice(0, 0), Offsets()).to_pylist() == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_ingest.letters.tally import ERROR_CHARS_MAX, EXAMPLES_MAX, Still, Tally
+from fairlead_ingest.dead_letters import ERROR_CHARS_MAX, EXAMPLES_MAX, Still, Tally
 
 
 def test_it_is_done_when_nothing_that_was_meant_is_left() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from fairlead_ingest.pipeline import halving
-from fairlead_ingest.pipeline.halving import NEVER_PASSED_MAX, TooMany
+from fairlead_ingest.pipeline import failures
+from fairlead_ingest.pipeline.failures import NEVER_PASSED_MAX, TooMany
 from fairlead_ingest.source.offset_ranges import OffsetRange
 
 
@@ -25,7 +25,7 @@ def split(whole: OffsetRange) -> Sequence[OffsetRange]:
 
 def searched(ranges: list[OffsetRange], poison: set[tuple[str, int]]) -> tuple[dict[tuple[str, int], str], int]:
     """Found messages with their reasons, and how many trials it took."""
-    search, trials = halving.search(ranges, split), 0
+    search, trials = failures.search(ranges, split), 0
     asked = next(search)
     while True:
         trials += 1
@@ -63,12 +63,12 @@ def test_a_batch_of_nothing_but_poison_is_set_aside_or_the_pipelines_own_fault()
 
 def test_what_no_longer_fails_is_left_alone() -> None:
     """The machine had a bad moment, or the parts fail only together."""
-    search = halving.search([cut(0, 100)], split)
+    search = failures.search([cut(0, 100)], split)
     next(search)
     with pytest.raises(StopIteration) as done:
         search.send(None)
     assert done.value.value == {}
-    search = halving.search([cut(0, 100)], split)
+    search = failures.search([cut(0, 100)], split)
     next(search)
     search.send("together")
     search.send(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_ingest.pipeline.progress_log import ProgressLog
+from fairlead_ingest.pipeline.events import ProgressLog
 
 
 def test_a_long_batch_is_logged_each_ten_seconds() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_ingest.rows.routing import REMEMBERED_MAX, SHARED, RowRoute, RowRouter, matches
+from fairlead_ingest.rows.contract import REMEMBERED_MAX, SHARED, RowRoute, RowRouter, matches
 
 DOORS = RowRoute(name="doors", source="/messages/modules/door/*")
 NORTH = RowRoute(name="north", topic="north/*")

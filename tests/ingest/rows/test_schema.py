@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from fairlead_ingest.rows import contract_file, schema
+from fairlead_ingest.rows import contract_file
+from fairlead_ingest.rows.contract import MISFIT, NOTHING_KNOWN, decode_contract, grown, misfit, misfits, wrong_text
 
 
 def test_a_contract_grows_by_what_the_table_has() -> None:
     """But for the row's own columns and those it has itself, in any case of letters."""
     contract = contract_file.parse('{"mode": "evolve", "columns": {"Temp": "double"}}', "s")
     held = contract_file.parse("temp STRING, extra BOOLEAN", "s").columns.add("_batch", "long").add("node", "string")
-    assert schema.grown(contract, held).columns.simpleString() == "struct<Temp:double,extra:boolean>"
+    assert grown(contract, held).columns.simpleString() == "struct<Temp:double,extra:boolean>"
 
 
 def test_a_misfit_is_named() -> None:
     """The fields whose columns stayed empty, not those that were null or fit."""
     body, empty = '{"a": "x", "b": null, "c": 1, "unknown": 1}', {"a", "b"}
-    assert schema.misfits(body, empty) == ["a"]
+    assert misfits(body, empty) == ["a"]
 
 
 def test_a_body_without_fields_has_no_place_to_name() -> None:
     """It is the body itself that does not fit."""
-    assert schema.misfits("[1]", {"a"}) == schema.misfits(None, {"a"}) == []
+    assert misfits("[1]", {"a"}) == misfits(None, {"a"}) == []
 
 
 def test_a_contract_travels_as_text() -> None:
     """To the tasks, which look at bodies with it."""
     contract = contract_file.parse('{"mode": "evolve", "decimals": "round", "columns": {"a": "decimal(9,2)"}}', "s")
-    assert schema.decode(contract.encode()) == contract
+    assert decode_contract(contract.encode()) == contract
 
 
 def test_what_was_wrong_travels_in_the_error() -> None:
@@ -35,17 +36,17 @@ def test_what_was_wrong_travels_in_the_error() -> None:
         '{"name": "n", "version": 2, "columns": {"a": {"type": "int", "minimum": 0}, "b": "int"}}', "s"
     ).judge()
     verdict = judge.look(b'{"a": -1, "b": "x"}')
-    error = f"{schema.MISFIT} n version 2 {schema.wrong_text(verdict)}" + '{"a":\n[-1'
-    told = schema.misfit(error, None, ())
+    error = f"{MISFIT} n version 2 {wrong_text(verdict)}" + '{"a":\n[-1'
+    told = misfit(error, None, ())
     assert told == ('body does not fit the schema n version 2 at a (below the minimum 0), b: {"a":\n[-1', ["a", "b"])
 
 
 def test_what_spark_alone_refused_is_found_by_its_empty_columns() -> None:
     """As before there were rules."""
-    error = f"{schema.MISFIT} {schema.NOTHING_KNOWN}" + '{"a": "x"}'
-    told = schema.misfit(error, '{"a": "x"}', {"a"})
+    error = f"{MISFIT} {NOTHING_KNOWN}" + '{"a": "x"}'
+    told = misfit(error, '{"a": "x"}', {"a"})
     assert told == ('body does not fit the schema at a: {"a": "x"}', ["a"])
-    assert schema.misfit(f"{schema.MISFIT} {schema.NOTHING_KNOWN}5", "5", {"a"}) == (
+    assert misfit(f"{MISFIT} {NOTHING_KNOWN}5", "5", {"a"}) == (
         "body does not fit the schema: 5",
         [],
     )
@@ -53,6 +54,6 @@ def test_what_spark_alone_refused_is_found_by_its_empty_columns() -> None:
 
 def test_the_words_of_a_transform_stay_its_own() -> None:
     """Whatever they are."""
-    assert schema.misfit("too hot", "{}", ()) is None
-    for words in (f"{schema.MISFIT}: mine", f"{schema.MISFIT} [x\nmine"):
-        assert schema.misfit(words, "{}", ("a",)) == (words, ())
+    assert misfit("too hot", "{}", ()) is None
+    for words in (f"{MISFIT}: mine", f"{MISFIT} [x\nmine"):
+        assert misfit(words, "{}", ("a",)) == (words, ())

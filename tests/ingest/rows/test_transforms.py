@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.topics.messaging_service import upstream_message
 
-from fairlead_ingest.rows import contract_file, envelope, schema, transforms
+from fairlead_ingest.rows import contract_file, envelope, transforms
+from fairlead_ingest.rows.contract import misfit
 
 JUDGE = contract_file.parse('{"columns": {"temperature": "double"}}', "s").judge()
 
@@ -33,7 +34,7 @@ def test_frozen_columns_send_misfits_to_the_dead_letters(rows: DataFrame) -> Non
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert [row.temperature for row in found] == [1.5, None, None, None]
     assert found[0]._error is None and found[2]._error is None
-    told = schema.misfit(found[1]._error, found[1].body, ())
+    told = misfit(found[1]._error, found[1].body, ())
     assert told == ('body does not fit the schema at temperature: {"temperature": "warm"}', ["temperature"])
     assert found[3]._error.startswith("JSON is malformed")
 

@@ -8,8 +8,8 @@ from typing import get_args
 
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.settings import BatchLimits, IngestSettings
-from fairlead_ingest.source import limits
-from fairlead_ingest.source.data_loss_policy import ON_EXPIRED, ON_RECREATED
+from fairlead_ingest.source import batch_size
+from fairlead_ingest.source.gaps import ON_EXPIRED, ON_RECREATED
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "ingest.md"
 
@@ -37,7 +37,9 @@ def test_settings_options_and_the_page_have_the_same_defaults() -> None:
         options.page_bytes,
         options.split_bytes,
     )
-    assert IngestSettings.model_fields["request_seconds"].default == options.request_seconds == limits.REQUEST_SECONDS
+    assert (
+        IngestSettings.model_fields["request_seconds"].default == options.request_seconds == batch_size.REQUEST_SECONDS
+    )
     row = re.compile(r"^\| (`maxRowsPerBatch`[^|]*|`pageRows`[^|]*) \| ([^|]*) \|", re.MULTILINE)
     rows = dict(row.findall(PAGE.read_text()))
     said = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_ingest.table import folders
+from fairlead_ingest.table import store_path
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ from fairlead_ingest.table import folders
 def test_one_folder_is_not_two_things(pipelines: list[tuple[str, str, str]], reason: str) -> None:
     """Nor one in another."""
     with pytest.raises(ValueError, match=reason):
-        folders.check(pipelines)
+        store_path.check(pipelines)
 
 
 def test_neighbours_and_hidden_folders_are_all_right() -> None:
     """Names that only begin alike; a checkpoint where Spark's users often put it."""
-    folders.check([("p", "/d/t", "/d/t-checkpoint"), ("q", "/d/t2", "/d/t2/_checkpoint"), ("r", "t", "c")])
+    store_path.check([("p", "/d/t", "/d/t-checkpoint"), ("q", "/d/t2", "/d/t2/_checkpoint"), ("r", "t", "c")])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_ingest.table import history
-from fairlead_ingest.table.history import NewestCounting
+from fairlead_ingest.table import commit
+from fairlead_ingest.table.commit import NewestCounting
 
 
 def batch(version: int) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def by(number: int, operation: str, **parameters: Any) -> dict[str, Any]:
 
 
 def newest(*entries: dict[str, Any]) -> Any:
-    found = history.newest(sorted(entries, key=lambda entry: -entry["version"]))
+    found = commit.newest(sorted(entries, key=lambda entry: -entry["version"]))
     return "replaced" if found.is_replaced else None if found.info is None else found.info.batch
 
 
@@ -78,4 +78,4 @@ def test_content_that_others_put_there_says_nothing_of_ours(entry: dict[str, Any
 
 def test_no_history_is_no_answer() -> None:
     """A new table."""
-    assert history.newest([]) == NewestCounting()
+    assert commit.newest([]) == NewestCounting()

@@ -20,8 +20,8 @@ from fairlead_cli.parameters.place_parameter import PlaceParameter as TimeParame
 from fairlead_cli.text import counts, printable
 
 if TYPE_CHECKING:
+    from fairlead_ingest.dead_letters import LetterSelection
     from fairlead_ingest.io.table.table_format import TableFormat
-    from fairlead_ingest.letters.selection import LetterSelection
     from fairlead_ingest.settings import IngestSettings, Pipeline
     from fairlead_ingest.table.store_path import Place
 
@@ -67,7 +67,7 @@ def selection(
     codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
 ) -> LetterSelection:
     """What the options mean."""
-    from fairlead_ingest.letters.selection import LetterSelection
+    from fairlead_ingest.dead_letters import LetterSelection
 
     for name, value in (("--since", since), ("--until", until)):
         if isinstance(value, str):
@@ -231,14 +231,14 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
 def _letters(
     settings: IngestSettings, job: Pipeline, chosen: LetterSelection, state: str, limit: int | None
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
+    from fairlead_ingest import dead_letters
     from fairlead_ingest.io.letters import listing
-    from fairlead_ingest.letters import line
 
     with contextlib.ExitStack() as looking:
         bar = looking.enter_context(ProgressBar(f"looking through dead letters of {job.name}", passing=True))
         for letter in listing.letters(*_place(settings, job), chosen, state, limit, bar.add):
             looking.close()  # before the first line of the answer
-            yield letter, line.encode(letter)
+            yield letter, dead_letters.encode(letter)
 
 
 def _place(settings: IngestSettings, job: Pipeline) -> tuple[TableFormat, Place]:

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.source.batch_pace import BatchTimes
+from fairlead_ingest.source.batch_size import BatchTimes
 from fairlead_ingest.source.offsets import Offsets
 
 NAME: Final = "times"

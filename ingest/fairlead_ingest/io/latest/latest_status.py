@@ -7,13 +7,13 @@ from typing import Any
 
 from fairlead_ingest.io.latest import latest_table, refresh
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.table import folders
+from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Place
 
 
 def of(rows: Place, now: datetime.datetime) -> dict[str, Any]:
     """As plain values. Raises ``Stop``, ``Wait``."""
-    place = tables.beside(rows, folders.LATEST)
+    place = tables.beside(rows, store_path.LATEST)
     state = latest_table.look(place)
     if state is None:
         return {"table": str(place), "state": "no table yet"}

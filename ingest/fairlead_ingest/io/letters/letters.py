@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.table.store_path import Place
 
 CHUNK_ROWS = 10_000

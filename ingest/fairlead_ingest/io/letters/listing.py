@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead_ingest.dead_letters import UNKNOWN, LetterSelection
 from fairlead_ingest.io.letters import letters as found_letters
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import UNKNOWN, LetterSelection
 from fairlead_ingest.table.store_path import Place
 
 # More kinds than this are of no use to a reader; the rest is left out, the most frequent come first.

@@ -13,7 +13,7 @@ from pathlib import Path
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.io.pipeline.round_robin import RoundRobin
+from fairlead_ingest.io.pipeline.query import RoundRobin
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.settings import Pipeline

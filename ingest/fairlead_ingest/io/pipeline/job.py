@@ -29,9 +29,9 @@ from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source
 from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
 from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.sink import batch_trace, spark_sink
+from fairlead_ingest.io.spark.connect import coded
 from fairlead_ingest.io.spark.executor_watcher import ExecutorWatcher
 from fairlead_ingest.io.spark.session import activate, in_turns, is_local
-from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.settings import IngestSettings, Pipeline

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.io.pipeline.round_robin import RoundRobin
+from fairlead_ingest.io.pipeline.query import RoundRobin
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.bulk_client import BulkClient

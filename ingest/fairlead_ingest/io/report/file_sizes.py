@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fairlead_ingest.io.table import files, object_store, ranged
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.report import layout
-from fairlead_ingest.report.layout import FileLayout, FileSize
+from fairlead_ingest.report import facts
+from fairlead_ingest.report.facts import FileLayout, FileSize
 from fairlead_ingest.table.store_path import Place, StorePath
 
 OPENED_MAX = 20
@@ -36,7 +36,7 @@ def of(table_format: TableFormat, table: Place, clock: Callable[[], float]) -> F
         except FileNotFoundError:
             continue
         took.append(clock() - began)
-    return layout.of(found, open_seconds=statistics.median(took) if took else None, opened=len(took))
+    return facts.file_layout(found, open_seconds=statistics.median(took) if took else None, opened=len(took))
 
 
 def _read_footer(table: Place, path: str) -> None:

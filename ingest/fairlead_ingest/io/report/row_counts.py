@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from fairlead_ingest.report import delays
-from fairlead_ingest.report.delays import Delays
 from fairlead_ingest.report.facts import PriorityDelay
-from fairlead_ingest.report.over_time import OverTime
+from fairlead_ingest.report.over_time import Delays, OverTime, delay_buckets, quantile
 
 BATCH_ROWS = 131_072
 QUANTILES = (0.5, 0.95, 0.99)
@@ -112,7 +110,7 @@ def _columns(counted: pa.Table) -> Sequence[pa.ChunkedArray]:
 
 def _delay(later: pa.ChunkedArray, earlier: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     micros = pc.subtract(pc.cast(later, pa.int64()), pc.cast(earlier, pa.int64()))
-    return delays.buckets(micros)
+    return delay_buckets(micros)
 
 
 def _seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
@@ -124,5 +122,5 @@ def _counted(column: pa.ChunkedArray | pa.Array) -> list[tuple[Any, int]]:
 
 
 def _quantiles(counts: Delays) -> tuple[float, float, float]:
-    p50, p95, p99 = (delays.quantile(counts, part) or 0.0 for part in QUANTILES)
+    p50, p95, p99 = (quantile(counts, part) or 0.0 for part in QUANTILES)
     return p50, p95, p99

@@ -11,10 +11,10 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from fairlead_ingest.cluster.connect_address import STANDALONE
 from fairlead_ingest.io.spark import connect
+from fairlead_ingest.io.spark.connect import SparkAway
 from fairlead_ingest.io.spark.session import executors
-from fairlead_ingest.io.spark.spark_away import SparkAway
+from fairlead_ingest.spark_cluster import STANDALONE
 
 # How often to check.
 LOOK: Final = datetime.timedelta(seconds=10)

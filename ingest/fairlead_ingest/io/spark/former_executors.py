@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from fairlead_ingest import errors
-from fairlead_ingest.cluster.connect_address import KUBERNETES
+from fairlead_ingest.spark_cluster import KUBERNETES
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.executors")

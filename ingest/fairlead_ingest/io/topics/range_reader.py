@@ -16,7 +16,7 @@ from fairlead_ingest.io import worker_memory
 from fairlead_ingest.io.checkpoint import unread_notes
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.source import data_loss_policy
+from fairlead_ingest.source import gaps
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.arrow_page import ArrowPage
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
@@ -103,7 +103,7 @@ def go_on(topic: str, after: str, error: Expired, options: SourceOptions) -> str
     """Where reading goes on after a start has expired, by the policy for it; never further back. Raises ``Stop``."""
     if error.oldest <= after:
         raise error
-    data_loss_policy.expired(topic, after, error.oldest, error.rows, options.on_expired)
+    gaps.expired(topic, after, error.oldest, error.rows, options.on_expired)
     return error.oldest
 
 

@@ -26,9 +26,8 @@ from fairlead_ingest.io.topics.batch_reader import FairleadReader
 from fairlead_ingest.io.topics.options import SourceOptions, spark_schema
 from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreated_in_batch, rows_of
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
-from fairlead_ingest.io.topics.topic_writer import TopicWriter
-from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
+from fairlead_ingest.io.topics.topic_writer import TopicStreamWriter, TopicWriter
+from fairlead_ingest.source import gaps, offset_ranges, offsets
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
@@ -92,7 +91,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except TopicMissing:
                 topics[topic] = TopicOffset()
                 continue
-            service = data_loss_policy.same_service(service, found.service)
+            service = gaps.same_service(service, found.service)
             place = "" if start == "earliest" else found.stable if start == "latest" else found.position
             topics[topic] = TopicOffset.at(found.generation, place or "", found.passed if place else 0)
         return Offsets(service=service, topics=topics).to_dict()
@@ -132,7 +131,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if notes:
                     unread_notes.note(Path(notes), topic, after, recreated=True)
                 continue
-            data_loss_policy.same_service(goal.service, plan.service)
+            gaps.same_service(goal.service, plan.service)
             found += offset_ranges.merged(topic, offset.generation, plan.ranges, self._options.split_bytes)
         groups = offset_ranges.grouped(found, self._options.splits, self._options.split_bytes)
         return [ReadPartition(ranges=group, notes=notes) for group in groups]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fairlead_ingest.io.checkpoint import batch_times, unread_notes
-from fairlead_ingest.source.batch_pace import BatchTimes
+from fairlead_ingest.source.batch_size import BatchTimes
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 END = Offsets(service="s", topics={"a/b": TopicOffset.at(1, "0f")})

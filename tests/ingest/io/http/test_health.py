@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead_ingest.io.http.health import HealthServer, JobHealth
+from fairlead_ingest.io.http_server import HealthServer, JobHealth
 from fairlead_ingest.io.metrics import IngestMetrics
 
 

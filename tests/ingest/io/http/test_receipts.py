@@ -15,9 +15,8 @@ import pytest
 from deltalake.exceptions import DeltaError
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.http import receipts
-from fairlead_ingest.io.http.health import HealthServer, JobHealth
-from fairlead_ingest.io.http.receipts import ReceiptsHttp
+from fairlead_ingest.io import http_server
+from fairlead_ingest.io.http_server import HealthServer, JobHealth, ReceiptsHttp
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.tables import UNNUMBERED
@@ -50,7 +49,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 def ask(port: int, target: str) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", receipts.PATH + target)
+    connection.request("GET", http_server.PATH + target)
     response = connection.getresponse()
     answer = response.status, json.loads(response.read())
     connection.close()
@@ -115,7 +114,7 @@ def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reaso
 
 def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one is asked to come again."""
-    monkeypatch.setattr(receipts, "ASKING_MAX", 0)
+    monkeypatch.setattr(http_server, "ASKING_MAX", 0)
     receipts_http = ReceiptsHttp([])
-    status, body, headers = receipts_http.answer(receipts.PATH + "m1")
+    status, body, headers = receipts_http.answer(http_server.PATH + "m1")
     assert (status, json.loads(body)["error"]["code"], dict(headers)) == (429, "busy", {"Retry-After": "1"})

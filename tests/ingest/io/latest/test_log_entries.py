@@ -8,7 +8,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from tests.support.tables.latest_rows import Row, append
 
-from fairlead_ingest.io.latest import log_entries
+from fairlead_ingest.io.latest import row_files
 
 
 def test_entries_are_read_from_the_newest_back_to_where_the_log_was_cut(tmp_path: Path) -> None:
@@ -18,11 +18,11 @@ def test_entries_are_read_from_the_newest_back_to_where_the_log_was_cut(tmp_path
     shutil.copytree(rows, other)
     append(rows, [Row(number=2)])
     append(other, [Row(number=3)])
-    assert log_entries.stamp(rows, 1) == log_entries.stamp(other, 1) != log_entries.stamp(rows, 2)
-    assert log_entries.stamp(rows, 2) != log_entries.stamp(other, 2)
-    assert log_entries.stamp(rows, 3) is None
-    operations = [each.info["operation"] for each in log_entries.backwards(rows, DeltaTable(str(rows)).version())]
+    assert row_files.stamp(rows, 1) == row_files.stamp(other, 1) != row_files.stamp(rows, 2)
+    assert row_files.stamp(rows, 2) != row_files.stamp(other, 2)
+    assert row_files.stamp(rows, 3) is None
+    operations = [each.info["operation"] for each in row_files.backwards(rows, DeltaTable(str(rows)).version())]
     assert operations == ["WRITE", "WRITE", "CREATE TABLE"]
     (rows / "_delta_log" / f"{0:020d}.json").unlink()
-    assert len(list(log_entries.backwards(rows, 2))) == 2
-    assert log_entries.entry(rows, 0) is None
+    assert len(list(row_files.backwards(rows, 2))) == 2
+    assert row_files.entry(rows, 0) is None

@@ -21,7 +21,6 @@ from fairlead_ingest.io.latest import fold, latest_table, row_files
 from fairlead_ingest.io.latest.refresh import refresh
 from fairlead_ingest.io.table.delta import compaction
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
-from fairlead_ingest.latest import buckets
 from fairlead_ingest.latest.definition import LatestDefinition
 
 BY_NODE = LatestDefinition(key=("node",))
@@ -200,7 +199,7 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Buckets double as keys come."""
-    monkeypatch.setattr(buckets, "KEYS_MAX", 10)
+    monkeypatch.setattr("fairlead_ingest.latest.newest.KEYS_MAX", 10)
     monkeypatch.setattr(fold, "ROUND_ROWS", 16)
     monkeypatch.setattr(fold, "WINNOW_ROWS", 7)
     monkeypatch.setattr(row_files, "BATCH_ROWS", 5)

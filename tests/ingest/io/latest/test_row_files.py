@@ -11,7 +11,7 @@ import pytest
 
 from fairlead_ingest.io.latest import row_files
 from fairlead_ingest.io.latest.row_files import FileGone, RowFiles
-from fairlead_ingest.latest.row_changes import RowFile
+from fairlead_ingest.latest.mark import RowFile
 
 SCHEMA = pa.schema(
     [("a.b", pa.string()), ("new", pa.int64()), ("_topic", pa.string()), ("_date", pa.date32()), ("n", pa.int64())]

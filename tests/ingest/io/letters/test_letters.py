@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.letters_world import TOPIC, World, name, payload
 
+from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import LetterSelection
 
 
 @pytest.fixture

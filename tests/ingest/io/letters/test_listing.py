@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.tables.letters_world import TOPIC, World, name, payload
 
+from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.io.letters import listing
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import LetterSelection
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.letters_world import TOPIC, moment, name, payload
 
-from fairlead_ingest.io.letters.plain_judge import PlainJudge, needs_spark
+from fairlead_ingest.io.letters.correction import PlainJudge, needs_spark
 from fairlead_ingest.io.sink import task_writer
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import Pipeline

@@ -8,15 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline import plugins
+from fairlead_ingest.io.pipeline import query
 
 
 def test_a_function_is_found_in_a_module_or_a_file(tmp_path: Path) -> None:
     """By the name in the settings."""
     own = tmp_path / "own.py"
     own.write_text("def same(rows):\n    return rows\n")
-    assert plugins.load(f"{own}:same")("rows") == "rows"  # type: ignore[arg-type, comparison-overlap]
-    assert plugins.load("fairlead_ingest.rows.transforms:lineage").__name__ == "lineage"
+    assert query.load(f"{own}:same")("rows") == "rows"  # type: ignore[arg-type, comparison-overlap]
+    assert query.load("fairlead_ingest.rows.transforms:lineage").__name__ == "lineage"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_not_there_is_named(tmp_path: Path, name: str, content: str) -> 
         (tmp_path / "own.py").write_text(content)
     full = str(tmp_path / name) if ".py:" in name else name
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: transforms: "):
-        plugins.load(full)
+        query.load(full)
 
 
 def test_a_transform_may_not_lose_a_rows_identity(spark: SparkSession, tmp_path: Path) -> None:
@@ -45,4 +45,4 @@ def test_a_transform_may_not_lose_a_rows_identity(spark: SparkSession, tmp_path:
     rows = spark.range(1).selectExpr("'t' AS _topic", "'0a' AS _id")
     for function, lost in (("forgetful", "_id"), ("nothing", "_topic, _id")):
         with pytest.raises(errors.Stop, match=f"lost the column {lost}"):
-            plugins.apply(f"{own}:{function}", rows)
+            query.apply(f"{own}:{function}", rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_ingest.io.pipeline.round_robin import RoundRobin
+from fairlead_ingest.io.pipeline.query import RoundRobin
 
 
 def test_all_come_once_where_there_is_time() -> None:

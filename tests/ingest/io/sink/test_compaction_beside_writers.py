@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.support.tables.delta_rows import SCHEMA, TOPIC, written
 
-from fairlead_ingest.io.sink import backfill_commit
+from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import delta, tables
 from fairlead_ingest.io.table.delta import compaction, log_writer
@@ -119,7 +119,7 @@ class World:
         self._is_job_at_work = False
 
     def _backfill(self, ids: list[str]) -> None:
-        backfill_commit.append(DELTA, self.table, written(self.table, *ids), [])
+        batch_commit.append_backfill(DELTA, self.table, written(self.table, *ids), [])
         self.brought |= set(ids)
 
     def _compact(self) -> None:

@@ -12,19 +12,19 @@ from pyspark.sql import SparkSession
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.spark import connect, spark_away
+from fairlead_ingest.io.spark import connect
 
 
 def test_a_server_that_does_not_answer_is_away() -> None:
     """At once: Spark's own client would try for ten minutes."""
     (port,) = free_ports(1)
-    with pytest.raises(spark_away.SparkAway, match=f"no Spark Connect server answers .127.0.0.1:{port}"):
+    with pytest.raises(connect.SparkAway, match=f"no Spark Connect server answers .127.0.0.1:{port}"):
         connect.start(f"sc://127.0.0.1:{port}", {})
 
 
 def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an extra: most jobs do not need it."""
-    monkeypatch.setattr(spark_away, "require_answer", lambda *_: None)
+    monkeypatch.setattr(connect, "require_answer", lambda *_: None)
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.client.retries", None)
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_BAD_OPTION: spark.remote: .*fairlead-kubernetes\[connect\]"):
         connect.start("sc://h:1", {})
@@ -41,7 +41,7 @@ def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.Monk
 
     client = SimpleNamespace(set_retry_policies=lambda _: None)
     session: Any = SimpleNamespace(client=client, conf=SimpleNamespace(set=put))
-    monkeypatch.setattr(spark_away, "require_answer", lambda *_: None)
+    monkeypatch.setattr(connect, "require_answer", lambda *_: None)
     builder = SimpleNamespace(remote=lambda _: SimpleNamespace(create=lambda: session))
     monkeypatch.setattr(connect, "SparkSession", SimpleNamespace(builder=builder))
     assert connect.start("sc://h:1", {"spark.sql.ansi.enabled": "true"}) is session

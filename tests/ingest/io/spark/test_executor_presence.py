@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from fairlead_ingest.io.spark.connect import SparkAway
 from fairlead_ingest.io.spark.executor_presence import GONE, GONE_AT_START, LOOK, ExecutorPresence
-from fairlead_ingest.io.spark.spark_away import SparkAway
 
 NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
 

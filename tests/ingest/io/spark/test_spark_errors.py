@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.spark.spark_errors import coded
+from fairlead_ingest.io.spark.connect import coded
 
 
 @pytest.mark.parametrize(

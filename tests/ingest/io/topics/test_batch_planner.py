@@ -13,7 +13,7 @@ from fairlead_ingest.io.checkpoint import batch_times, unread_notes
 from fairlead_ingest.io.topics import batch_planner
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
 from fairlead_ingest.io.topics.options import SourceOptions
-from fairlead_ingest.source import batch_pace
+from fairlead_ingest.source import batch_size
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
@@ -23,7 +23,7 @@ LIMIT = 100
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A paced batch begins with ten rows."""
-    monkeypatch.setattr(batch_pace, "ROWS_MIN", 2)
+    monkeypatch.setattr(batch_size, "ROWS_MIN", 2)
     monkeypatch.setattr(batch_planner, "START_ROWS", 10)
 
 

@@ -15,10 +15,10 @@ from tests.support.processes import start, wait_until
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.topics import topic_stream_writer
+from fairlead_ingest.io.topics import topic_writer
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
-from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
+from fairlead_ingest.io.topics.topic_writer import TopicStreamWriter
 from fairlead_messaging.client import transaction_coordinator
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
@@ -99,7 +99,7 @@ def test_a_crash_before_the_note_leaves_nothing(
         raise SystemExit
 
     with monkeypatch.context() as kill:
-        kill.setattr(topic_stream_writer, "_write", killed)
+        kill.setattr(topic_writer, "_write", killed)
         with pytest.raises(SystemExit):
             writer.commit([stored], 0)
     writer.commit([writer.store(rows(b"1"), "0-b")], 0)

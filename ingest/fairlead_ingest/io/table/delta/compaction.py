@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.compaction import Compaction, TablePart
-from fairlead_ingest.io.table.delta import log_writer, opened
+from fairlead_ingest.io.table.delta import delta_table, log_writer
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.table.store_path import Place
 
@@ -24,22 +24,22 @@ def of(table: Place) -> Compaction:
 
 class _Version:
     def __init__(self, table: Place) -> None:
-        found = opened.open_table(table)
+        found = delta_table.open_table(table)
         if found is None:
             raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
         self._table, self._found = table, found
         self.number = found.version()
         self.schema = pa.schema(found.schema().to_arrow())
-        with opened.explained(table):
+        with delta_table.explained(table):
             self.parts = _parts(found)
 
     def rows(self, paths: Collection[str]) -> ds.Dataset:
-        whole = opened.rows(self._table, self._found)
+        whole = delta_table.rows(self._table, self._found)
         fragments = [each for each in whole.get_fragments() if each.path in paths]
         return ds.FileSystemDataset(fragments, whole.schema, whole.format, whole.filesystem)
 
     def explained(self) -> AbstractContextManager[None]:
-        return opened.explained(self._table)
+        return delta_table.explained(self._table)
 
     def replace(self, removed: Sequence[TablePart], files: Sequence[WrittenFile]) -> None:
         log_writer.replace(self._table, self._found, [(part.path, part.size) for part in removed], files)

@@ -15,9 +15,9 @@ from typing import Any
 from deltalake import DeltaTable
 
 from fairlead_ingest.io.table import table_format
-from fairlead_ingest.io.table.delta import opened, store_log
+from fairlead_ingest.io.table.delta import delta_table, store_log
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_ingest.table import commit, commit_info, history
+from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import TableState
 from fairlead_ingest.table.commit_info import CommitInfo, LogEntry, TableTotals
 from fairlead_ingest.table.store_path import Place, StorePath
@@ -28,10 +28,10 @@ HISTORY_NEAR = 20
 
 def state(table: Place, application: str) -> TableState:
     """What the table's log says now; nothing where there is no table."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     if found is None:
         return TableState()
-    with opened.explained(table):
+    with delta_table.explained(table):
         newest, is_cut, is_latest = _newest(table, found)
         # The log's own account of transactions is read back to its last checkpoint, at a request for each commit.
         if is_latest and newest is not None and newest.sequence and newest.application == application:
@@ -50,13 +50,13 @@ def state(table: Place, application: str) -> TableState:
 
 def reached(table: Place) -> Offsets:
     """How far the table goes per topic; nowhere where there is none."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     return Offsets() if found is None else _reached(table, found, _newest(table, found)[0])
 
 
 def last_entries(table: Place, limit: int) -> list[LogEntry]:
     """The newest commits of the table, newest first; empty where there is no table."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     return [
         LogEntry(version=entry["version"], timestamp_ms=entry["timestamp"], info=commit_info.read(entry))
         for entry in (() if found is None else _entries(table, found, limit))
@@ -65,7 +65,7 @@ def last_entries(table: Place, limit: int) -> list[LogEntry]:
 
 def version(table: Place) -> int | None:
     """The newest commit, None where there is no table."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     return None if found is None else found.version()
 
 
@@ -80,7 +80,7 @@ def sequence(table: Place, found: DeltaTable) -> int:
 def _reached(place: Place, table: DeltaTable, newest: CommitInfo | None) -> Offsets:
     if newest is not None:
         return newest.reached
-    return table_format.reached_by_rows(opened.rows(place, table)) if table.file_uris() else Offsets()
+    return table_format.reached_by_rows(delta_table.rows(place, table)) if table.file_uris() else Offsets()
 
 
 def _entries(table: Place, found: DeltaTable, limit: int | None) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _newest(table: Place, found: DeltaTable) -> tuple[CommitInfo | None, bool, b
     entries: list[dict[str, Any]] = []
     for limit in (1, HISTORY_NEAR, None):
         entries = _entries(table, found, limit)
-        said = history.newest(entries)
+        said = commit.newest(entries)
         if said.info is not None or said.is_replaced:
             return said.info, False, limit == 1
         if limit is not None and len(entries) < limit:
@@ -115,7 +115,7 @@ def _newest_in_store(table: StorePath, found: DeltaTable) -> tuple[CommitInfo | 
             looked_at.append(entry["version"])
             yield entry
 
-    said = history.newest(entries())
+    said = commit.newest(entries())
     if said.info is not None or said.is_replaced:
         return said.info, False, len(looked_at) == 1
     return None, bool(looked_at) and looked_at[-1] > 0, False

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from pyiceberg.catalog import Catalog as Opened
 
+from fairlead_ingest.io.table.iceberg.catalog_failures import FAILURES as FAILURES
+from fairlead_ingest.io.table.iceberg.catalog_failures import explain as explain
 from fairlead_ingest.io.table.iceberg.catalogs import rest, sql
-from fairlead_ingest.io.table.iceberg.catalogs.failures import FAILURES as FAILURES
-from fairlead_ingest.io.table.iceberg.catalogs.failures import explain as explain
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Storage
 
