@@ -128,13 +128,13 @@ class _Program:
                 return 0
 
     def _supervise(self) -> int:
-        from fairlead_ingest.io.spark import former_executors, session
+        from fairlead_ingest.io.spark import executors, session
 
         settings = self._settings
         where = settings.spark.remote or settings.spark.master
         log.info("starting", master=where, pipelines=[job.name for job in settings.jobs()])
         if not settings.spark.remote:
-            former_executors.remove(settings.spark.master, settings.spark.conf)
+            executors.remove_former_executors(settings.spark.master, settings.spark.conf)
         spark = session.start(**settings.spark.model_dump(), pipelines=len(settings.jobs()))
         try:
             return self._work(spark) if self._look_at_executors(spark) else 0
@@ -146,7 +146,7 @@ class _Program:
         from fairlead_ingest.io.pipeline.job import Job
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
         from fairlead_ingest.io.spark.connect import SparkAway
-        from fairlead_ingest.io.spark.executor_presence import ExecutorPresence
+        from fairlead_ingest.io.spark.executors import ExecutorPresence
 
         settings = self._settings
         publisher = self._event_publisher()
@@ -205,8 +205,8 @@ class _Program:
 
     def _look_at_executors(self, spark: SparkSession) -> bool:
         """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""
-        from fairlead_ingest.io.spark.executor_presence import GONE_AT_START, ExecutorPresence
         from fairlead_ingest.io.spark.executor_probe import Looking, no_executor
+        from fairlead_ingest.io.spark.executors import GONE_AT_START, ExecutorPresence
 
         looking = Looking(spark, self._settings)
         looking.start()

@@ -259,7 +259,7 @@ def newest(entries: Iterable[Mapping[str, Any]]) -> NewestCounting:
             except ValueError:
                 return NewestCounting(is_replaced=True)
             continue
-        info = commit_info.read(entry)
+        info = commit_info.read_commit_info(entry)
         if info is not None:
             return NewestCounting(info=info)
         if operation.startswith(_REPLACED) or _overwrites(operation, parameters):

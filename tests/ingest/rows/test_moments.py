@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from fairlead_ingest.rows import moments
+from fairlead_ingest.rows import column_looks
 
 
 def is_timestamp(text: str) -> bool:
-    return re.search(moments.TIMESTAMP, text) is not None and moments.is_timestamp(text)
+    return re.search(column_looks.TIMESTAMP, text) is not None and column_looks.is_timestamp(text)
 
 
 @pytest.mark.parametrize("year", ["1900", "2000", "2023", "2024", "2100", "0400"])
@@ -22,9 +22,9 @@ def test_each_day_of_a_year_is_one(year: str) -> None:
         for day in range(40):
             for text in (f"{year}-{month:02}-{day:02}", f"{year}-{month}-{day}"):
                 is_one = 1 <= day <= last
-                assert (re.search(moments.DATE, text) is not None) == is_one, text
+                assert (re.search(column_looks.DATE, text) is not None) == is_one, text
                 assert is_timestamp(f"{text}T10:00:00Z") == is_one, text
-                assert (re.search(moments.TIMESTAMP_NTZ, f"{text} 1:2") is not None) == is_one, text
+                assert (re.search(column_looks.TIMESTAMP_NTZ, f"{text} 1:2") is not None) == is_one, text
 
 
 @pytest.mark.parametrize("zone", ["Z", "UTC", "UT", "Turkey", "NZ", "Europe/Paris", "Etc/GMT+5", "PST", "SystemV/EST5",
@@ -47,8 +47,8 @@ def test_zones_that_are_none(zone: str) -> None:
 def test_where_no_zones_are_listed_spark_alone_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     """An image without the list of zones is no reason to refuse a message."""
     monkeypatch.setattr("zoneinfo.available_timezones", set)
-    moments._zones.cache_clear()
+    column_looks._zones.cache_clear()
     try:
-        assert moments.is_zone("Europe/Nowhere")
+        assert column_looks.is_zone("Europe/Nowhere")
     finally:
-        moments._zones.cache_clear()
+        column_looks._zones.cache_clear()

@@ -27,7 +27,7 @@ def test_an_offset_survives_the_checkpoint() -> None:
             "a/t": TopicOffset.at(1, ""),
         },
     )
-    assert offsets.parse(json.dumps(places.to_dict())) == places
+    assert offsets.parse_offsets(json.dumps(places.to_dict())) == places
 
 
 def test_keys_are_sorted_whatever_the_order_of_topics() -> None:
@@ -65,7 +65,7 @@ def test_a_batch_without_new_data_begins_where_it_ends() -> None:
 def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
     """A checkpoint of another source, or a newer one, stops with its code."""
     with pytest.raises(errors.Stop, match=errors.BAD_CHECKPOINT):
-        offsets.parse(text)
+        offsets.parse_offsets(text)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
 )
 def test_a_limit_is_shared_and_no_topic_starves(limit: int | None, topics: int, expected: list[int | None]) -> None:
     """Each topic may read at least one row."""
-    assert offsets.shares(limit, topics) == expected
+    assert offsets.share_rows(limit, topics) == expected
 
 
 def test_totals_say_what_was_gone_before_the_batch_was_planned() -> None:
@@ -121,10 +121,10 @@ def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
             )
         },
     )
-    assert offsets.parse(end.to_dict()) == end
+    assert offsets.parse_offsets(end.to_dict()) == end
     assert list(end.to_dict()["topics"]["a/t"]) == ["f", "fg", "fn", "g", "n", "p", "r"]
     old = {"svc": "s", "topics": {"a/t": {"f": "", "fg": 1, "g": 1, "p": "0a", "r": 1}}, "v": 1}
-    assert offsets.parse(old).topics["a/t"].total is None
+    assert offsets.parse_offsets(old).topics["a/t"].total is None
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
 )
 def test_what_older_versions_stored_is_read_and_written_as_it_was(stored: str) -> None:
     """Letter by letter: Spark compares the text, and an older version may be started again."""
-    found = offsets.parse(stored)
+    found = offsets.parse_offsets(stored)
     assert json.dumps(found.to_dict(), separators=(",", ":")) == stored
-    assert offsets.parse(found.to_dict()) == found
+    assert offsets.parse_offsets(found.to_dict()) == found
 
 
 def test_a_start_is_explicit_by_the_names_users_write() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_ingest.source import starting_position
+from fairlead_ingest.source import offsets
 
 
 @pytest.mark.parametrize(
@@ -26,14 +26,14 @@ from fairlead_ingest.source import starting_position
 )
 def test_a_start_is_a_name_or_a_moment(position: Any, start: str | int) -> None:
     """A time without a zone is UTC."""
-    assert starting_position.parse(position) == start
+    assert offsets.parse_starting_position(position) == start
 
 
 @pytest.mark.parametrize("position", ["soon", -1, True, None, 1.5, datetime.date(2026, 1, 1)])
 def test_anything_else_is_refused(position: Any) -> None:
     """With what may stand there."""
     with pytest.raises(ValueError, match="must be"):
-        starting_position.parse(position)
+        offsets.parse_starting_position(position)
 
 
 @pytest.mark.process

@@ -28,7 +28,7 @@ def test_a_new_batch_leaves_its_number_and_its_positions() -> None:
     assert isinstance(decided, Append)
     assert decided.transactions == {"fairlead:q": 5, commit.COMMIT_SEQUENCE: 9}
     assert decided.metadata["fairlead"]["rows"] == 1
-    info = commit_info.read(decided.metadata)
+    info = commit_info.read_commit_info(decided.metadata)
     assert info is not None and info.reached == Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
 
 

@@ -38,12 +38,12 @@ SIDE_TABLE = (
 @pytest.mark.parametrize("stored", [BATCH, WITH_GAP, WITH_REPORT, SIDE_TABLE])
 def test_what_is_stored_is_read_and_written_as_it_was(stored: str) -> None:
     """Letter by letter: an older version may be started again on the same table."""
-    assert json.dumps(commit_info.parse(json.loads(stored)).to_dict()) == stored
+    assert json.dumps(commit_info.parse_commit_info(json.loads(stored)).to_dict()) == stored
 
 
 def test_stored_names_stand_for_whole_ones() -> None:
     """The gap's rows may be unknown."""
-    info = commit_info.parse(json.loads(WITH_GAP))
+    info = commit_info.parse_commit_info(json.loads(WITH_GAP))
     assert info.reached == Offsets(service="5f0c", topics={"a/t": TopicOffset.at(3, "0f")})
     assert (info.application, info.batch, info.totals.filtered, info.counts.filtered) == ("fairlead:q", 12, 3, 3)
     [gap] = info.counts.gaps
@@ -60,21 +60,21 @@ def test_stored_names_stand_for_whole_ones() -> None:
 
 def test_older_versions_left_less() -> None:
     """Before events there were no gaps, before the report no ages, before totals none."""
-    info = commit_info.parse({"reached": json.loads(REACHED), "application": "q", "batch": 1, "rows": 7})
+    info = commit_info.parse_commit_info({"reached": json.loads(REACHED), "application": "q", "batch": 1, "rows": 7})
     assert (info.counts.rows, info.counts.ages, info.totals) == (7, [], TableTotals())
 
 
 @pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
 def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
     """A delete or an optimize by another program is no position."""
-    assert commit_info.read(metadata) is None
+    assert commit_info.read_commit_info(metadata) is None
 
 
 @pytest.mark.parametrize("more", [{"reached": 5}, {"batch": "x"}, {"totals": 7}, {"rows": "many"}, {"ages": [None]}])
 def test_what_is_broken_is_refused_by_code(more: dict[str, Any]) -> None:
     """Guessing positions would repeat or lose rows."""
     with pytest.raises(errors.Stop, match="FAIRLEAD_"):
-        commit_info.parse({**json.loads(BATCH), **more})
+        commit_info.parse_commit_info({**json.loads(BATCH), **more})
 
 
 def test_totals_add_up() -> None:
@@ -85,7 +85,7 @@ def test_totals_add_up() -> None:
 
 def test_an_entry_is_a_batch_of_one_application() -> None:
     """Others' commits, other jobs' batches and commits without a number are not asked for."""
-    mine = LogEntry(version=3, timestamp_ms=7, info=commit_info.parse(json.loads(BATCH)))
+    mine = LogEntry(version=3, timestamp_ms=7, info=commit_info.parse_commit_info(json.loads(BATCH)))
     found = mine.batch("fairlead:q")
     assert found is not None and (found.version, found.timestamp_ms, found.info.batch) == (3, 7, 12)
     assert mine.batch() == found
@@ -112,4 +112,4 @@ def test_since_when_a_contract_judges_stays_known() -> None:
     assert [each.version for each in totals.contracts][-CONTRACTS_MAX:] == list(range(10, CONTRACTS_MAX + 10))
     assert len(totals.contracts) == CONTRACTS_MAX
     info = CommitInfo(reached=Offsets(service="s"), batch=4, totals=totals, counts=used(2, 4))
-    assert commit_info.parse(json.loads(json.dumps(info.to_dict()))) == info
+    assert commit_info.parse_commit_info(json.loads(json.dumps(info.to_dict()))) == info

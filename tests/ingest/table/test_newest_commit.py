@@ -6,9 +6,8 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table import newest_commit
-from fairlead_ingest.table.commit_info import CommitInfo
-from fairlead_ingest.table.newest_commit import BATCHES_MAX, PROPERTY, Lineage, TableVersion
+from fairlead_ingest.table import commit_info
+from fairlead_ingest.table.commit_info import BATCHES_MAX, NEWEST_PROPERTY, CommitInfo, Lineage, TableVersion
 
 INFO = CommitInfo(
     reached=Offsets(service="s", topics={"a/t": TopicOffset(generation=1, position="0f")}),
@@ -16,12 +15,12 @@ INFO = CommitInfo(
     batch=3,
     sequence=7,
 )
-OURS = newest_commit.following(None, snapshot=50, number=5, info=INFO, batches={"app": 3})
+OURS = commit_info.following(None, snapshot=50, number=5, info=INFO, batches={"app": 3})
 
 
 def test_what_is_left_is_read_again() -> None:
-    assert newest_commit.parse({PROPERTY: OURS.encode()}) == OURS
-    assert newest_commit.parse({}) is None
+    assert commit_info.parse_newest_commit({NEWEST_PROPERTY: OURS.encode()}) == OURS
+    assert commit_info.parse_newest_commit({}) is None
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ def test_what_is_left_is_read_again() -> None:
 def test_what_is_broken_stops_the_job(text: str) -> None:
     """Going on would repeat or miss rows."""
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
-        newest_commit.parse({PROPERTY: text})
+        commit_info.parse_newest_commit({NEWEST_PROPERTY: text})
 
 
 def test_it_counts_while_the_current_version_was_made_from_it() -> None:
@@ -54,6 +53,6 @@ def test_the_newest_applications_are_remembered() -> None:
     """One for each checkpoint; a table that outlives a thousand of them does not carry them all."""
     found = None
     for number in range(BATCHES_MAX + 5):
-        found = newest_commit.following(found, snapshot=1, number=1, info=INFO, batches={f"app{number}": number})
+        found = commit_info.following(found, snapshot=1, number=1, info=INFO, batches={f"app{number}": number})
     assert found is not None and len(found.batches) == BATCHES_MAX + 1
     assert list(found.batches)[-1] == f"app{BATCHES_MAX + 4}" and "app0" not in found.batches

@@ -215,9 +215,9 @@ def _check(
 ) -> dict[str, Any]:
     """One contract by all that is asked; the answer as programs read it."""
     from fairlead_ingest.contracts import comparison
-    from fairlead_ingest.io import contract_messages
+    from fairlead_ingest.io import contracts
 
-    contract = contract_messages.read(asked.contract)
+    contract = contracts.read(asked.contract)
     answer: dict[str, Any] = {
         "contract": {
             "file": str(asked.contract),
@@ -230,11 +230,11 @@ def _check(
     }
     passed = True
     if against is not None:
-        found = comparison.changes(contract_messages.read(against), contract)
+        found = comparison.changes(contracts.read(against), contract)
         passed = not any(each.is_breaking for each in found)
         answer["against"] = {"file": str(against), "changes": [asdict(each) for each in found]}
     for name, table_format, place in asked.tables:
-        seen = contract_messages.changes(name, table_format, place, contract)
+        seen = contracts.changes(name, table_format, place, contract)
         passed = passed and not any(each.is_breaking for each in seen or ())
         changes = None if seen is None else [asdict(each) for each in seen]
         answer.setdefault("tables", []).append({"table": str(place), "exists": seen is not None, "changes": changes})
@@ -282,15 +282,15 @@ def _pages(
     context: click.Context, label: str, topic: str, last: int | None, since: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Committed messages, with a line on standard error that says how far reading is."""
-    from fairlead_ingest.io import contract_messages
+    from fairlead_ingest.io import contracts
     from fairlead_messaging.client.io.bulk_client import BulkClient
 
     account = context.find_object(messaging_client.Account)
     assert account is not None
     wanted = LAST if last is None and since is None else last
     with BulkClient(account.url, tls=messaging_client.tls_of(account)) as client, ProgressBar(label) as bar:
-        found = contract_messages.stretch(client, topic, last=wanted, since_ms=since)
+        found = contracts.stretch(client, topic, last=wanted, since_ms=since)
         bar.expect(found.rows)
-        for page in contract_messages.pages(client, found):
+        for page in contracts.pages(client, found):
             yield page
             bar.add(page.num_rows)

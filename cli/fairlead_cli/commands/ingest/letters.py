@@ -110,7 +110,7 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
 
     A letter counts at each field it names.
     """
-    from fairlead_ingest.io.letters import listing
+    from fairlead_ingest.io.letters import letters
 
     settings, jobs = ingest_job.load(config, pipeline)
     wanted = selection(**chosen)
@@ -118,7 +118,7 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
     for job in jobs:
         with ProgressBar(f"counting dead letters of {job.name}", passing=True) as bar, ingest_job.explained():
             place = _place(settings, job)
-            found.append(listing.summary(*place, job.name, wanted, state, progress=bar.add, expect=bar.expect))
+            found.append(letters.summary(*place, job.name, wanted, state, progress=bar.add, expect=bar.expect))
     if output == "json":
         click.echo(json.dumps({"pipelines": found}, indent=1))
         return
@@ -232,11 +232,11 @@ def _letters(
     settings: IngestSettings, job: Pipeline, chosen: LetterSelection, state: str, limit: int | None
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
     from fairlead_ingest import dead_letters
-    from fairlead_ingest.io.letters import listing
+    from fairlead_ingest.io.letters import letters
 
     with contextlib.ExitStack() as looking:
         bar = looking.enter_context(ProgressBar(f"looking through dead letters of {job.name}", passing=True))
-        for letter in listing.letters(*_place(settings, job), chosen, state, limit, bar.add):
+        for letter in letters.read_letters(*_place(settings, job), chosen, state, limit, bar.add):
             looking.close()  # before the first line of the answer
             yield letter, dead_letters.encode(letter)
 

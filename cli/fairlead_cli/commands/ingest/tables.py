@@ -149,7 +149,7 @@ def report(
     fairlead ingest report --config ingest.toml --out report.html
     fairlead ingest report --config ingest.toml --out month.html --days 31 --offline
     """
-    from fairlead_ingest.io.report import table_facts
+    from fairlead_ingest.io import table_report
     from fairlead_ingest.io.service_tls import tls_of
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.report import page as pages
@@ -163,9 +163,9 @@ def report(
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
         for job in jobs:
             table_format, table = tables.of_pipeline(settings, job), settings.place(job.table)
-            lags = None if offline else table_facts.lags(table_format, table, job.topics, client, now)
+            lags = None if offline else table_report.lags(table_format, table, job.topics, client, now)
             with ProgressBar(f"counting rows of {job.name}", tables.count(table_format, table)) as bar:
-                facts = table_facts.of(
+                facts = table_report.table_facts(
                     job.name, table_format, table, since=since, days=days, lags=lags, progress=bar.add
                 )
             found.append(facts)
@@ -259,14 +259,14 @@ def backfill(
     from fairlead_ingest.io.pipeline import backfill as backfills
     from fairlead_ingest.io.pipeline import preflight
     from fairlead_ingest.io.spark import connect, executor_probe, session
-    from fairlead_ingest.source import starting_position
+    from fairlead_ingest.source import offsets
     from fairlead_wire.errors import LocalError
     from fairlead_wire.io import logs
 
     bounds = []
     for name, text in (("--from", begin), ("--until", end)):
         try:
-            moment = None if text is None else starting_position.parse(int(text) if text.isdigit() else text)
+            moment = None if text is None else offsets.parse_starting_position(int(text) if text.isdigit() else text)
         except ValueError:
             moment = ""
         if isinstance(moment, str):

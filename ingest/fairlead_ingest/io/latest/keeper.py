@@ -46,7 +46,7 @@ class _GivenUp(Exception):
     """The job ends; what was begun is begun again at the next start."""
 
 
-def of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> LatestKeeper | None:
+def keeper_of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> LatestKeeper | None:
     """A pipeline's, None where it keeps no latest table."""
     settings = pipeline.latest
     definition = None if settings is None else settings.definition

@@ -24,7 +24,7 @@ from fairlead_ingest.io.latest import row_files
 from fairlead_ingest.io.latest.row_files import BucketFile
 from fairlead_ingest.io.table import object_store, table_format
 from fairlead_ingest.io.table.delta import delta_table
-from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.delta.log_reader import DIGITS, LOG
 from fairlead_ingest.io.table.files import sync
 from fairlead_ingest.latest import mark as marks
 from fairlead_ingest.latest.definition import BUCKET

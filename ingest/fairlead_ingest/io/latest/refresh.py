@@ -1,4 +1,4 @@
-"""Brings a latest table to the newest version of its rows, exactly; again and again gives the same.
+"""Brings a latest table to the newest version of its rows, exactly; repeating it gives the same. Also its status.
 
 look ─▶ decide (``latest.mark``) ─▶ fold ─▶ commit ─▶ done
  ▲                                            │ another was first, or no answer
@@ -7,10 +7,11 @@ look ─▶ decide (``latest.mark``) ─▶ fold ─▶ commit ─▶ done
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -20,11 +21,13 @@ from fairlead_ingest.io.latest import fold, latest_table, row_files
 from fairlead_ingest.io.latest.fold import Fold, LatestFiles
 from fairlead_ingest.io.latest.latest_table import LatestState
 from fairlead_ingest.io.latest.row_files import FileGone, RowFiles
+from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.delta import delta_table
 from fairlead_ingest.latest import mark
 from fairlead_ingest.latest import mark as marks
 from fairlead_ingest.latest.definition import OWN, LatestDefinition
 from fairlead_ingest.latest.mark import ChangeEntry, Current, Mark, Partition, Rebuild, RowFile
+from fairlead_ingest.table import store_path
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
@@ -215,3 +218,33 @@ def _partitions(table: Place, state: LatestState) -> frozenset[Partition]:
         for each in rows.group_by(list(names)).aggregate([]).to_pylist():
             found.add((("_date", each["_date"].isoformat()), ("_topic", each["_topic"])))
     return frozenset(found)
+
+
+def latest_status(rows: Place, now: datetime.datetime) -> dict[str, Any]:
+    """As plain values. Raises ``Stop``, ``Wait``."""
+    place = tables.beside(rows, store_path.LATEST)
+    state = latest_table.look(place)
+    if state is None:
+        return {"table": str(place), "state": "no table yet"}
+    source = open_source(rows)
+    facts: dict[str, Any] = {
+        "table": str(place),
+        "state": "ok",
+        "version": state.version,
+        "files": len(state.files),
+        "bytes": sum(each.size for each in state.files),
+    }
+    if state.marked is None or source is None or state.marked.mark.source != source.id:
+        # It was changed by others, or the rows were made anew: the next refresh builds it again.
+        return {**facts, "state": "to be built"}
+    mark = state.marked.mark
+    moment = datetime.datetime.fromtimestamp(state.marked.timestamp_ms / 1000, datetime.UTC)
+    return {
+        **facts,
+        "keys": mark.keys - mark.deleted,
+        "deleted_keys": mark.deleted,
+        "rows_version": mark.version,
+        "versions_behind": max(0, source.version - mark.version),
+        "last_refresh": moment.isoformat(timespec="milliseconds"),
+        "last_refresh_seconds": round((now - moment).total_seconds(), 3),
+    }

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import arrow_threads, object_store
-from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.delta.log_reader import DIGITS, LOG
 from fairlead_ingest.io.table.files import COMPRESSION, COMPRESSION_LEVEL, sync
 from fairlead_ingest.latest import mark
 from fairlead_ingest.latest.definition import BUCKET

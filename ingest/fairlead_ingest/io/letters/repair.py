@@ -60,10 +60,10 @@ class Repair:
         self._columns: set[str] = set()
         tables.existing(table_format, table)
         state = table_format.state(table, APPLICATION)
-        wanted = found_letters.index(table_format, table, selection, with_repaired=rechecks)
+        wanted = found_letters.index_letters(table_format, table, selection, with_repaired=rechecks)
         whole = wanted
         if correction.names is not None and not rechecks:
-            whole = found_letters.index(table_format, table, selection, with_repaired=True)
+            whole = found_letters.index_letters(table_format, table, selection, with_repaired=True)
         self.letters = self._selected(whole, wanted, state)
 
     def run(

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io import contract_messages
+from fairlead_ingest.io import contracts
 from fairlead_ingest.io.pipeline import query
 from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.table import object_store, tables
@@ -36,7 +36,7 @@ def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
     away: set[str] = set()
     for job in jobs:
         if job.schema_file:
-            contract_messages.read(Path(job.schema_file))
+            contracts.read(Path(job.schema_file))
         for name in job.transforms or ():
             query.load(name)
         _check_latest(job)
@@ -63,7 +63,7 @@ def _probe_catalog(settings: IngestSettings, job: Pipeline) -> None:
 def _check_latest(job: Pipeline) -> None:
     """Raises ``Stop`` where its columns are none of the rows'; those of transforms and bodies are seen at the start."""
     definition = None if job.latest is None else job.latest.definition
-    contract = contract_messages.read(Path(job.schema_file)) if job.schema_file else None
+    contract = contracts.read(Path(job.schema_file)) if job.schema_file else None
     if definition is None or job.transforms or (contract is not None and contract.mode == EVOLVE):
         return
     page = envelope.RAW_SCHEMA if job.format == "raw" else envelope.PAGE_SCHEMA

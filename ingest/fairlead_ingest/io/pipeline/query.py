@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io import contract_messages
+from fairlead_ingest.io import contracts
 from fairlead_ingest.io.spark.session import parallelism
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import transforms
@@ -111,18 +111,18 @@ def batch_seconds(settings: IngestSettings) -> float:
 
 def evolves(pipeline: Pipeline) -> bool:
     """The pipeline's table grows by what bodies bring. Raises ``Stop``."""
-    return bool(pipeline.schema_file) and contract_messages.read(Path(str(pipeline.schema_file))).mode == EVOLVE
+    return bool(pipeline.schema_file) and contracts.read(Path(str(pipeline.schema_file))).mode == EVOLVE
 
 
 def judged_by(pipeline: Pipeline) -> str:
     """Name and version of the contract as JSON, for the table's log; empty for a file without. Raises ``Stop``."""
-    contract = contract_messages.read(Path(str(pipeline.schema_file))) if pipeline.schema_file else None
+    contract = contracts.read(Path(str(pipeline.schema_file))) if pipeline.schema_file else None
     return json.dumps({"name": contract.name, "version": contract.version}) if contract and contract.name else ""
 
 
 def contract_now(settings: IngestSettings, pipeline: Pipeline) -> Contract:
     """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
-    contract = contract_messages.read(Path(str(pipeline.schema_file)))
+    contract = contracts.read(Path(str(pipeline.schema_file)))
     table_format, table = tables.of_pipeline(settings, pipeline), settings.place(pipeline.table)
     held = table_format.dataset(table) if contract.mode == EVOLVE else None
     return contract if held is None else grown(contract, from_arrow_schema(held.schema))

@@ -33,7 +33,7 @@ from fairlead_ingest.io.table.unique_append import UniqueAppend
 from fairlead_ingest.rows import fitting
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import EXPIRED, Offsets
-from fairlead_ingest.table import commit, freshness
+from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import AlreadyIn, TableState
 from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts, ContractUse
 from fairlead_ingest.table.store_path import Place
@@ -186,7 +186,7 @@ def counts_of(
         filtered=reports + (absent if selects else 0),
         expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
         expired_starts=sum(gap.reason == EXPIRED for gap in jumps),
-        ages=freshness.add(message.ages for message in written),
+        ages=commit_info.add_ages(message.ages for message in written),
         gaps=missing[:GAPS_NAMED_MAX],
     )
 

@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import worker_memory
-from fairlead_ingest.io.checkpoint import batch_times, checkpoint_mirror, spark_checkpoint, unread_notes
+from fairlead_ingest.io.checkpoint import batch_notes, checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.sink import batch_commit, batch_trace, side_tables, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
@@ -209,7 +209,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
         # Named by where the batch ends, as Spark logged it.
         logged = spark_checkpoint.end_of(self._checkpoint, batchId)
-        known = unread_notes.known(unread_notes.folder_of(self._checkpoint, logged))
+        known = batch_notes.read_unread(batch_notes.notes_folder(self._checkpoint, logged))
         reported = [side_tables.gap_row(record) for message in written for record in message.gap_records]
         reports = Counter(gap.topic for gap in reported)
         absent = batch_commit.missing_rows(end, [*rows, *dead], known.rolled_back, reports)
@@ -225,7 +225,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         counts = batch_commit.judged_by(counts, self._contract, batchId)
         with batch_trace.recording(self._traces, written, self._table.name, batchId):
             batch.append(self._table, rows, counts)
-        batch_times.note(self._checkpoint, batchId, logged, task_writer.seconds_of(written))
+        batch_notes.note_times(self._checkpoint, batchId, logged, task_writer.seconds_of(written))
         worker_memory.settle()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

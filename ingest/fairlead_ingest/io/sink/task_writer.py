@@ -18,7 +18,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.rows import contract as contract
 from fairlead_ingest.rows import envelope, fitting, gap_record, letter_code, transforms
 from fairlead_ingest.rows.gap_record import GapRecord
-from fairlead_ingest.table import freshness
+from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.traces.trace import LINKS_MAX
 
@@ -82,7 +82,7 @@ def write(
         return Written(
             rows=good.close(),
             dead=dead.close(),
-            ages=freshness.add(ages),
+            ages=commit_info.add_ages(ages),
             fields=fields,
             traces=traces,
             began_ns=began_ns,
@@ -142,7 +142,7 @@ def _ages(rows: pa.Table, now: float) -> list[int]:
     moment = pa.scalar(int(now * 1_000_000), pa.timestamp("us", tz="UTC"))
     micros = pc.cast(pc.subtract(moment, rows["enqueued_at"].drop_null()), pa.int64())
     counts, below = [], 0
-    for bound in freshness.BUCKETS:
+    for bound in commit_info.AGE_BUCKETS:
         upto = pc.sum(pc.less_equal(micros, int(bound * 1_000_000))).as_py() or 0
         counts.append(upto - below)
         below = upto

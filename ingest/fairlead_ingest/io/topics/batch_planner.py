@@ -16,11 +16,11 @@ from typing import Final
 
 import msgspec
 
-from fairlead_ingest.io.checkpoint import batch_times
+from fairlead_ingest.io.checkpoint import batch_notes
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import go_on
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.source import batch_size, gaps, offsets, place_after
+from fairlead_ingest.source import batch_size, gaps, offsets
 from fairlead_ingest.source.batch_size import START_ROWS, BatchPace, BatchTimes, Limits, Used
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
@@ -87,7 +87,9 @@ class BatchPlanner:
         topic each time, so that each is soon the one whose news ends the wait at once.
         """
         names = self._options.topics
-        shares = zip(offsets.shares(limit_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True)
+        shares = zip(
+            offsets.share_rows(limit_rows, len(names)), offsets.share_rows(limit_bytes, len(names)), strict=True
+        )
         limits = dict(zip(names, shares, strict=True))
         self._last_asked = (self._last_asked + 1) % len(names)
         *first, last = [*names[self._last_asked :], *names[: self._last_asked]]
@@ -124,7 +126,7 @@ class BatchPlanner:
         """How many rows a batch beside live topics may have, after the one that ended at ``known``."""
         if self._pace is None or limit_rows is None:
             return limit_rows
-        times = batch_times.known(Path(self._options.checkpoint), known)
+        times = batch_notes.read_times(Path(self._options.checkpoint), known)
         if times is not None:
             whole = BatchTimes(seconds=times.seconds + self._planning_seconds, work_seconds=times.work_seconds)
             self._pace = self._pace.after(known.rows, whole)
@@ -188,7 +190,7 @@ class BatchPlanner:
                 offset = gaps.recreated(topic, offset, error.generation, self._options.on_recreated)
                 after = offset.position
                 continue
-            return place_after.after(offset, plan, target), plan
+            return offsets.place_after_batch(offset, plan, target), plan
 
 
 def _have_moved(before: Mapping[str, TopicOffset], found: Mapping[str, Found]) -> bool:

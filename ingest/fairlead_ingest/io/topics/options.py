@@ -17,7 +17,7 @@ from pyspark.sql import types
 from fairlead_ingest import errors
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.rows.contract import decode_contract
-from fairlead_ingest.source import batch_size, gaps, starting_position
+from fairlead_ingest.source import batch_size, gaps, offsets
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.io.bulk_client import BulkClient
 from fairlead_messaging.client.io.connections import Tls
@@ -180,7 +180,7 @@ def _moment(text: Mapping[str, str], name: str) -> int | None:
     if value is None:
         return None
     try:
-        start = starting_position.parse(int(value) if value.isdigit() else value)
+        start = offsets.parse_starting_position(int(value) if value.isdigit() else value)
     except ValueError:
         start = ""
     if isinstance(start, str):

@@ -19,12 +19,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.io.topics import batch_reader
+from fairlead_ingest.io.checkpoint import batch_notes
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
-from fairlead_ingest.io.topics.batch_reader import FairleadReader
 from fairlead_ingest.io.topics.options import SourceOptions, spark_schema
-from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreated_in_batch, rows_of
+from fairlead_ingest.io.topics.range_reader import (
+    FairleadReader,
+    ReadPartition,
+    batch_reader,
+    go_on,
+    recreated_in_batch,
+    rows_of,
+)
 from fairlead_ingest.io.topics.retry import ask
 from fairlead_ingest.io.topics.topic_writer import TopicStreamWriter, TopicWriter
 from fairlead_ingest.source import gaps, offset_ranges, offsets
@@ -48,7 +53,7 @@ class FairleadDataSource(DataSource):
         return spark_schema(SourceOptions.of(self.options).page_schema)
 
     def reader(self, schema: StructType) -> FairleadReader:
-        return batch_reader.reader(SourceOptions.of(self.options))
+        return batch_reader(SourceOptions.of(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         if overwrite:
@@ -108,7 +113,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows_per_batch)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        known = offsets.parse(start)
+        known = offsets.parse_offsets(start)
         everything = isinstance(limit, ReadAllAvailable)
         limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         limit_bytes = None if everything else self._options.max_bytes_per_batch
@@ -118,10 +123,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if reached is None else reached.to_dict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        goal = offsets.parse(end)
+        goal = offsets.parse_offsets(end)
         found: list[OffsetRange] = []
         checkpoint = self._options.checkpoint
-        notes = str(unread_notes.prepare(Path(checkpoint), goal)) if checkpoint else ""
+        notes = str(batch_notes.prepare_notes(Path(checkpoint), goal)) if checkpoint else ""
         for topic, offset in goal.topics.items():
             after = offset.read_from
             if offset.position <= after:
@@ -129,7 +134,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             plan = self._plan_again(topic, offset, after)
             if plan is None:
                 if notes:
-                    unread_notes.note(Path(notes), topic, after, recreated=True)
+                    batch_notes.note_unread(Path(notes), topic, after, recreated=True)
                 continue
             gaps.same_service(goal.service, plan.service)
             found += offset_ranges.merged(topic, offset.generation, plan.ranges, self._options.split_bytes)

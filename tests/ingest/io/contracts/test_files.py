@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_ingest import errors
-from fairlead_ingest.io import contract_messages
+from fairlead_ingest.io import contracts
 
 
 @pytest.mark.parametrize("text", [None, "{", '{"columns": {"a": "no such type"}}', "\udcff", "x" * 2_000_000])
@@ -17,10 +17,10 @@ def test_a_file_that_cannot_be_used_stops_with_its_path(tmp_path: Path, text: st
     if text is not None:
         path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(errors.Stop, match=rf"{errors.SCHEMA_BROKEN}: {path}"):
-        contract_messages.read(path)
+        contracts.read(path)
 
 
 def test_toml_is_known_by_its_ending(tmp_path: Path) -> None:
     """And JSON by its first letter."""
     (tmp_path / "c.toml").write_text('name = "t"\nversion = 1\ncolumns = { a = "int" }\n')
-    assert contract_messages.read(tmp_path / "c.toml").title == "t version 1"
+    assert contracts.read(tmp_path / "c.toml").title == "t version 1"

@@ -6,7 +6,7 @@ import pytest
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
-from fairlead_ingest.io import contract_messages
+from fairlead_ingest.io import contracts
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.bulk_client import BulkClient
 
@@ -14,8 +14,8 @@ COUNT = 5_000
 
 
 def read(client: BulkClient, topic: str, last: int | None = None, since_ms: int | None = None) -> list[int]:
-    found = contract_messages.stretch(client, topic, last=last, since_ms=since_ms)
-    numbers = [int(each) for page in contract_messages.pages(client, found) for each in page["payload"].to_pylist()]
+    found = contracts.stretch(client, topic, last=last, since_ms=since_ms)
+    numbers = [int(each) for page in contracts.pages(client, found) for each in page["payload"].to_pylist()]
     assert len(numbers) == found.rows
     return numbers
 
@@ -37,6 +37,6 @@ def test_the_newest_of_a_long_topic_are_found(messaging: MessagingService, topic
 def test_what_is_not_there_is_said(messaging: MessagingService) -> None:
     """A topic, or the service."""
     with BulkClient(messaging.url) as client, pytest.raises(TopicMissing):
-        contract_messages.stretch(client, "default/never")
+        contracts.stretch(client, "default/never")
     with BulkClient("http://127.0.0.1:9") as client, pytest.raises(errors.Wait, match=errors.UNREACHABLE):
-        contract_messages.stretch(client, "default/t")
+        contracts.stretch(client, "default/t")

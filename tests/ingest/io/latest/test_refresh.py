@@ -19,7 +19,7 @@ from tests.support.tables.latest_rows import SCHEMA, Row, append, content, model
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
 from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.io.table.delta import compaction
+from fairlead_ingest.io.table import maintenance
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
 from fairlead_ingest.latest.definition import LatestDefinition
 
@@ -142,7 +142,7 @@ def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tu
     append(rows, [Row(node="c", number=3, value=3)])
     refresh(rows, latest, BY_NODE)
     append(rows, [Row(node="b", number=4, value=4)])
-    compaction.of(rows).compact(target_bytes=TARGET_BYTES)
+    maintenance.delta_compaction(rows).compact(target_bytes=TARGET_BYTES)
     if change == "delete":
         DeltaTable(str(rows)).delete("value = 3")
     else:

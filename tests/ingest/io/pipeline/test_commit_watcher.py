@@ -14,7 +14,7 @@ from tests.support.topics.messaging_service import MessagingService
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.io.pipeline.commit_watcher import PUBLISHED_AGAIN_MAX, CommitWatcher
+from fairlead_ingest.io.pipeline.watchers import PUBLISHED_AGAIN_MAX, CommitWatcher
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset

@@ -11,7 +11,7 @@ import pytest
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.io.pipeline import lag_watcher
+from fairlead_ingest.io.pipeline import watchers
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
@@ -50,12 +50,12 @@ def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest
         return {"state": "ok", "lag_messages": 0, "lag_seconds": 0.0}
 
     monkeypatch.setattr(status, "of_topic", slow)
-    monkeypatch.setattr(lag_watcher, "ASK_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(watchers, "ASK_SECONDS_MAX", 0.2)
     looking = job("http://127.0.0.1:9")
     looking.measure_lag(NOW)
     assert 0 < len(asked) <= 11
     for times in range(1, 100):
         if len(asked) >= len(TOPICS):
             break
-        looking.measure_lag(NOW + times * datetime.timedelta(seconds=lag_watcher.LAG_SECONDS))
+        looking.measure_lag(NOW + times * datetime.timedelta(seconds=watchers.LAG_SECONDS))
     assert asked[:100] == TOPICS

@@ -13,7 +13,7 @@ from prometheus_client import generate_latest
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.io.pipeline.size_watcher import SIZE_SECONDS, SizeWatcher
+from fairlead_ingest.io.pipeline.watchers import SIZE_SECONDS, SizeWatcher
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import UNNUMBERED, of
 

@@ -13,7 +13,7 @@ from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.store_proxy import StoreProxy
 from tests.support.tables.table_formats import FORMATS, format_of
 
-from fairlead_ingest.io.report import file_sizes
+from fairlead_ingest.io import table_report
 from fairlead_ingest.io.table.tables import UNNUMBERED, of
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
@@ -31,7 +31,7 @@ def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
         form.append(table, writing.close(), UNNUMBERED)
     form.writing(table).add(pa.Table.from_pylist([row], schema=SCHEMA))
     ticks = itertools.count(0.0, 0.25)
-    found = file_sizes.of(form, table, lambda: next(ticks))
+    found = table_report.measure_files(form, table, lambda: next(ticks))
     assert (found.files, found.compacted, found.open_seconds, found.opened) == (3, 2, 0.25, 3)
     assert list(found.by_day) == [("2026-11-20", 2), ("2026-11-21", 1)]
     assert found.bytes == sum(path.stat().st_size for path in table.rglob("*.parquet"))
@@ -40,14 +40,14 @@ def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
 def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
     form, table = of("delta"), tmp_path / "rows"
     form.ensure(table, SCHEMA)
-    assert file_sizes.of(form, table, lambda: 0.0).files == 0
+    assert table_report.measure_files(form, table, lambda: 0.0).files == 0
     writing = form.writing(table)
     row = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 20)}
     writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
     form.append(table, writing.close(), UNNUMBERED)
     for path in table.rglob("*.parquet"):
         path.unlink()
-    found = file_sizes.of(form, table, lambda: 0.0)
+    found = table_report.measure_files(form, table, lambda: 0.0)
     assert (found.files, found.open_seconds) == (0, None)
 
 
@@ -65,9 +65,9 @@ def test_of_a_store_only_the_ends_of_files_are_read(tmp_path: Path, sink: str) -
             writing.add(pa.Table.from_pylist([{"_id": name, **row}], schema=schema))
             form.append(table, writing.close(), UNNUMBERED)
         before = proxy.bytes_read()
-        found = file_sizes.of(form, table, lambda: 0.0)
+        found = table_report.measure_files(form, table, lambda: 0.0)
         assert (found.files, found.opened, found.compacted) == (2, 2, 1) and found.bytes > 2 * 1024 * 1024
         assert proxy.bytes_read() - before < 1024 * 1024
         next(path for path in store.content.rglob("*.parquet")).unlink()
-        found = file_sizes.of(form, table, lambda: 0.0)
+        found = table_report.measure_files(form, table, lambda: 0.0)
         assert (found.files, found.opened) == (1, 1)

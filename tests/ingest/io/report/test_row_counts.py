@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from fairlead_ingest.io.report import row_counts
+from fairlead_ingest.io import table_report
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
@@ -28,9 +28,9 @@ def table(*rows: Mapping[str, object]) -> ds.Dataset:
 @pytest.mark.parametrize("batch_rows", [1, 2, 131_072])
 def test_counts_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
     """Nodes, priorities, delays, and counts by time; progress is what was counted."""
-    monkeypatch.setattr(row_counts, "BATCH_ROWS", batch_rows)
+    monkeypatch.setattr(table_report, "BATCH_ROWS", batch_rows)
     told: list[int] = []
-    found = row_counts.count(
+    found = table_report.count_rows(
         table(
             {"node": "b", "priority": 0, "enqueued_at": NOON - SECOND},
             {"node": "a", "priority": None, "enqueued_at": NOON - 9 * SECOND},
@@ -52,14 +52,14 @@ def test_counts_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch, batch_
 def test_only_the_days_that_were_asked_for() -> None:
     old = NOON - datetime.timedelta(days=3)
     rows = table({"_published_at": old, "_ingested_at": old, "_date": old.date()}, {})
-    assert row_counts.count(rows, NOON.date(), lambda _: None).rows == 1
-    assert row_counts.count(rows, old.date(), lambda _: None).rows == 2
+    assert table_report.count_rows(rows, NOON.date(), lambda _: None).rows == 1
+    assert table_report.count_rows(rows, old.date(), lambda _: None).rows == 2
 
 
 def test_more_priorities_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are what a message says: memory is bounded, no row is lost."""
-    monkeypatch.setattr(row_counts, "PRIORITIES_MAX", 2)
-    found = row_counts.count(
+    monkeypatch.setattr(table_report, "PRIORITIES_MAX", 2)
+    found = table_report.count_rows(
         table(*({"priority": each, "enqueued_at": NOON} for each in (1, 2, 3, 4))), None, lambda _: None
     )
     assert found.priorities() == [("1", 1), ("2", 1), ("None", 2)]
@@ -68,15 +68,17 @@ def test_more_priorities_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch)
 
 def test_more_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded; no row is lost."""
-    monkeypatch.setattr(row_counts, "NODES_MAX", 2)
-    monkeypatch.setattr(row_counts, "BATCH_ROWS", 1)
-    found = row_counts.count(table(*({"node": f"edge-{each}"} for each in range(9))), None, lambda _: None)
-    assert found.nodes() == [(row_counts.OTHER_NODES, 7), ("edge-0", 1), ("edge-1", 1)]
+    monkeypatch.setattr(table_report, "NODES_MAX", 2)
+    monkeypatch.setattr(table_report, "BATCH_ROWS", 1)
+    found = table_report.count_rows(table(*({"node": f"edge-{each}"} for each in range(9))), None, lambda _: None)
+    assert found.nodes() == [(table_report.OTHER_NODES, 7), ("edge-0", 1), ("edge-1", 1)]
 
 
 def test_rows_without_an_envelope_have_times() -> None:
     """Of a job with `format = "raw"`."""
     rows = table({}, {}).to_table()
-    found = row_counts.count(ds.dataset(rows.select(["_published_at", "_ingested_at", "_date"])), None, lambda _: None)
+    found = table_report.count_rows(
+        ds.dataset(rows.select(["_published_at", "_ingested_at", "_date"])), None, lambda _: None
+    )
     assert (found.rows, found.nodes(), found.delays()) == (2, [], [])
     assert found.over_time.points()[0].p50 is not None

@@ -11,17 +11,10 @@ import pytest
 from tests.support.tables.table_formats import FORMATS, format_of
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.report import table_facts
+from fairlead_ingest.io import table_report
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.io.table.tables import (
-    DEAD_LETTERS,
-    DEAD_LETTERS_SCHEMA,
-    GAPS,
-    GAPS_SCHEMA,
-    UNNUMBERED,
-    beside,
-)
+from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, UNNUMBERED, beside
 from fairlead_ingest.report.facts import LetterCount
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
@@ -55,7 +48,7 @@ def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
         {"node": "edge-1", "priority": 0, "enqueued_at": NOON - 3 * second},
         {"node": "edge-2", "priority": None, "enqueued_at": None},
     )
-    found = table_facts.of("p", delta, path)
+    found = table_report.table_facts("p", delta, path)
     assert (found.rows, found.by_node, found.by_hour) == (3, [("edge-1", 2), ("edge-2", 1)], [("2026-11-20 12:00", 3)])
     (delay,) = found.delays
     assert (delay.priority, delay.rows) == (0, 2)
@@ -69,7 +62,7 @@ def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
     put(beside(path, DEAD_LETTERS), DEAD_LETTERS_SCHEMA, broken, broken)
     gap = {"reason": "expired", "from_generation": 1, "from_position": "0a", "to_generation": 1, "to_position": "0f"}
     put(beside(path, GAPS), GAPS_SCHEMA, gap)
-    found = table_facts.of("p", delta, path)
+    found = table_report.table_facts("p", delta, path)
     assert (found.rows, found.dead_letters) == (0, [LetterCount(code="not_json", rows=2, example="not JSON")])
     (noticed,) = found.gaps
     assert (noticed.reason, noticed.topic, noticed.begins, noticed.ends, noticed.rows) == (
@@ -92,12 +85,12 @@ def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: P
     letters = beside(path, DEAD_LETTERS)
     put(letters, OLD_SCHEMA, {"error": "Expected `int` - at `$.epoch`"}, form=form)
     old = LetterCount(code="unknown", rows=1, example="Expected `int` - at `$.epoch`")
-    assert table_facts.of("p", form, path).dead_letters == [old]
+    assert table_report.table_facts("p", form, path).dead_letters == [old]
     form.ensure(letters, DEAD_LETTERS_SCHEMA)
-    assert table_facts.of("p", form, path).dead_letters == [old]
+    assert table_report.table_facts("p", form, path).dead_letters == [old]
     new = {"error": "Expected `int`", "code": "bad_field", "fields": ["epoch", "sequence"]}
     put(letters, DEAD_LETTERS_SCHEMA, new, new, form=form)
-    assert table_facts.of("p", form, path).dead_letters == [
+    assert table_report.table_facts("p", form, path).dead_letters == [
         LetterCount(code="bad_field", fields=("epoch", "sequence"), rows=2, example="Expected `int`"),
         old,
     ]
@@ -108,7 +101,7 @@ def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:
     schema = pa.schema(LINEAGE)
     path = tables(tmp_path / "rows", schema)
     put(path, schema, {})
-    found = table_facts.of("p", delta, path)
+    found = table_report.table_facts("p", delta, path)
     assert (found.rows, list(found.by_node), list(found.delays)) == (1, [], [])
 
 
@@ -117,11 +110,11 @@ def test_a_table_that_was_only_ever_backfilled_has_no_side_tables(tmp_path: Path
     form, path = format_of(sink, tmp_path), tmp_path / "rows"
     form.ensure(path, SCHEMA)
     put(path, SCHEMA, {"node": "edge-1"}, form=form)
-    found = table_facts.of("p", form, path)
+    found = table_report.table_facts("p", form, path)
     assert (found.rows, list(found.gaps), list(found.dead_letters)) == (1, [], [])
 
 
 def test_no_table_is_said_so(tmp_path: Path) -> None:
     """Politely."""
     with pytest.raises(errors.Stop, match="there is no table"):
-        table_facts.of("p", delta, tmp_path / "none")
+        table_report.table_facts("p", delta, tmp_path / "none")

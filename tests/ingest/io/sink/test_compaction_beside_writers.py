@@ -18,8 +18,8 @@ from tests.support.tables.delta_rows import SCHEMA, TOPIC, written
 
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
-from fairlead_ingest.io.table import delta, tables
-from fairlead_ingest.io.table.delta import compaction, log_writer
+from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table.delta import log_writer
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import BatchCounts
 
@@ -123,7 +123,7 @@ class World:
         self.brought |= set(ids)
 
     def _compact(self) -> None:
-        compaction.of(self.table).compact(target_bytes=TARGET)
+        maintenance.delta_compaction(self.table).compact(target_bytes=TARGET)
 
 
 @pytest.mark.verify

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_ingest.io.spark.connect import SparkAway
-from fairlead_ingest.io.spark.executor_presence import GONE, GONE_AT_START, LOOK, ExecutorPresence
+from fairlead_ingest.io.spark.executors import GONE, GONE_AT_START, PRESENCE_LOOK, ExecutorPresence
 
 NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
 
@@ -23,8 +23,8 @@ def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str 
 
 def present(watched: Any) -> None:
     presence = ExecutorPresence(watched)
-    for number in range(GONE // LOOK + 2):
-        presence.check(NOW + number * LOOK)
+    for number in range(GONE // PRESENCE_LOOK + 2):
+        presence.check(NOW + number * PRESENCE_LOOK)
 
 
 def test_a_master_that_does_not_know_the_application_is_noticed() -> None:
@@ -50,14 +50,14 @@ def test_executors_that_come_back_in_time_are_enough() -> None:
     watched.sparkContext._jsc = session().sparkContext._jsc
     presence.check(NOW + GONE)
     watched.sparkContext._jsc = session(executors=0).sparkContext._jsc
-    presence.check(NOW + GONE + LOOK)
-    presence.check(NOW + GONE + 2 * LOOK)
+    presence.check(NOW + GONE + PRESENCE_LOOK)
+    presence.check(NOW + GONE + 2 * PRESENCE_LOOK)
 
 
 def test_before_the_first_batch_it_is_waited_for_longer() -> None:
     """A new application is the last in the queue of a master that others use."""
     presence = ExecutorPresence(session(executors=0), GONE_AT_START)
-    for number in range(GONE_AT_START // LOOK):
-        presence.check(NOW + number * LOOK)
+    for number in range(GONE_AT_START // PRESENCE_LOOK):
+        presence.check(NOW + number * PRESENCE_LOOK)
     with pytest.raises(SparkAway, match="no executor for 300 s"):
         presence.check(NOW + GONE_AT_START)

@@ -6,7 +6,7 @@ import datetime
 from types import SimpleNamespace
 from typing import Any
 
-from fairlead_ingest.io.spark.executor_watcher import LOOK, ExecutorWatcher
+from fairlead_ingest.io.spark.executors import LOOK, ExecutorWatcher
 
 NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
 

@@ -15,9 +15,9 @@ from tests.support.joining.pki import Authority
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.spark import former_executors
+from fairlead_ingest.io.spark import executors
 
-CONF = {former_executors.DRIVER: "driver-0", former_executors.NAMESPACE: "plant"}
+CONF = {executors.DRIVER: "driver-0", executors.NAMESPACE: "plant"}
 
 
 def pod(name: str, *owners: tuple[str, str]) -> dict[str, object]:
@@ -37,8 +37,8 @@ PODS = {
 
 
 def test_only_what_the_drivers_pod_owns() -> None:
-    assert list(former_executors.owned(PODS, "driver-0")) == ["mine", "gone"]
-    assert list(former_executors.owned({}, "driver-0")) == []
+    assert list(executors.owned_executors(PODS, "driver-0")) == ["mine", "gone"]
+    assert list(executors.owned_executors({}, "driver-0")) == []
 
 
 class ApiServer(http.server.BaseHTTPRequestHandler):
@@ -102,7 +102,7 @@ def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
 def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], account: Path) -> None:
     """By the account's token; one that went by itself meanwhile is no failure."""
     master, handler = api
-    assert former_executors.remove(master, CONF, account) == 2
+    assert executors.remove_former_executors(master, CONF, account) == 2
     assert handler.asked == [
         ("GET", "/api/v1/namespaces/plant/pods?labelSelector=spark-role%3Dexecutor", "Bearer who-I-am"),
         ("DELETE", "/api/v1/namespaces/plant/pods/mine", "Bearer who-I-am"),
@@ -114,7 +114,7 @@ def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServe
     """Someone scaled the StatefulSet: the executors of the first are at work."""
     master, handler = api
     with pytest.raises(errors.Stop, match=r"this Pod is driver-1.*replicas to 1"):
-        former_executors.remove(master, CONF, account, host="driver-1")
+        executors.remove_former_executors(master, CONF, account, host="driver-1")
     assert handler.asked == []
 
 
@@ -131,8 +131,8 @@ def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServe
 )
 def test_which_pod_is_another_of_the_set(own: str, is_one: bool) -> None:
     """By the number at its end."""
-    assert former_executors.is_another_replica(own, "driver-0") == is_one
-    assert not former_executors.is_another_replica("job-7f-1", "job-driver")
+    assert executors.is_another_replica(own, "driver-0") == is_one
+    assert not executors.is_another_replica("job-7f-1", "job-driver")
 
 
 def test_an_api_server_that_refuses_stops_nothing(
@@ -141,14 +141,14 @@ def test_an_api_server_that_refuses_stops_nothing(
     """The Pods that stay hold nothing that the job needs; the log says so, without the token."""
     master, handler = api
     handler.status = 403
-    assert former_executors.remove(master, CONF, account) == 0
+    assert executors.remove_former_executors(master, CONF, account) == 0
     said = "".join(capfd.readouterr())
     assert "who-I-am" not in said
 
 
 def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
     (port,) = free_ports(1)
-    assert former_executors.remove(f"k8s://https://127.0.0.1:{port}", CONF, account) == 0
+    assert executors.remove_former_executors(f"k8s://https://127.0.0.1:{port}", CONF, account) == 0
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
 )
 def test_nothing_is_asked_elsewhere(master: str, conf: dict[str, str], account: Path) -> None:
     """On one machine, on a standalone cluster, and where no driver's Pod is named."""
-    assert former_executors.remove(master, conf, account) == 0
+    assert executors.remove_former_executors(master, conf, account) == 0
 
 
 def test_nothing_is_asked_without_an_account(tmp_path: Path) -> None:
-    assert former_executors.remove("k8s://https://127.0.0.1:1", CONF, tmp_path) == 0
+    assert executors.remove_former_executors("k8s://https://127.0.0.1:1", CONF, tmp_path) == 0

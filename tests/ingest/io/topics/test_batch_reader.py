@@ -7,9 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_ingest.io.topics.batch_reader import FairleadReader, FilteringReader
 from fairlead_ingest.io.topics.options import SourceOptions
-from fairlead_ingest.io.topics.range_reader import ReadPartition
+from fairlead_ingest.io.topics.range_reader import FairleadReader, FilteringReader, ReadPartition
 
 
 @pytest.mark.verify

@@ -16,7 +16,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.io.table.delta import delta_table, log_reader
 from fairlead_ingest.io.table.delta.delta_table import STORE_CHECKPOINT_COMMITS
-from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.delta.log_reader import DIGITS, LOG
 from fairlead_ingest.io.table.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync, sync_all
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.store_path import Place, StorePath

@@ -16,7 +16,7 @@ from pyiceberg import exceptions
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.iceberg.catalogs import secret_file
+from fairlead_ingest.io.table.iceberg.secret_file import read_secret
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_wire import distribution
 from fairlead_wire.validation import addresses
@@ -149,7 +149,7 @@ def _sentence(catalog: Catalog, error: BaseException) -> str:
 def _secrets(catalog: Catalog) -> Iterator[str]:
     for key in ("password_file", "token_file", "credential_file"):
         try:
-            found = secret_file.read(key, getattr(catalog, key)) or ""
+            found = read_secret(key, getattr(catalog, key)) or ""
         except errors.Stop:
             continue
         for each in (found, found.partition(":")[2]):

@@ -7,15 +7,15 @@ from pathlib import Path
 from tests.support.tables.iceberg_table import TOPIC, IcebergTable
 
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.iceberg import listing
+from fairlead_ingest.io.table.iceberg import iceberg_table
 
 
 def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(tmp_path: Path) -> None:
     table = IcebergTable(tmp_path)
-    assert listing.parts(table.opened()) == []
+    assert iceberg_table.list_parts(table.opened()) == []
     table.commit(0, 1, 2)
     table.format.append(table.place, table.written(7, topic="b/t"), tables.UNNUMBERED)
-    first, second = listing.parts(table.opened())
+    first, second = iceberg_table.list_parts(table.opened())
     assert (first.topic, str(first.date), first.rows, first.highest_id, first.number) == (
         TOPIC,
         "2026-11-20",
@@ -31,13 +31,13 @@ def test_a_manifest_is_read_once(tmp_path: Path) -> None:
     """It never changes; a look for a message asks for all of them each second."""
     table = IcebergTable(tmp_path)
     table.commit(0, 1)
-    listing.parts(table.opened())
-    before = listing._read.cache_info().misses
-    listing.parts(table.opened())
-    assert listing._read.cache_info().misses == before
+    iceberg_table.list_parts(table.opened())
+    before = iceberg_table._read_manifest.cache_info().misses
+    iceberg_table.list_parts(table.opened())
+    assert iceberg_table._read_manifest.cache_info().misses == before
 
 
 def test_rows_marked_as_deleted_by_others_are_seen(tmp_path: Path) -> None:
     table = IcebergTable(tmp_path)
     table.commit(0, 1)
-    assert listing.has_deletes(table.opened()) is False
+    assert iceberg_table.has_deletes(table.opened()) is False

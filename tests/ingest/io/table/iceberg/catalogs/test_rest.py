@@ -13,7 +13,6 @@ import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs, file_io
-from fairlead_ingest.io.table.iceberg.catalogs import rest
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
@@ -114,7 +113,7 @@ def test_a_secret_is_not_sent_on_to_another_address(
 def test_a_service_of_tokens_that_does_not_answer_is_not_waited_for_without_end(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(catalogs, "REQUEST_SECONDS", 0.2)
     over = threading.Event()
 
     def silent(_: str) -> tuple[int, dict[str, str], bytes]:

@@ -10,7 +10,7 @@ from fairlead_ingest import errors
 SECRET_CHARS_MAX: Final = 16 * 1024
 
 
-def read(key: str, file: str | None) -> str | None:
+def read_secret(key: str, file: str | None) -> str | None:
     """None where the setting ``key`` names none. Raises ``Stop``, without a word of what is in it."""
     if file is None:
         return None

@@ -1,19 +1,25 @@
-"""Watches what a query commits to its table, and reports it.
+"""Watch a pipeline's table and report on it: commits, how far it is behind its topics, its files and open letters.
 
     table's log ──observe──▶ metrics, log, events on the system topic, the reader's position in the service
 
-Counts come from the table's own log, so what is reported was committed, also by a run before that was killed.
+Counts come from the table's own log, so what is reported was committed, also by a run before that was killed. Lag and
+size are measured now and then: many small files are slow to read, and an open letter waits for a person.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from deltalake.exceptions import DeltaError
+
+from fairlead_ingest.io import status
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.query import RoundRobin
+from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.pipeline import events
 from fairlead_ingest.settings import Pipeline
@@ -22,7 +28,7 @@ from fairlead_ingest.table.commit_info import Committed, LogEntry
 from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.api.requests import APPLICATION_CHARS_MAX, TABLE_CHARS_MAX, TableNote
 from fairlead_messaging.client.io.bulk_client import BulkClient
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.errors import FairleadError, Permanent, Temporary
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.commits")
@@ -192,3 +198,69 @@ class CommitWatcher:
         if new:
             self._seen_batch = new[0].info.batch
         return new[::-1]
+
+
+# Asking more often would be most of an idle job's requests.
+LAG_SECONDS = 15.0
+# Asked beside the work, no longer than this at a time: a service that is slow or silent would keep the other pipelines
+# and a stop waiting, once for each topic.
+ASK_SECONDS_MAX = 5.0
+
+
+class LagWatcher:
+    """Of one pipeline. Not thread-safe."""
+
+    def __init__(self, pipeline: Pipeline, metrics: IngestMetrics, connect: Callable[[], BulkClient]) -> None:
+        self._pipeline = pipeline.name
+        self._metrics = metrics
+        self._connect = connect
+        self._topics = RoundRobin(pipeline.topics)
+        self._asked: datetime.datetime | None = None
+
+    def ask(self, reached: Offsets, now: datetime.datetime) -> None:
+        """Measure how far ``reached`` is behind, at most every ``LAG_SECONDS``; ``now`` is aware.
+
+        Topics for which there was no time come first the next time.
+        """
+        if self._asked is not None and (now - self._asked).total_seconds() < LAG_SECONDS:
+            return
+        self._asked = now
+        for topic in self._topics.take(ASK_SECONDS_MAX):
+            facts = status.of_topic(topic, reached.topics.get(topic), self._connect(), now)
+            if facts.get("state") == "unreachable":
+                break
+            if "lag_messages" in facts:
+                self._metrics.lag_rows.labels(self._pipeline, topic).set(facts["lag_messages"])
+                self._metrics.lag_seconds.labels(self._pipeline, topic).set(facts["lag_seconds"])
+
+
+size_log = logs.get("ingest.size")
+# Asking reads the newest entries of the log; files come by the batch, so nothing is missed between.
+SIZE_SECONDS = 60.0
+
+
+class SizeWatcher:
+    """Of one pipeline's table. Not thread-safe."""
+
+    def __init__(self, pipeline: str, table_format: TableFormat, table: Place, metrics: IngestMetrics) -> None:
+        self._pipeline = pipeline
+        self._table_format = table_format
+        self._table = table
+        self._metrics = metrics
+        self._asked: datetime.datetime | None = None
+
+    def ask(self, now: datetime.datetime) -> None:
+        """Count at most every ``SIZE_SECONDS``; ``now`` is aware. A table that cannot be read now is asked again."""
+        if self._asked is not None and (now - self._asked).total_seconds() < SIZE_SECONDS:
+            return
+        self._asked = now
+        try:
+            found = self._table_format.size(self._table)
+            open_letters, _ = tables.letter_counts(self._table_format, self._table)
+        except (FairleadError, OSError, DeltaError) as error:
+            size_log.debug("size_unknown", pipeline=self._pipeline, reason=str(error))
+            return
+        if found is not None:
+            self._metrics.dead_letters_open.labels(self._pipeline).set(open_letters)
+            self._metrics.table_files.labels(self._pipeline).set(found.files)
+            self._metrics.table_bytes.labels(self._pipeline).set(found.bytes)
