@@ -1,14 +1,23 @@
-"""Offsets are text to Spark: the same places must always be the same text."""
+"""Offsets are text to Spark: the same places must always be the same text.
+
+Where a topic stands after a batch: what was read, what expired unread, and nothing where there was nothing.
+Where reading begins: names, ISO times, TOML times, milliseconds.
+"""
 
 from __future__ import annotations
 
+import datetime
 import json
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
-from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset, place_after_batch
+from fairlead_messaging.api.responses import Plan
 
 
 def test_an_offset_survives_the_checkpoint() -> None:
@@ -150,3 +159,70 @@ def test_a_start_is_explicit_by_the_names_users_write() -> None:
         offset = TopicOffset.from_starting(plain)
         assert offset.to_starting() == plain
         assert (offset.generation, offset.position, offset.start_position) == (3, "0f", "0f")
+
+
+HERE = TopicOffset.at(1, "0a", total=10)
+
+
+def plan(**fields: Any) -> Plan:
+    return Plan(**{"service": "s", "generation": 1, "upto": None, "stable": "0f", "rows": 0, "bytes": 0, **fields})
+
+
+def test_a_batch_goes_as_far_as_its_plan() -> None:
+    found = place_after_batch(HERE, plan(upto="0c", rows=2, passed=12), None)
+    assert (found.start_position, found.position, found.rows, found.total, found.expired) == ("0a", "0c", 2, 12, 0)
+
+
+def test_nothing_to_read_and_nothing_to_count_is_no_batch() -> None:
+    assert place_after_batch(HERE, plan(passed=10), None) is HERE
+
+
+def test_what_expired_unread_is_a_batch_of_no_rows() -> None:
+    """As far as the topic is stable, and no further than the query was told to go."""
+    assert (
+        place_after_batch(HERE, plan(passed=13), None).position,
+        place_after_batch(HERE, plan(passed=13), None).expired,
+    ) == ("0f", 3)
+    assert place_after_batch(HERE, plan(passed=13), "0d").position == "0d"
+
+
+def test_a_total_that_is_too_low_takes_nothing_back() -> None:
+    """It is counted from below in the middle of a topic; the next one makes up for it."""
+    found = place_after_batch(HERE, plan(upto="0c", rows=4, passed=11), None)
+    assert (found.start_total, found.total, found.expired) == (10, 14, 0)
+
+
+def test_a_gap_is_behind_us_even_if_nothing_follows() -> None:
+    missing = TopicOffset(generation=1, position="0a", gap=Gap(reason="expired", rows=3, upto="0b"))
+    assert place_after_batch(missing, plan(stable="", generation=1), None).position == "0b"
+
+
+@pytest.mark.parametrize(
+    ("position", "start"),
+    [
+        ("earliest", "earliest"),
+        ("table", "table"),
+        ("2026-11-20T12:00:00Z", 1795176000000),
+        ("2026-11-20T12:00:00", 1795176000000),
+        ("2026-11-20T13:00:00+01:00", 1795176000000),
+        (datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC), 1795176000000),
+        (1795176000000, 1795176000000),
+    ],
+)
+def test_a_start_is_a_name_or_a_moment(position: Any, start: str | int) -> None:
+    """A time without a zone is UTC."""
+    assert offsets.parse_starting_position(position) == start
+
+
+@pytest.mark.parametrize("position", ["soon", -1, True, None, 1.5, datetime.date(2026, 1, 1)])
+def test_anything_else_is_refused(position: Any) -> None:
+    """With what may stand there."""
+    with pytest.raises(ValueError, match="must be"):
+        offsets.parse_starting_position(position)
+
+
+@pytest.mark.process
+def test_workers_of_spark_load_no_settings() -> None:
+    """They start often and by the dozen: a settings model would cost each 11 MB and a tenth of a second."""
+    code = "import sys, fairlead_ingest.io.topics.spark_source; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

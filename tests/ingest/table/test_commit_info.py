@@ -1,4 +1,8 @@
-"""What a commit says is stored as it always was, and read from what older versions stored."""
+"""What a commit says is stored as it always was, and read from what older versions stored.
+
+What our newest commit left, and whether it is still what the table's current version is made of.
+Ages as counts that add up.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,18 @@ from fairlead_ingest import errors
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit_info
-from fairlead_ingest.table.commit_info import CONTRACTS_MAX, BatchCounts, CommitInfo, ContractUse, LogEntry, TableTotals
+from fairlead_ingest.table.commit_info import (
+    BATCHES_MAX,
+    CONTRACTS_MAX,
+    NEWEST_PROPERTY,
+    BatchCounts,
+    CommitInfo,
+    ContractUse,
+    Lineage,
+    LogEntry,
+    TableTotals,
+    TableVersion,
+)
 
 # As they lie in tables; spaces are not stored.
 REACHED = '{"svc": "5f0c", "topics": {"a/t": {"f": "0f", "fg": 3, "g": 3, "p": "0f", "r": 0}}, "v": 1}'
@@ -113,3 +128,65 @@ def test_since_when_a_contract_judges_stays_known() -> None:
     assert len(totals.contracts) == CONTRACTS_MAX
     info = CommitInfo(reached=Offsets(service="s"), batch=4, totals=totals, counts=used(2, 4))
     assert commit_info.parse_commit_info(json.loads(json.dumps(info.to_dict()))) == info
+
+
+INFO = CommitInfo(
+    reached=Offsets(service="s", topics={"a/t": TopicOffset(generation=1, position="0f")}),
+    application="app",
+    batch=3,
+    sequence=7,
+)
+OURS = commit_info.following(None, snapshot=50, number=5, info=INFO, batches={"app": 3})
+
+
+def test_what_is_left_is_read_again() -> None:
+    assert commit_info.parse_newest_commit({NEWEST_PROPERTY: OURS.encode()}) == OURS
+    assert commit_info.parse_newest_commit({}) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"v":2}', '{"v":1,"snapshot":"x","number":1,"batches":{},"info":{}}']
+)
+def test_what_is_broken_stops_the_job(text: str) -> None:
+    """Going on would repeat or miss rows."""
+    with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
+        commit_info.parse_newest_commit({NEWEST_PROPERTY: text})
+
+
+def test_it_counts_while_the_current_version_was_made_from_it() -> None:
+    """Commits of others, a compaction say, change nothing."""
+    assert OURS.line([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)]) is Lineage.CURRENT
+
+
+def test_it_was_taken_back_where_the_line_passes_it_by() -> None:
+    """Rolled back to before it, also where others wrote since, and where nothing is left at all."""
+    assert OURS.line([TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
+    assert OURS.line([TableVersion(70, 40, 7), TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
+
+
+def test_nothing_is_known_where_the_line_is_cut() -> None:
+    """Others have let versions expire, ours among them."""
+    assert OURS.line([TableVersion(70, 60, 7), TableVersion(60, None, 6)]) is Lineage.CUT
+    assert OURS.line([]) is Lineage.CUT
+
+
+def test_the_newest_applications_are_remembered() -> None:
+    """One for each checkpoint; a table that outlives a thousand of them does not carry them all."""
+    found = None
+    for number in range(BATCHES_MAX + 5):
+        found = commit_info.following(found, snapshot=1, number=1, info=INFO, batches={f"app{number}": number})
+    assert found is not None and len(found.batches) == BATCHES_MAX + 1
+    assert list(found.batches)[-1] == f"app{BATCHES_MAX + 4}" and "app0" not in found.batches
+
+
+def test_counts_of_tasks_add_up() -> None:
+    """A task that saw nothing adds nothing."""
+    assert commit_info.add_ages([[1, 2], [], [0, 5]])[:3] == [1, 7, 0]
+
+
+def test_a_quantile_is_the_bound_below_which_that_part_lies() -> None:
+    """Nine young ones and an old one."""
+    counts = [9] + [0] * (len(commit_info.AGE_BUCKETS) - 1) + [1]
+    assert commit_info.age_quantile(counts, 0.5) == commit_info.AGE_BUCKETS[0]
+    assert commit_info.age_quantile(counts, 0.95) == float("inf")
+    assert commit_info.age_quantile([0, 0], 0.5) is None

@@ -1,7 +1,11 @@
-"""A latest table equals the model, whatever was done to its rows and to itself before."""
+"""A latest table equals the model, whatever was done to its rows and to itself before.
+
+How a latest table stands.
+"""
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import shutil
@@ -18,7 +22,7 @@ from tests.support.tables.latest_rows import SCHEMA, Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
-from fairlead_ingest.io.latest.refresh import refresh
+from fairlead_ingest.io.latest.refresh import latest_status, refresh
 from fairlead_ingest.io.table import maintenance
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
 from fairlead_ingest.latest.definition import LatestDefinition
@@ -336,3 +340,20 @@ def test_whatever_happens_it_equals_the_model(
 
 def _numbered(row: Row, number: int) -> Row:
     return Row(**{**{name: getattr(row, name) for name in Row.__slots__}, "number": number})
+
+
+def test_it_says_how_many_keys_and_how_far_behind(tmp_path: Path) -> None:
+    """From the two tables; fit for JSON."""
+    rows, latest = tmp_path / "rows", tmp_path / "rows_latest"
+    definition = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
+    append(rows, [Row(node="a", number=1), Row(node="b", number=2, op="d")])
+    now = datetime.datetime.now(datetime.UTC)
+    assert latest_status(rows, now) == {"table": str(latest), "state": "no table yet"}
+    refresh(rows, latest, definition)
+    append(rows, [Row(node="c", number=3)])
+    facts = latest_status(rows, now + datetime.timedelta(seconds=60))
+    json.dumps(facts)
+    assert (facts["state"], facts["keys"], facts["deleted_keys"], facts["versions_behind"]) == ("ok", 1, 1, 1)
+    assert 0 < facts["last_refresh_seconds"] < 100
+    DeltaTable(str(latest)).delete("node = 'a'")
+    assert latest_status(rows, now)["state"] == "to be built"

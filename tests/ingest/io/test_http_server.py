@@ -1,4 +1,7 @@
-"""Is it in the table, asked over HTTP by a program that cannot read it?"""
+"""Health over real HTTP.
+
+Is it in the table, asked over HTTP by a program that cannot read it?
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,54 @@ from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
+
+
+@pytest.fixture
+def health() -> JobHealth:
+    return JobHealth(waiting={"ingest": "starting"})
+
+
+@pytest.fixture
+def server(health: JobHealth) -> Iterator[HealthServer]:
+    serving = HealthServer("127.0.0.1", 0, health, IngestMetrics().registry)
+    yield serving
+    serving.close()
+
+
+def ask(server: HealthServer, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    answer = response.status, response.read().decode()
+    connection.close()
+    return answer
+
+
+def test_ready_means_no_pipeline_waits(server: HealthServer, health: JobHealth) -> None:
+    """The answer says who waits for what."""
+    assert ask(server, "/readyz") == (503, "ingest: starting\n")
+    health.waiting.clear()
+    assert ask(server, "/readyz?verbose=1") == (200, "ok\n")
+
+
+def test_healthy_until_broken(server: HealthServer, health: JobHealth) -> None:
+    """A service that is down is no reason to be restarted."""
+    assert ask(server, "/healthz")[0] == 200
+    health.broken = "the driver hangs"
+    assert ask(server, "/healthz") == (500, "the driver hangs\n")
+
+
+def test_metrics_are_prometheus_text(server: HealthServer) -> None:
+    """And nothing else is served."""
+    assert "fairlead_ingest_rows" in ask(server, "/metrics")[1]
+    assert ask(server, "/secret")[0] == 404
+
+
+def test_a_taken_port_is_an_error(server: HealthServer, health: JobHealth) -> None:
+    """The program decides what to say."""
+    with pytest.raises(OSError, match="in use"):
+        HealthServer("127.0.0.1", server.port, health, IngestMetrics().registry)
+
 
 SCHEMA = pa.schema(
     [
@@ -47,7 +98,7 @@ def port(tmp_path: Path) -> Iterator[int]:
     serving.close()
 
 
-def ask(port: int, target: str) -> tuple[int, dict[str, Any]]:
+def ask_receipts(port: int, target: str) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", http_server.PATH + target)
     response = connection.getresponse()
@@ -59,10 +110,10 @@ def ask(port: int, target: str) -> tuple[int, dict[str, Any]]:
 def test_a_message_in_any_of_the_tables_is_found(port: int, tmp_path: Path) -> None:
     """By its id as it was published, and its node."""
     commit(tmp_path / "rows", "m/1 ü")
-    status, found = ask(port, "m%2F1%20%C3%BC?node=edge%201")
+    status, found = ask_receipts(port, "m%2F1%20%C3%BC?node=edge%201")
     assert (status, found["pipeline"], found["_topic"], found["_batch"]) == (200, "second", "a/t", 3)
-    assert ask(port, "m%2F1%20%C3%BC?node=edge-2") == (404, {"found": False})
-    assert ask(port, "m2?wait=0.3") == (404, {"found": False})
+    assert ask_receipts(port, "m%2F1%20%C3%BC?node=edge-2") == (404, {"found": False})
+    assert ask_receipts(port, "m2?wait=0.3") == (404, {"found": False})
 
 
 @pytest.mark.parametrize("error", [errors.Wait(errors.STORE_AWAY, "away"), OSError("away"), DeltaError("away")])
@@ -73,7 +124,7 @@ def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(
         raise error
 
     monkeypatch.setattr(delta, "version", version)
-    status, answer = ask(port, "m1")
+    status, answer = ask_receipts(port, "m1")
     assert (status, answer["error"]) == (503, {"code": "table_away", "message": "away"})
 
 
@@ -82,7 +133,7 @@ def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
     commit(tmp_path / "rows", "m1")
     later = threading.Timer(0.2, commit, (tmp_path / "rows", "m2"))
     later.start()
-    status, found = ask(port, "m2?wait=30")
+    status, found = ask_receipts(port, "m2?wait=30")
     later.join()
     assert (status, found["id"]) == (200, "m2")
 
@@ -90,8 +141,8 @@ def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
 def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> None:
     """A table of years is not read for one message of yesterday."""
     commit(tmp_path / "rows", "old", days_ago=9)
-    assert ask(port, "old")[0] == 404
-    assert ask(port, "old?days=10")[0] == 200
+    assert ask_receipts(port, "old")[0] == 404
+    assert ask_receipts(port, "old?days=10")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -107,7 +158,7 @@ def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> Non
 )
 def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reason: str) -> None:
     """Before any table is opened."""
-    status, answer = ask(port, target)
+    status, answer = ask_receipts(port, target)
     assert (status, answer["error"]["code"]) == (400, "bad_request")
     assert reason in answer["error"]["message"]
 

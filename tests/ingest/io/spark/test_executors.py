@@ -1,14 +1,20 @@
-"""Executors that a driver before has left: which Pods are its own, and what is asked of the API server."""
+"""Spark is asked for executors again when none is left.
+
+A query is started again when more executors came than it counts on.
+Executors that a driver before has left: which Pods are its own, and what is asked of the API server.
+"""
 
 from __future__ import annotations
 
+import datetime
 import http.server
 import json
 import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from tests.support.joining.pki import Authority
@@ -16,6 +22,101 @@ from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.spark import executors
+from fairlead_ingest.io.spark.connect import SparkAway
+from fairlead_ingest.io.spark.executors import (
+    GONE,
+    GONE_AT_START,
+    LOOK,
+    PRESENCE_LOOK,
+    ExecutorPresence,
+    ExecutorWatcher,
+)
+
+NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
+
+
+def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str = "false") -> Any:
+    tracker = SimpleNamespace(getExecutorInfos=lambda: ["driver"] * (1 + executors))
+    jvm = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
+    context = SimpleNamespace(master=master, _jsc=jvm)
+    return SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda *_: dynamic))
+
+
+def present(watched: Any) -> None:
+    presence = ExecutorPresence(watched)
+    for number in range(GONE // PRESENCE_LOOK + 2):
+        presence.check(NOW + number * PRESENCE_LOOK)
+
+
+def test_a_master_that_does_not_know_the_application_is_noticed() -> None:
+    """It ended the executors, and gives no others."""
+    with pytest.raises(SparkAway, match="no executor for 60 s"):
+        present(session(executors=0))
+
+
+def test_executors_that_are_there_or_may_come_and_go_are_no_reason() -> None:
+    """Kubernetes gives others by itself; with dynamic allocation an idle job has none."""
+    present(session())
+    present(session(executors=0, dynamic="true"))
+    present(session("k8s://https://h:6443", executors=0))
+    present(session("local[2]", executors=0))
+
+
+def test_executors_that_come_back_in_time_are_enough() -> None:
+    """A worker that was killed and started again."""
+    watched = session(executors=0)
+    presence = ExecutorPresence(watched)
+    presence.check(NOW)
+    presence.check(NOW + GONE / 2)
+    watched.sparkContext._jsc = session().sparkContext._jsc
+    presence.check(NOW + GONE)
+    watched.sparkContext._jsc = session(executors=0).sparkContext._jsc
+    presence.check(NOW + GONE + PRESENCE_LOOK)
+    presence.check(NOW + GONE + 2 * PRESENCE_LOOK)
+
+
+def test_before_the_first_batch_it_is_waited_for_longer() -> None:
+    """A new application is the last in the queue of a master that others use."""
+    presence = ExecutorPresence(session(executors=0), GONE_AT_START)
+    for number in range(GONE_AT_START // PRESENCE_LOOK):
+        presence.check(NOW + number * PRESENCE_LOOK)
+    with pytest.raises(SparkAway, match="no executor for 300 s"):
+        presence.check(NOW + GONE_AT_START)
+
+
+NOW_EXECUTOR_WATCHER = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
+
+
+def session_executor_watcher(cores: int, master: str = "spark://h:7077") -> Any:
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=cores))
+
+
+def looks(watcher: ExecutorWatcher, count: int) -> list[int]:
+    return [watcher.have_come(NOW_EXECUTOR_WATCHER + number * LOOK) for number in range(count)]
+
+
+def test_more_executors_are_noticed_at_the_second_look() -> None:
+    """The first may have come in the middle of many."""
+    watcher = ExecutorWatcher(session_executor_watcher(4))
+    watcher.start(2)
+    assert looks(watcher, 4) == [0, 0, 4, 4]
+    watcher.start(4)
+    assert looks(watcher, 4) == [0, 0, 0, 0]
+
+
+def test_fewer_executors_need_nothing() -> None:
+    """Each works off several tasks."""
+    watcher = ExecutorWatcher(session_executor_watcher(2))
+    watcher.start(4)
+    assert looks(watcher, 4) == [0, 0, 0, 0]
+
+
+def test_one_machine_has_the_cores_it_has() -> None:
+    """Nothing is asked."""
+    watcher = ExecutorWatcher(session_executor_watcher(8, "local[8]"))
+    watcher.start(2)
+    assert looks(watcher, 4) == [0, 0, 0, 0]
+
 
 CONF = {executors.DRIVER: "driver-0", executors.NAMESPACE: "plant"}
 

@@ -1,22 +1,37 @@
-"""What a query committed is reported once, from the table's own log."""
+"""What a query committed is reported once, from the table's own log.
+
+Asking how far a table is behind may not hold its job up.
+How large a table is, for Prometheus: asked now and then, and a table that cannot be read stops nothing.
+"""
 
 from __future__ import annotations
 
+import datetime
 import json
+import socket
+import time
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
+from prometheus_client import generate_latest
 from tests.support.tables.table_formats import FORMATS, format_of
 from tests.support.topics.messaging_service import MessagingService
 
+from fairlead_ingest import errors
+from fairlead_ingest.io import status
 from fairlead_ingest.io.checkpoint import spark_checkpoint
 from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.io.pipeline.watchers import PUBLISHED_AGAIN_MAX, CommitWatcher
+from fairlead_ingest.io.pipeline import watchers
+from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.pipeline.watchers import PUBLISHED_AGAIN_MAX, SIZE_SECONDS, CommitWatcher, SizeWatcher
+from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.io.table.tables import UNNUMBERED, of
 from fairlead_ingest.pipeline.events import Numbered
-from fairlead_ingest.settings import Pipeline
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
@@ -163,3 +178,90 @@ def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_posit
     begins = {""} if starting_position == "earliest" else {places[0].upto, places[2].upto}
     assert reader["table"]["start"] in begins
     assert reader["position"] == places[2].upto
+
+
+TOPICS = [f"default/t{number}" for number in range(100)]
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+def job(url: str) -> Job:
+    values = {"messaging_url": url, "topics": TOPICS, "table": "/nowhere/rows", "checkpoint": "/nowhere/checkpoint"}
+    settings = IngestSettings.model_validate({**values, "security": "insecure"})
+    made: Any = None  # the session: nothing is started
+    return Job(made, settings, settings.jobs()[0], IngestMetrics())
+
+
+@pytest.mark.verify
+def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
+    """A stop and the other pipelines come after it: a hundred topics were eight minutes."""
+    with socket.create_server(("127.0.0.1", 0), backlog=200) as deaf:
+        looking = job(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        begin = time.monotonic()
+        looking.measure_lag(NOW)
+        looking._commits.reached = Offsets(topics={topic: TopicOffset.at(1, "0a") for topic in TOPICS})
+        looking._commits.report_positions()
+        assert time.monotonic() - begin < 30.0
+        looking.finish()
+
+
+def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many at a time as there is time for, the others first the next time."""
+    asked: list[str] = []
+
+    def slow(topic: str, *_: object) -> dict[str, Any]:
+        asked.append(topic)
+        time.sleep(0.02)
+        return {"state": "ok", "lag_messages": 0, "lag_seconds": 0.0}
+
+    monkeypatch.setattr(status, "of_topic", slow)
+    monkeypatch.setattr(watchers, "ASK_SECONDS_MAX", 0.2)
+    looking = job("http://127.0.0.1:9")
+    looking.measure_lag(NOW)
+    assert 0 < len(asked) <= 11
+    for times in range(1, 100):
+        if len(asked) >= len(TOPICS):
+            break
+        looking.measure_lag(NOW + times * datetime.timedelta(seconds=watchers.LAG_SECONDS))
+    assert asked[:100] == TOPICS
+
+
+NOW_SIZE_WATCHER = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+SCHEMA_SIZE_WATCHER = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+
+
+def lines(metrics: IngestMetrics) -> list[str]:
+    text = generate_latest(metrics.registry).decode()
+    return [line for line in text.splitlines() if line.startswith("fairlead_ingest_table_")]
+
+
+def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
+    """Nothing is said of a table that is not there; then its size, at most once a minute."""
+    form, table, metrics = of("delta"), tmp_path / "rows", IngestMetrics()
+    watching = SizeWatcher("p", form, table, metrics)
+    watching.ask(NOW_SIZE_WATCHER)
+    assert lines(metrics) == []
+    form.ensure(table, SCHEMA_SIZE_WATCHER)
+    writing = form.writing(table)
+    row = {"_id": "a", "_topic": "a/t", "_date": NOW_SIZE_WATCHER.date()}
+    writing.add(pa.Table.from_pylist([row], schema=SCHEMA_SIZE_WATCHER))
+    form.append(table, writing.close(), UNNUMBERED)
+    watching.ask(NOW_SIZE_WATCHER + datetime.timedelta(seconds=SIZE_SECONDS - 1))
+    assert lines(metrics) == []
+    watching.ask(NOW_SIZE_WATCHER + datetime.timedelta(seconds=SIZE_SECONDS))
+    assert 'fairlead_ingest_dead_letters_open{pipeline="p"} 0.0' in generate_latest(metrics.registry).decode()
+    size = float(sum(path.stat().st_size for path in table.rglob("*.parquet")))
+    assert lines(metrics) == [
+        'fairlead_ingest_table_files{pipeline="p"} 1.0',
+        f'fairlead_ingest_table_bytes{{pipeline="p"}} {size}',
+    ]
+
+
+@pytest.mark.parametrize("error", [errors.Wait(errors.STORE_AWAY, "away"), OSError("gone"), DeltaError("broken")])
+def test_a_table_that_cannot_be_read_is_asked_again(error: Exception) -> None:
+    class Broken:
+        def size(self, _: object) -> Any:
+            raise error
+
+    metrics = IngestMetrics()
+    SizeWatcher("p", cast(TableFormat, Broken()), Path("/nowhere"), metrics).ask(NOW_SIZE_WATCHER)
+    assert lines(metrics) == []
