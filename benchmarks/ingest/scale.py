@@ -30,7 +30,7 @@ from tests.support.topics.messaging_service import MessagingService
 
 from benchmarks.ingest import process_memory
 from benchmarks.ingest.process_memory import ProcessMemory
-from fairlead_ingest.source import limits
+from fairlead_ingest.source import batch_size
 from fairlead_messaging.client.io.sync_client import Client
 
 PUBLISH_BATCH = 5_000
@@ -49,9 +49,13 @@ def main() -> None:
         command = commands.add_parser(name)
         command.add_argument("--count", type=int, default=default, help="messages")
         if name == "backfill":
-            command.add_argument("--batch-rows", type=int, default=limits.BATCH_ROWS, help="of the job's limits")
+            command.add_argument("--batch-rows", type=int, default=batch_size.BATCH_ROWS, help="of the job's limits")
             command.add_argument(
-                "--batch-seconds", type=float, nargs="+", default=[0.0, limits.BATCH_SECONDS], help="of them, in turns"
+                "--batch-seconds",
+                type=float,
+                nargs="+",
+                default=[0.0, batch_size.BATCH_SECONDS],
+                help="of them, in turns",
             )
             command.add_argument("--live", type=int, default=LIVE_PER_SECOND, help="live messages a second")
             command.add_argument("--trigger", type=float, default=1, help="of the job")

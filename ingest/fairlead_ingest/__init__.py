@@ -9,6 +9,6 @@ Spark drives: it asks the source how far reading may go, writes that into its ch
 sink one batch to commit. The table's own log carries the positions reached, so a batch that is tried twice is in once,
 and a lost checkpoint is rebuilt from the table.
 
-``source``, ``rows``, ``table``, ``pipeline`` and ``letters`` decide; ``io`` acts; ``app`` joins them; an import
-contract keeps the order ``app > io > pipeline | letters > table > source | rows``.
+``source``, ``rows``, ``table``, ``pipeline`` and ``dead_letters`` decide; ``io`` acts; ``app`` joins them; an import
+contract keeps the order ``app > io > pipeline | dead_letters > table > source | rows``.
 """

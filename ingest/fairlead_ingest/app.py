@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_ingest import errors
 from fairlead_ingest.pipeline import events
-from fairlead_ingest.pipeline.progress_log import ProgressLog
+from fairlead_ingest.pipeline.events import ProgressLog
 from fairlead_ingest.settings import PORT_DEFAULT, IngestSettings
 from fairlead_wire import distribution
 from fairlead_wire.errors import LocalError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from fairlead_ingest.io.event_publisher import EventPublisher
-    from fairlead_ingest.io.http.health import HealthServer
+    from fairlead_ingest.io.http_server import HealthServer
     from fairlead_ingest.io.pipeline.supervisor import Supervisor
 
 log = logs.get("ingest.app")
@@ -76,7 +76,7 @@ def run(config: Path | None) -> int:
 
 class _Program:
     def __init__(self, settings: IngestSettings) -> None:
-        from fairlead_ingest.io.http.health import JobHealth
+        from fairlead_ingest.io.http_server import JobHealth
         from fairlead_ingest.io.metrics import IngestMetrics
 
         self._settings = settings
@@ -111,13 +111,13 @@ class _Program:
 
     def _persist(self) -> int:
         """Supervise; a master or a Connect server that goes away is waited for, and all is started there again."""
-        from fairlead_ingest.io.spark import spark_away
+        from fairlead_ingest.io.spark import connect
 
         while True:
             try:
                 return self._supervise()
             except Exception as error:
-                away = spark_away.of(error)
+                away = connect.of(error)
                 if away is None:
                     raise
             reason = str(away)
@@ -128,13 +128,13 @@ class _Program:
                 return 0
 
     def _supervise(self) -> int:
-        from fairlead_ingest.io.spark import former_executors, session
+        from fairlead_ingest.io.spark import executors, session
 
         settings = self._settings
         where = settings.spark.remote or settings.spark.master
         log.info("starting", master=where, pipelines=[job.name for job in settings.jobs()])
         if not settings.spark.remote:
-            former_executors.remove(settings.spark.master, settings.spark.conf)
+            executors.remove_former_executors(settings.spark.master, settings.spark.conf)
         spark = session.start(**settings.spark.model_dump(), pipelines=len(settings.jobs()))
         try:
             return self._work(spark) if self._look_at_executors(spark) else 0
@@ -145,8 +145,8 @@ class _Program:
     def _work(self, spark: SparkSession) -> int:
         from fairlead_ingest.io.pipeline.job import Job
         from fairlead_ingest.io.pipeline.supervisor import Supervisor
-        from fairlead_ingest.io.spark.executor_presence import ExecutorPresence
-        from fairlead_ingest.io.spark.spark_away import SparkAway
+        from fairlead_ingest.io.spark.connect import SparkAway
+        from fairlead_ingest.io.spark.executors import ExecutorPresence
 
         settings = self._settings
         publisher = self._event_publisher()
@@ -185,28 +185,28 @@ class _Program:
                     publisher.close()
 
     def _finish(self, supervisor: Supervisor) -> None:
-        from fairlead_ingest.io.spark import spark_away
+        from fairlead_ingest.io.spark import connect
 
         try:
             supervisor.job.close()
         except Exception as error:
             # Its query went with Spark; what it committed is in the table.
-            if spark_away.of(error) is None:
+            if connect.of(error) is None:
                 raise
 
     def _end(self, spark: SparkSession) -> None:
-        from fairlead_ingest.io.spark import spark_away
+        from fairlead_ingest.io.spark import connect
 
         try:
             spark.stop()
         except Exception as error:
-            if spark_away.of(error) is None:
+            if connect.of(error) is None:
                 raise
 
     def _look_at_executors(self, spark: SparkSession) -> bool:
         """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""
-        from fairlead_ingest.io.spark.executor_presence import GONE_AT_START, ExecutorPresence
         from fairlead_ingest.io.spark.executor_probe import Looking, no_executor
+        from fairlead_ingest.io.spark.executors import GONE_AT_START, ExecutorPresence
 
         looking = Looking(spark, self._settings)
         looking.start()
@@ -277,8 +277,7 @@ class _Program:
         self._metrics.stopped.labels(supervisor.job.name).set(supervisor.stopped is not None)
 
     def _serve(self) -> HealthServer | None:
-        from fairlead_ingest.io.http.health import HealthServer
-        from fairlead_ingest.io.http.receipts import ReceiptsHttp
+        from fairlead_ingest.io.http_server import HealthServer, ReceiptsHttp
         from fairlead_ingest.io.table import tables
 
         settings = self._settings

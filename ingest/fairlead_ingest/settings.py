@@ -1,7 +1,7 @@
 """What the settings file of an ingest job, or ``FAIRLEAD_INGEST_*``, may say: keys, defaults, limits.
 
-``pipelines`` is for several tables in one job: each entry inherits what it leaves out.  The text below a key is its
-line on the reference page.  Times are seconds, sizes bytes.
+``pipelines`` is for several tables in one job: each entry inherits what it leaves out. ``[catalog]`` says where Iceberg
+tables are known by name. The text below a key is its line on the reference page. Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Annotated, Final, Literal, Self
 import pydantic
 from pydantic import AfterValidator, Field
 
-from fairlead_ingest.catalog_settings import CatalogSettings
-from fairlead_ingest.cluster import connect_address
-from fairlead_ingest.latest import latest_settings
-from fairlead_ingest.latest.latest_settings import LatestSettings
-from fairlead_ingest.source import limits, starting_position
+from fairlead_ingest import spark_cluster
+from fairlead_ingest.latest import definition
+from fairlead_ingest.latest.definition import LatestSettings
+from fairlead_ingest.source import batch_size, offsets
+from fairlead_ingest.table import catalog, store_path
 from fairlead_ingest.table import catalog as catalogs
-from fairlead_ingest.table import folders, store_path
-from fairlead_ingest.table.catalog import Catalog
+from fairlead_ingest.table.catalog import NAME_DEFAULT, Catalog
 from fairlead_ingest.table.store_path import Place, Storage
 from fairlead_wire import event
 from fairlead_wire.traces.model import TracesModel
@@ -29,6 +28,67 @@ from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.file_path import FilePath
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import ListenAddress, Model
+
+
+class CatalogSettings(Model):
+    """The catalog of tables with `table_format = "iceberg"`. No secret is in this file: `password_file`, `token_file`,
+    `credential_file`, or in the environment what the database's own client takes (`PGPASSWORD`)."""
+
+    type: Literal["sql", "rest"] = "sql"
+    """`sql`: a database (SQLite on one machine, PostgreSQL for several), `rest`: a service with Iceberg's REST API
+    (Polaris, Lakekeeper, Nessie, Gravitino, Unity, …)."""
+    uri: str = ""
+    """Its address: `sqlite:////var/lib/fairlead/catalog.db`, `postgresql+psycopg://user@host/database`, or
+    `https://` of the service (`http://` on loopback only). Required with `table_format = "iceberg"`."""
+    name: str = NAME_DEFAULT
+    """Of a `sql` catalog: the name its rows carry; readers give the same one."""
+    namespace: str = NAME_DEFAULT
+    """Where the tables are in the catalog; made if it is not there. The last part of `table` is the table's name."""
+    warehouse: str | None = None
+    """Of a `rest` catalog that has several warehouses: which one."""
+    password_file: FilePath | None = None
+    """File with the password of the database's user."""
+    token_file: FilePath | None = None
+    """File with a bearer token for a `rest` catalog, read again whenever the catalog is opened."""
+    credential_file: FilePath | None = None
+    """File with `client-id:client-secret` for a `rest` catalog that gives tokens by OAuth2."""
+    oauth2_uri: str | None = None
+    """Who gives those tokens; absent: the catalog itself."""
+    oauth2_scope: str | None = pydantic.Field(default=None, min_length=1, max_length=1024, pattern=r"^[!#-\[\]-~ ]+$")
+    """What is asked for with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
+    tls_ca: FilePath | None = None
+    """Authority that a `rest` catalog's certificate comes from, where the system does not know it."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        mistakes.refuse(list(self._wrong()))
+        return self
+
+    def _wrong(self) -> list[Mistake]:
+        found = []
+        for key, text in (("uri", self.uri), ("oauth2_uri", self.oauth2_uri or "")):
+            try:
+                if text:
+                    catalog.check_uri(self.type if key == "uri" else "rest", text)
+            except ValueError as error:
+                found.append(Mistake(key, str(error)))
+        try:
+            catalog.check_namespace(self.namespace)
+        except ValueError as error:
+            found.append(Mistake("namespace", str(error)))
+        of_rest = ("token_file", "credential_file", "oauth2_uri", "oauth2_scope", "warehouse")
+        others = ("password_file",) if self.type == "rest" else of_rest
+        found += [
+            Mistake(key, f'belongs to a catalog of another type, not to type = "{self.type}"')
+            for key in others
+            if getattr(self, key) is not None
+        ]
+        return found
+
+    def catalog(self) -> Catalog | None:
+        """None where none is named."""
+        return Catalog(**self.model_dump()) if self.uri else None
+
 
 AVAILABLE_NOW: Final = "available-now"
 PORT_DEFAULT: Final = 11016
@@ -73,7 +133,7 @@ def _reader(name: str) -> str:
 
 
 def _position(position: str | int | datetime.datetime) -> str | int | datetime.datetime:
-    starting_position.parse(position)
+    offsets.parse_starting_position(position)
     return position
 
 
@@ -92,7 +152,7 @@ Table = Annotated[FilePath, AfterValidator(_table)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Header = Annotated[str, AfterValidator(_header)]
 Transform = Annotated[str, AfterValidator(_transform)]
-ConnectAddress = Annotated[str, AfterValidator(connect_address.check)]
+ConnectAddress = Annotated[str, AfterValidator(spark_cluster.check)]
 Position = Annotated[str | int | datetime.datetime, AfterValidator(_position)]
 Format = Literal["envelope", "raw"]
 TableFormatName = Literal["delta", "iceberg"]
@@ -128,18 +188,18 @@ class Pipeline(Model):
 class BatchLimits(Model):
     """How much one batch and one request may be."""
 
-    batch_rows: Count = limits.BATCH_ROWS
+    batch_rows: Count = batch_size.BATCH_ROWS
     """Messages of one batch."""
-    batch_bytes: Count = limits.BATCH_BYTES
+    batch_bytes: Count = batch_size.BATCH_BYTES
     """Their payloads together."""
-    batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = limits.BATCH_SECONDS
+    batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = batch_size.BATCH_SECONDS
     """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is more
     ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: only the two above count."""
-    page_rows: Count = limits.PAGE_ROWS
+    page_rows: Count = batch_size.PAGE_ROWS
     """Messages of one answer of the service."""
-    page_bytes: Count = limits.PAGE_BYTES
+    page_bytes: Count = batch_size.PAGE_BYTES
     """Their payloads together."""
-    split_bytes: Count = limits.SPLIT_BYTES
+    split_bytes: Count = batch_size.SPLIT_BYTES
     """A range of offsets smaller than this is not worth a task of its own."""
     tasks: Count | None = None
     """How many tasks share a batch of one large topic; absent: as many as the executors that have come have cores."""
@@ -237,7 +297,7 @@ class IngestSettings(Model):
     """Also answer `GET /v1/receipts/ID` there, to all who can connect, see below."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
-    request_seconds: Annotated[float, Field(gt=0)] = limits.REQUEST_SECONDS
+    request_seconds: Annotated[float, Field(gt=0)] = batch_size.REQUEST_SECONDS
     """How long one request to a silent service may take before it counts as down."""
     limits: BatchLimits = BatchLimits()
     spark: Spark = Spark()
@@ -278,7 +338,7 @@ class IngestSettings(Model):
         if not bad:
             try:
                 kept = [job.name for job in jobs if job.latest is not None and job.latest.key]
-                folders.check([(job.name, job.table, job.checkpoint) for job in jobs], with_latest=kept)
+                store_path.check([(job.name, job.table, job.checkpoint) for job in jobs], with_latest=kept)
             except mistakes.Wrong as error:
                 yield from error.mistakes
             yield from self._wrong_in_catalog()
@@ -295,7 +355,7 @@ class IngestSettings(Model):
                 catalogs.check_table_name(name)
             except ValueError as error:
                 yield Mistake(mistakes.join(key, "table"), str(error))
-            for suffix in ("", folders.DEAD_LETTERS, folders.GAPS):
+            for suffix in ("", store_path.DEAD_LETTERS, store_path.GAPS):
                 if used.setdefault(name + suffix, job.name) != job.name:
                     yield Mistake(
                         mistakes.join(key, "table"),
@@ -336,7 +396,7 @@ def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
     if job.latest is not None:
-        yield from latest_settings.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
+        yield from definition.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
     if len(set(job.topics)) != len(job.topics):
         yield Mistake(mistakes.join(where, "topics"), "one is named twice")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):

@@ -14,10 +14,10 @@ from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.table_formats import format_of
 
 from fairlead_ingest import errors
+from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.letters.correction import ByFile, ByFunction
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 

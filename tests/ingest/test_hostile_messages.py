@@ -27,7 +27,7 @@ from fairlead_ingest.io.sink.spark_sink import StreamWriter
 from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import ddl, envelope
-from fairlead_ingest.rows.schema import Contract
+from fairlead_ingest.rows.contract import Contract
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_wire.errors import Permanent
 

@@ -23,7 +23,7 @@ from tests.support.pages import ROOT, Block, Unannotated, blocks, pages
 from fairlead_edge.outbox import publishing
 from fairlead_edge.settings import EdgeSettings as EdgeSettings
 from fairlead_hub.settings import HubSettings as HubSettings
-from fairlead_ingest.rows import schema
+from fairlead_ingest.rows.contract import MODES
 from fairlead_ingest.settings import IngestSettings as IngestSettings
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_wire.io import settings
@@ -98,9 +98,7 @@ def test_json_is_read(block: Block) -> None:
             assert all(isinstance(each, publishing.Submission) for each in publishing.parse(block.text.encode()))
         case "schema":
             contract = json.loads(block.text)  # its types are for Spark to read, in tests/ingest
-            assert contract["mode"] in schema.MODES and all(
-                isinstance(each, str) for each in contract["columns"].values()
-            )
+            assert contract["mode"] in MODES and all(isinstance(each, str) for each in contract["columns"].values())
         case "event":
             event = json.loads(block.text)
             assert {"specversion", "id", "source", "type", "time"} <= event.keys()

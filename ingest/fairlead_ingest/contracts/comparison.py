@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairlead_ingest.rows.routing import SHARED, RowRoute
+from fairlead_ingest.rows.contract import EVOLVE, EXACT, FREEZE, ROUND, SHARED, Contract, RowRoute
 from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
-from fairlead_ingest.rows.schema import EVOLVE, EXACT, FREEZE, ROUND, Contract
 
 ADDED: Final = "added"
 """The table grows, or takes more: nothing is lost."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlead_ingest.rows import ddl, evolution
+from fairlead_ingest.rows import ddl, fitting
 from fairlead_ingest.rows.column_looks import BROKEN, ColumnLook, Misfit
 
 # Levels of arrays and objects, and fields of one object; what has more stays JSON text.
@@ -96,7 +96,7 @@ class Guess:
     def _object(self, raw: bytes) -> None:
         for name, value in _OBJECT.decode(raw).items():
             if name not in self._fields:
-                if len(self._fields) >= FIELDS_MAX or not evolution.NAME.fullmatch(name):
+                if len(self._fields) >= FIELDS_MAX or not fitting.NAME.fullmatch(name):
                     self._is_wide = True
                     return
                 self._fields[name] = Guess(self._depth + 1)

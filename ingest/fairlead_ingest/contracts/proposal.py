@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 
 from fairlead_ingest.contracts.guess import Guess
-from fairlead_ingest.rows import envelope, evolution, schema
-from fairlead_ingest.rows.schema import EVOLVE, FREEZE
+from fairlead_ingest.rows import contract, envelope, fitting
+from fairlead_ingest.rows.contract import EVOLVE, FREEZE
 
 # More sources than this are devices rather than kinds of modules: they get no routes.
 SOURCES_MAX = 20
@@ -102,7 +102,7 @@ class Proposal:
         for name, value in fields.items():
             guess = self._guesses.get(name)
             if guess is None:
-                if len(self._guesses) >= COLUMNS_MAX or not evolution.NAME.fullmatch(name):
+                if len(self._guesses) >= COLUMNS_MAX or not fitting.NAME.fullmatch(name):
                     continue
                 guess = self._guesses[name] = Guess()
             raw = bytes(value)
@@ -113,7 +113,7 @@ class Proposal:
     def _columns(self) -> dict[str, str]:
         """Name to type; names that a table cannot tell apart, or keeps for itself, stay in the body."""
         found: dict[str, str] = {}
-        lower = set(schema.OWN_COLUMNS)
+        lower = set(contract.OWN_COLUMNS)
         for name, guess in self._guesses.items():
             data_type = guess.type()
             if data_type is not None and name.lower() not in lower:

@@ -13,10 +13,9 @@ import msgspec
 import pyarrow as pa
 
 from fairlead_ingest.contracts.guess import Guess
-from fairlead_ingest.rows import envelope, letter_code, schema
+from fairlead_ingest.rows import envelope, letter_code
+from fairlead_ingest.rows.contract import FREEZE, MISFIT, OWN_COLUMNS, SHARED, Contract, RowRouter
 from fairlead_ingest.rows.fitting import UnfitColumn
-from fairlead_ingest.rows.routing import SHARED, RowRouter
-from fairlead_ingest.rows.schema import FREEZE, Contract
 
 # Different things wrong, and different fields without a column, that are listed one by one; devices choose the names.
 KINDS_MAX = 200
@@ -80,7 +79,7 @@ class Trial:
         self._judge = contract.judge()
         self._router = RowRouter(contract.routes)
         self._types = {each.name: each.dataType.simpleString() for each in contract.columns.fields}
-        self._known = {*contract.columns.names, *schema.OWN_COLUMNS}
+        self._known = {*contract.columns.names, *OWN_COLUMNS}
         self._lower = {name.lower() for name in self._known}
         self._messages = self._rescued = self._dead = self._untold = 0
         self._wrong: dict[tuple[str, str, str], Violation] = {}
@@ -197,9 +196,7 @@ def _misfits(page: pa.RecordBatch) -> Iterator[Letter]:
     for row in misfit.select(["_id", "body", envelope.MISFIT]).to_pylist():
         wrong = _WRONG.decode(row[envelope.MISFIT])
         fields = [each.column for each in wrong]
-        yield Letter(
-            id=row["_id"], code=letter_code.MISFIT, fields=fields, error=schema.MISFIT, body=row["body"], wrong=wrong
-        )
+        yield Letter(id=row["_id"], code=letter_code.MISFIT, fields=fields, error=MISFIT, body=row["body"], wrong=wrong)
 
 
 def _example(name: str, shown: bytes | str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 
-from fairlead_ingest.table import freshness
+from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.commit_info import BatchCounts
 
 PREFIX = "fairlead_ingest_"
@@ -55,7 +55,7 @@ class IngestMetrics:
             getattr(self, name).labels(pipeline).inc(getattr(counts, name))
         self.gaps.labels(pipeline).inc(len(counts.gaps))
         self.batches.labels(pipeline).inc()
-        self._ages[pipeline] = freshness.add([self._ages.get(pipeline, []), counts.ages])
+        self._ages[pipeline] = commit_info.add_ages([self._ages.get(pipeline, []), counts.ages])
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
         """The ages as a histogram; called by the registry when it is scraped."""
@@ -64,7 +64,7 @@ class IngestMetrics:
         )
         for pipeline, counts in self._ages.items():
             buckets, below = [], 0
-            for bound, count in zip((*map(str, freshness.BUCKETS), "+Inf"), counts, strict=True):
+            for bound, count in zip((*map(str, commit_info.AGE_BUCKETS), "+Inf"), counts, strict=True):
                 below += count
                 buckets.append((bound, below))
             family.add_metric([pipeline], buckets, sum_value=None)

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead_ingest.io.latest import latest_status
+from fairlead_ingest.io.latest import refresh
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table import freshness
+from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit_info import Committed
 from fairlead_ingest.table.store_path import Place
@@ -46,7 +46,9 @@ def of(
         "dead_letters_open": are_open,
         "dead_letters_repaired": repaired,
         "gaps_rows": tables.count(table_format, tables.beside(table, tables.GAPS)),
-        **({"latest": latest_status.of(table, now)} if pipeline.latest is not None and pipeline.latest.key else {}),
+        **(
+            {"latest": refresh.latest_status(table, now)} if pipeline.latest is not None and pipeline.latest.key else {}
+        ),
         "topics": topics,
     }
 
@@ -94,7 +96,7 @@ def _recent(table_format: TableFormat, path: Place) -> list[Committed]:
 
 
 def _fresh(recent: Sequence[Committed]) -> tuple[float | str | None, float | str | None]:
-    ages = freshness.add(each.info.counts.ages for each in recent)
+    ages = commit_info.add_ages(each.info.counts.ages for each in recent)
     return _seconds(ages, 0.5), _seconds(ages, 0.95)
 
 
@@ -135,5 +137,5 @@ def of_topic(
 
 def _seconds(ages: list[int], fraction: float) -> float | str | None:
     """A number where there is one: JSON knows no infinity."""
-    found = freshness.quantile(ages, fraction)
-    return f"more than {freshness.BUCKETS[-1]:g}" if found == float("inf") else found
+    found = commit_info.age_quantile(ages, fraction)
+    return f"more than {commit_info.AGE_BUCKETS[-1]:g}" if found == float("inf") else found

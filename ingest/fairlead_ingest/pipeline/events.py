@@ -1,4 +1,4 @@
-"""What ingest publishes about its tables on the system topic, made from the table's own log.
+"""What ingest publishes about its tables on the system topic, made from the table's own log, and when it logs progress.
 
     commit ─of_commit─▶ table.committed, and table.gap where something was never read
     Stop ───of_stop───▶ job.stopped
@@ -86,3 +86,26 @@ def _gap(gap: GapRow) -> dict[str, Any]:
 def _text(seconds: float) -> str:
     moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+LINE_SECONDS = 10.0
+
+
+class ProgressLog:
+    """Of one pipeline; ask ``due`` often, it answers rarely."""
+
+    def __init__(self, every_seconds: float = LINE_SECONDS) -> None:
+        self._every_seconds = every_seconds
+        self._batch: int | None = None
+        self._since = self._logged = 0.0
+
+    def due(self, now: float, *, batch: int, at_work: bool) -> float | None:
+        """Seconds the batch has been at work, when it is time to say so; None otherwise."""
+        if not at_work or batch != self._batch:
+            self._batch = batch if at_work else None
+            self._since = self._logged = now
+            return None
+        if now - self._logged < self._every_seconds:
+            return None
+        self._logged = now
+        return now - self._since

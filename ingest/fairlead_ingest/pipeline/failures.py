@@ -1,12 +1,16 @@
-"""What to do after a query has failed: wait and try again, look for the message that does it, or stop.
+"""What to do after a query has failed: wait and try again, find the message that causes it by halving, or stop.
 
-Only failures of one batch for one cause, one after the other and not long apart, count together. What has a code of
-ours says itself whether waiting helps; what has none may be a worker that was killed, or one message that no code of
-ours has thought of.
+Only failures of one batch for one cause, one after the other and not long apart, count together. An error with one of
+our codes says itself whether waiting helps; one without may be a worker that was killed, or one message that none of
+our codes covers.
 
     1st the same   wait        it may have been the machine
     2nd            halve       the batch is halved until the message stands alone
     6th            stop        someone has to look
+
+    whole fails → left passes, right fails → … → one message, and the reason it fails with
+
+``search`` does not know how a range is tried or cut: it asks for one trial after the other, ``split`` cuts.
 
 A store or a catalog that refuses credentials it took before is waited for, as long as it takes to renew them:
 ``DENIED_SECONDS``.
@@ -15,10 +19,12 @@ A store or a catalog that refuses credentials it took before is waited for, as l
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from fairlead_ingest import errors
+from fairlead_ingest.source.offset_ranges import OffsetRange
 
 RETRY_SECONDS_FIRST = 1.0
 RETRY_SECONDS_MAX = 15.0
@@ -96,3 +102,54 @@ class Failures:
         # Bounded before it is taken: after a thousand failures, four hours, the power is no float any more.
         doubled = min(max(0, self._tries - 1), DOUBLED_MAX)
         return min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * float(2**doubled))
+
+
+# More than this in one batch, and someone has to look: it is no single message any more.
+FOUND_MAX = 100
+# So many failures and never a pass: what fails is the pipeline, whatever the messages.
+NEVER_PASSED_MAX = 8
+
+
+class TooMany(Exception):
+    """It is not single messages that fail; ``str()`` says what is known."""
+
+
+def search(
+    whole: Sequence[OffsetRange], split: Callable[[OffsetRange], Sequence[OffsetRange]]
+) -> Generator[Sequence[OffsetRange], str | None, dict[OffsetRange, str]]:
+    """Yields what to try, is sent the reason why it failed or None; returns the ranges that fail alone, with reasons.
+
+    ``split`` gives a range's halves, one range where it can be cut no further, none where nothing is left of it.
+    Raises ``TooMany``.
+    """
+    found: dict[OffsetRange, str] = {}
+    passed = False
+    reason = yield whole
+    failing = [(list(whole), reason)] if reason is not None else []
+    while failing:
+        ranges, reason = failing.pop()
+        assert reason is not None
+        halves = _halves(ranges, split)
+        if len(halves) < 2:
+            found.update(dict.fromkeys([each for half in halves for each in half], reason))
+            if len(found) >= NEVER_PASSED_MAX and not passed:
+                raise TooMany(f"each message that was tried fails alone too: {reason}")
+            if len(found) > FOUND_MAX:
+                raise TooMany(f"more than {FOUND_MAX} messages of one batch fail: {reason}")
+            continue
+        # The first half is looked at first: what is pushed last comes off first.
+        for half in reversed(halves):
+            why = yield half
+            passed = passed or why is None
+            if why is not None:
+                failing.append((half, why))
+    return found
+
+
+def _halves(
+    ranges: list[OffsetRange], split: Callable[[OffsetRange], Sequence[OffsetRange]]
+) -> list[list[OffsetRange]]:
+    if len(ranges) > 1:
+        middle = len(ranges) // 2
+        return [ranges[:middle], ranges[middle:]]
+    return [[half] for each in ranges for half in split(each)]

@@ -7,11 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from fairlead_ingest.report import layout, plot
-from fairlead_ingest.report.facts import LetterCount, PriorityDelay, ReportGap, TableFacts
-from fairlead_ingest.report.layout import FileLayout
-from fairlead_ingest.report.markup import BARS_MAX, STYLE, bars, grid, section
-from fairlead_ingest.report.plot import Line, PlotMark
+from fairlead_ingest.report import plot
+from fairlead_ingest.report.facts import (
+    FileLayout,
+    LetterCount,
+    PriorityDelay,
+    ReportGap,
+    TableFacts,
+    read_cost,
+    size_text,
+)
+from fairlead_ingest.report.plot import BARS_MAX, STYLE, Line, PlotMark, bars, grid, section
 
 EXAMPLE_CHARS_MAX = 200
 
@@ -125,10 +131,10 @@ def _files(found: FileLayout | None) -> str:
         return ""
     classes = []
     for each in found.classes:
-        bound = "larger" if each.up_to is None else f"up to {layout.size_text(each.up_to)}"
-        classes.append((f"{bound} ({layout.size_text(each.bytes)} in all)", each.files))
+        bound = "larger" if each.up_to is None else f"up to {size_text(each.up_to)}"
+        classes.append((f"{bound} ({size_text(each.bytes)} in all)", each.files))
     return (
-        f"<p>{found.files:,} files, {layout.size_text(found.bytes)}. {escape(layout.cost(found))}</p>"
+        f"<p>{found.files:,} files, {size_text(found.bytes)}. {escape(read_cost(found))}</p>"
         f"{bars(classes)}<h4>Files by day</h4>{bars(found.by_day, is_over_time=True)}"
     )
 

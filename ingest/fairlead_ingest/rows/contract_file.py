@@ -23,10 +23,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types
 
 from fairlead_ingest import errors
-from fairlead_ingest.rows import column_looks, ddl, rules
-from fairlead_ingest.rows.routing import RowRoute
-from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
-from fairlead_ingest.rows.schema import DECIMALS, EVOLVE, EXACT, FREEZE, MODES, OWN_COLUMNS, Contract
+from fairlead_ingest.rows import column_looks, ddl
+from fairlead_ingest.rows.contract import DECIMALS, EVOLVE, EXACT, FREEZE, MODES, OWN_COLUMNS, Contract, RowRoute
+from fairlead_ingest.rows.rules import NO_RULE, ColumnRule, check_rule
 
 FILE_CHARS_MAX = 1024 * 1024
 NAME_CHARS_MAX = 255
@@ -179,7 +178,7 @@ def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str,
             raise ValueError(f"{name}: enum: no value is listed, so none would fit")
         rule = ColumnRule(required=said.required, allowed=said.enum or (), minimum=said.minimum, maximum=said.maximum)
         if rule != NO_RULE:
-            with_name(name, rules.check, rule, columns[name])
+            with_name(name, check_rule, rule, columns[name])
             asked[name] = rule
     return columns, asked
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead_ingest.rows import gap_record
-from fairlead_ingest.rows.schema import BodyJudge, wrong_text
+from fairlead_ingest.rows.contract import BodyJudge, wrong_text
 
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]

@@ -4,21 +4,31 @@
            └─ else ──close look, field by field──▶ the text to read instead: what fits, and texts as they were written
 
 Spark makes 200 a ``tinyint`` of -56, 1e39 an infinite ``float``, "12:30" a ``timestamp`` of today, and a number of many
-digits in a ``string`` column another number. Here a value that the column cannot hold is a misfit, and what is no
-misfit Spark reads (but a time zone by a name that its Java does not know). Floating point columns hold the nearest
-value of a fraction, but no zero for what is none, and an integer only exactly. Dates and timestamps lie in the years 1
-to 9999 (UTC), because no Python program can read others. What is no string in a ``string`` column goes in as the JSON
-text it was.
+digits in a ``string`` column another number. Here a value that the column cannot hold is a misfit, and Spark reads
+everything else (except a time zone by a name that its Java does not know). Floating point columns hold the nearest
+value of a fraction, but no zero for a number that is not zero, and an integer only exactly. Dates and timestamps lie in
+the years 1 to 9999 (UTC), because no Python program can read others. A value in a ``string`` column that is not a
+string becomes its JSON text.
+
+Under the contract's mode ``evolve``, fields that have no column yet get one:
+
+    tasks    look at the bodies they write: which fields have no column, and what is in them
+    driver   adds the columns, then has the batch tried again: the query restarts and reads the fields into them
+
+A column's type follows from the first batch that has the field: numbers are ``double`` (a sensor that says 20 today
+says 20.5 tomorrow), true and false ``boolean``, all else ``string``, objects and arrays as their JSON text. Only fields
+at the top level with a valid column name get a column; the rest stays in the body, as everything does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import types
 
 from fairlead_ingest.rows.column_looks import (
@@ -168,3 +178,60 @@ class Judge:
 
 def _is_null(raw: msgspec.Raw) -> bool:
     return memoryview(raw)[0] == 110  # n
+
+
+# A producer that numbers its fields must not make a table that no reader can open.
+COLUMNS_MAX = 1_000
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
+TYPES: Mapping[str, pa.DataType] = {"double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
+_TYPE_OF_FIRST_BYTE = {
+    **dict.fromkeys(b"-0123456789", "double"), **dict.fromkeys(b"tf", "boolean"), **dict.fromkeys(b'"{[', "string"),
+}  # fmt: skip
+
+_decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def unknown_fields(bodies: Iterable[str | None], known: Iterable[str]) -> dict[str, str]:
+    """Field to type for what is in the objects among ``bodies`` and not in ``known``; a null says nothing of a type."""
+    columns = {name.lower() for name in known}
+    found: dict[str, str] = {}
+    for body in bodies:
+        if body is None or not body.startswith("{"):
+            continue
+        try:
+            fields = _decode(body)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            continue  # a transform's own text, say; the row keeps it as it is
+        for name, value in fields.items():
+            if name in columns or name.lower() in columns:
+                continue
+            data_type = _TYPE_OF_FIRST_BYTE.get(memoryview(value)[0])
+            if data_type is not None and NAME.fullmatch(name):
+                _note(found, name, data_type)
+    return found
+
+
+def merge_fields(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """What several tasks found, in order of name."""
+    found: dict[str, str] = {}
+    for part in parts:
+        for name, data_type in part.items():
+            _note(found, name, data_type)
+    return dict(sorted(found.items()))
+
+
+def new_columns(found: Mapping[str, str], held: Iterable[str]) -> pa.Schema:
+    """The columns to add for ``found`` beside ``held``: none twice, whatever the case of its letters, none too many."""
+    there = {name.lower() for name in held}
+    room = COLUMNS_MAX - len(there)
+    added: list[pa.Field] = []
+    for name, data_type in found.items():
+        if name.lower() not in there and len(added) < room:
+            there.add(name.lower())
+            added.append(pa.field(name, TYPES[data_type]))
+    return pa.schema(added)
+
+
+def _note(found: dict[str, str], name: str, data_type: str) -> None:
+    if len(found) < COLUMNS_MAX or name in found:
+        found[name] = data_type if found.get(name, data_type) == data_type else "string"

@@ -47,7 +47,7 @@ class ColumnRule:
 NO_RULE = ColumnRule()
 
 
-def check(rule: ColumnRule, data_type: types.DataType) -> None:
+def check_rule(rule: ColumnRule, data_type: types.DataType) -> None:
     """Raises ``ValueError`` for a rule that no value of the type can be asked, or that none can pass."""
     kind = type(data_type)
     is_whole, is_fraction = kind in INTEGER_BITS, isinstance(data_type, types.FractionalType)

@@ -1,4 +1,6 @@
-"""How far each topic has been read: the offset Spark keeps in its checkpoint and the table keeps in its log.
+"""How far each topic has been read, where reading begins and where a batch ends.
+
+The offset Spark keeps in its checkpoint and the table keeps in its log:
 
     {"svc": "5f0c…", "topics": {"default/telemetry": {"f": "…", "fg": 3, "g": 3, "p": "0000018b…", "r": 912}}, "v": 1}
 
@@ -6,16 +8,23 @@ Stored names are short because each checkpoint and each commit holds them; ``Top
 stands for what. ``svc`` is the service's identity. Spark compares offsets as text: keys are sorted, no clocks are
 inside, and an offset that did not move is returned as it came. A position is the hex text of a message id; ids have one
 length, so positions sort as ids do.
+
+Spark's workers import this module and are started often, so it loads no settings model.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from fairlead_ingest import errors
+from fairlead_wire.validation import mistakes
+
+if TYPE_CHECKING:
+    from fairlead_messaging.api.responses import Plan
 
 VERSION = 1
 EXPIRED, RECREATED = "expired", "recreated"
@@ -140,7 +149,7 @@ class Offsets(msgspec.Struct, frozen=True, kw_only=True):
         return sum(offset.rows for offset in self.topics.values())
 
 
-def parse(value: Mapping[str, Any] | bytes | str) -> Offsets:
+def parse_offsets(value: Mapping[str, Any] | bytes | str) -> Offsets:
     """The offset in Spark's dictionary or its JSON text. Raises ``Stop`` where it is none of ours."""
     try:
         plain: Any = msgspec.json.decode(value) if isinstance(value, (bytes, str)) else dict(value)
@@ -152,9 +161,69 @@ def parse(value: Mapping[str, Any] | bytes | str) -> Offsets:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"not an offset of this source: {error}") from error
 
 
-def shares(limit_rows: int | None, topics: int) -> list[int | None]:
+def share_rows(limit_rows: int | None, topics: int) -> list[int | None]:
     """Split a limit over ``topics`` so that each may read something (1 at least) and none more than its share."""
     if limit_rows is None:
         return [None] * topics
     each, rest = divmod(max(limit_rows, topics), topics)
     return [each + (1 if index < rest else 0) for index in range(topics)]
+
+
+def place_after_batch(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:
+    """The place after the batch that ``plan`` allows; ``offset`` itself where there is nothing to take or to count.
+
+    Messages with a short time to live may leave a topic unread. The totals of both ends say how many: where nothing
+    is left to read, what has gone is a batch of its own, of no rows.
+    """
+    before, total = offset.known_total, plan.passed
+    # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
+    reached = max(plan.upto or "", offset.position, offset.gap.upto if offset.gap else "")
+    if not plan.rows and total is not None and (offset.gap is not None or (before is not None and total > before)):
+        stable = plan.stable or ""
+        reached = max(reached, stable if target is None else min(stable, target))
+    if not plan.rows and reached == offset.position and offset.gap is None:
+        return offset
+    end = begin = None
+    if total is not None:
+        # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
+        end = total if before is None else max(total, before + plan.rows)
+        begin = max(0, end - plan.rows) if before is None else before
+    return TopicOffset(
+        generation=plan.generation,
+        position=reached,
+        start_generation=offset.start_generation or plan.generation,
+        start_position=offset.start_position,
+        rows=plan.rows,
+        total=end,
+        start_total=begin,
+        gap=offset.gap,
+    )
+
+
+STARTING_NAMES: Final = ("earliest", "latest", "table")
+
+
+def parse_starting_position(position: Any) -> str | int:
+    """As the source takes it: a name, or milliseconds since 1970.  A time without a zone is UTC.
+
+    Raises ``ValueError``.
+    """
+    if isinstance(position, str) and position in STARTING_NAMES:
+        return position
+    if isinstance(position, int) and not isinstance(position, bool):
+        if position < 0:
+            raise ValueError(f"must be milliseconds since 1970, is {position}")
+        return position
+    moment = position
+    if isinstance(position, str):
+        try:
+            moment = datetime.datetime.fromisoformat(position)
+        except ValueError:
+            raise ValueError(
+                f"must be {', '.join(STARTING_NAMES)} or an ISO time, is {mistakes.shown(position)}"
+            ) from None
+    if not isinstance(moment, datetime.datetime):
+        raise ValueError(f"must be a name, an ISO time or milliseconds, is {mistakes.shown(position)}")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return int(moment.timestamp() * 1000)

@@ -1,15 +1,22 @@
-"""A place in an object store, used as a folder's ``Path`` is: ``/``, ``name``, ``with_name``, ``str``.
+"""A place in an object store, used as a folder's ``Path`` is (``/``, ``name``, ``with_name``, ``str``), and the
+folders of a job's pipelines.
 
     s3://bucket/plant/telemetry   ─ parse ─▶   StorePath(bucket="bucket", key="plant/telemetry", storage=…)
 
-A store has no folders: there is nothing to make, to lock or to sync.  ``storage`` says how the store is reached and
-holds no secret, for it travels in the options of a query, which Spark shows to those who look; secrets are read where
-they are needed, from files or the environment.
+A store has no folders: there is nothing to make, to lock or to sync. ``storage`` says how the store is reached and
+holds no secret, because it travels in the options of a query, which Spark shows to anyone who looks; secrets are read
+where they are needed, from files or the environment.
+
+A pipeline has five folders: rows, dead letters, gaps, repairs and the checkpoint; six where it keeps a latest table. A
+folder inside another would be read as part of a table, or deleted with it by a vacuum; the same folder twice would be
+two tables in one place.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,6 +25,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlead_wire.validation import listen_address, mistakes
+from fairlead_wire.validation.mistakes import wrong
 
 SCHEME: Final = "s3://"
 UNTRIED: Final = {
@@ -128,3 +136,44 @@ def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:
 def place(text: str, storage: Storage = FROM_ENVIRONMENT) -> Place:
     """A folder, absolute, or a place in a store.  Raises ``ValueError``."""
     return parse(text, storage) if is_url(text) else Path(text).absolute()
+
+
+DEAD_LETTERS = "_dead_letters"
+GAPS = "_gaps"
+LATEST = "_latest"
+REPAIRS = "_repairs"
+
+
+def check(pipelines: Iterable[tuple[str, str, str]], with_latest: Collection[str] = ()) -> None:
+    """Raises ``mistakes.Wrong`` naming the key; a pipeline is its name, table and checkpoint; ``with_latest`` names
+    those that keep a latest table."""
+    used: list[tuple[tuple[str, ...], str, str]] = []
+    for name, table, checkpoint in pipelines:
+        for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps"), (REPAIRS, "repairs")):
+            used.append((_parts(table.rstrip("/") + suffix), "table", f"the {what} of {name}"))
+        if name in with_latest:
+            used.append((_parts(table.rstrip("/") + LATEST), "table", f"the latest table of {name}"))
+        used.append((_parts(checkpoint), "checkpoint", f"the checkpoint of {name}"))
+    # Sorted, a folder stands right before what lies in it.
+    outer: list[tuple[tuple[str, ...], str, str]] = []
+    for folder in sorted(used, key=lambda each: each[0]):
+        while outer and folder[0][: len(outer[-1][0])] != outer[-1][0]:
+            outer.pop()
+        if outer:
+            _refuse(outer[-1], folder)
+        outer.append(folder)
+
+
+def _refuse(outer: tuple[tuple[str, ...], str, str], inner: tuple[tuple[str, ...], str, str]) -> None:
+    keys = {outer[1], inner[1]}
+    key = "checkpoint" if "checkpoint" in keys else "table"
+    path = "/".join(inner[0]).replace(":/", "://", 1) or "/"
+    if outer[0] == inner[0]:
+        raise wrong(key, f"{path} would be {outer[2]} and {inner[2]}; give each a folder of its own")
+    if outer[1] == "table" and inner[0][len(outer[0])][:1] in ("_", "."):
+        return  # hidden from readers and from vacuum
+    raise wrong(key, f"{path}, {inner[2]}, lies in {outer[2]}; put it beside, not inside")
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(posixpath.normpath(path).split("/"))

@@ -35,8 +35,8 @@ def row(payload: bytes) -> None:
 
 
 def offset(content: bytes) -> None:
-    found = offsets.parse(content)
-    again = offsets.parse(msgspec.json.encode(found.to_dict()))
+    found = offsets.parse_offsets(content)
+    again = offsets.parse_offsets(msgspec.json.encode(found.to_dict()))
     promise(again.to_dict() == found.to_dict(), "an offset is read as it is written")
 
 

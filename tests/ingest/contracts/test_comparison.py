@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_ingest.contracts import comparison
 from fairlead_ingest.rows import contract_file
-from fairlead_ingest.rows.schema import Contract
+from fairlead_ingest.rows.contract import Contract
 
 OLD = {
     "name": "t",

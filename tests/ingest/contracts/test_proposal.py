@@ -14,10 +14,9 @@ from tests.support.topics.messaging_service import upstream_message
 from fairlead_ingest.contracts.proposal import SOURCES_MAX, Proposal
 from fairlead_ingest.contracts.trial import Trial
 from fairlead_ingest.rows import contract_file
+from fairlead_ingest.rows.contract import SHARED, Contract
 from fairlead_ingest.rows.envelope import TIMESTAMP
-from fairlead_ingest.rows.routing import SHARED
 from fairlead_ingest.rows.rules import ColumnRule
-from fairlead_ingest.rows.schema import Contract
 
 
 def message(body: Any, source: str | None = None) -> bytes:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from prometheus_client import generate_latest
 
 from fairlead_ingest.io.metrics import IngestMetrics
-from fairlead_ingest.table import freshness
+from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.commit_info import BatchCounts
 
 
 def test_commits_add_up() -> None:
     """Counts come from the table's commits, ages as a cumulative histogram."""
     metrics = IngestMetrics()
-    ages = [3, 2] + [0] * (len(freshness.BUCKETS) - 1)
+    ages = [3, 2] + [0] * (len(commit_info.AGE_BUCKETS) - 1)
     for _ in range(2):
         metrics.committed("p", BatchCounts(rows=5, dead_letters=1, expired_unread=2, filtered=3, ages=ages))
     text = generate_latest(metrics.registry).decode()

@@ -13,7 +13,7 @@ from fairlead_ingest.io import status
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
-from fairlead_ingest.table import commit, freshness
+from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_messaging.client.io.sync_client import BulkClient
@@ -63,7 +63,7 @@ def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> Non
     """After a long outage, say."""
     path = tmp_path / "rows"
     delta.ensure(path, SCHEMA)
-    ages = [0] * len(freshness.BUCKETS) + [3]
+    ages = [0] * len(commit_info.AGE_BUCKETS) + [3]
     decided = commit.decide(
         delta.state(path, "app"), application="app", batch=0, end=Offsets(), counts=BatchCounts(rows=3, ages=ages)
     )

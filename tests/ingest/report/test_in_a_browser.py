@@ -8,9 +8,17 @@ from pathlib import Path
 import pytest
 from tests.support.browser import chromium, violations, watched
 
-from fairlead_ingest.report import layout, page
-from fairlead_ingest.report.facts import CommitPoint, PriorityDelay, ReportGap, TableFacts, TopicLag
-from fairlead_ingest.report.layout import MIB, FileSize
+from fairlead_ingest.report import page
+from fairlead_ingest.report.facts import (
+    MIB,
+    CommitPoint,
+    FileSize,
+    PriorityDelay,
+    ReportGap,
+    TableFacts,
+    TopicLag,
+    file_layout,
+)
 from fairlead_ingest.report.over_time import OverTime
 
 pytestmark = [pytest.mark.verify, pytest.mark.process]
@@ -36,7 +44,9 @@ def facts() -> TableFacts:
         lags=[TopicLag(topic=HOSTILE, state="ok", messages=5, seconds=0.3)],
         points=counted.points(),
         commits=[CommitPoint(seconds=noon + each, p50=0.5, p95=1.0 + each % 7) for each in range(120)],
-        layout=layout.of([FileSize(topic="a/t", date="2026-11-20", bytes=MIB // 3)] * 400, open_seconds=0.01, opened=9),
+        layout=file_layout(
+            [FileSize(topic="a/t", date="2026-11-20", bytes=MIB // 3)] * 400, open_seconds=0.01, opened=9
+        ),
         by_node=[("n" * 253, 9), (HOSTILE, 2)],
         by_hour=[(f"2026-11-20 {hour:02}:00", 18_000) for hour in (12, 13, 14)],
         by_priority=[("0", 54_000)],

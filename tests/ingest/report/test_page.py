@@ -6,11 +6,19 @@ import datetime
 
 from tests.support.html_reader import read
 
-from fairlead_ingest.report import layout, page
-from fairlead_ingest.report.facts import CommitPoint, LetterCount, PriorityDelay, ReportGap, TableFacts, TopicLag
-from fairlead_ingest.report.layout import FileSize
-from fairlead_ingest.report.markup import BARS_MAX
+from fairlead_ingest.report import page
+from fairlead_ingest.report.facts import (
+    CommitPoint,
+    FileSize,
+    LetterCount,
+    PriorityDelay,
+    ReportGap,
+    TableFacts,
+    TopicLag,
+    file_layout,
+)
 from fairlead_ingest.report.over_time import OverTime
+from fairlead_ingest.report.plot import BARS_MAX
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
@@ -31,7 +39,7 @@ def test_the_page_says_what_is_known() -> None:
         lags=[TopicLag(topic="a/t", state="ok", messages=5, seconds=150.0), TopicLag(topic="b/t", state="unreachable")],
         points=counted.points(),
         commits=[CommitPoint(seconds=noon, p50=0.5, p95=1.5), CommitPoint(seconds=noon + 1, p50=0.25, p95=2.0)],
-        layout=layout.of([FileSize(topic="a/t", date="2026-11-20", bytes=10)] * 40, open_seconds=0.01, opened=20),
+        layout=file_layout([FileSize(topic="a/t", date="2026-11-20", bytes=10)] * 40, open_seconds=0.01, opened=20),
         by_node=[("edge-1", 2), ("edge-2", 1)],
         by_hour=[("2026-11-20 11:00", 3)],
         by_priority=[("0", 3)],

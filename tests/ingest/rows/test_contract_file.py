@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairlead_ingest import errors
-from fairlead_ingest.rows import contract_file, schema
-from fairlead_ingest.rows.routing import SHARED
+from fairlead_ingest.rows import contract_file
+from fairlead_ingest.rows.contract import SHARED, decode_contract
 from fairlead_ingest.rows.rules import ColumnRule
 
 
@@ -168,7 +168,7 @@ def test_broken_toml_is_refused() -> None:
 def test_a_contract_with_routes_travels_as_text() -> None:
     """To the tasks."""
     contract = contract_file.parse(TELEMETRY, "telemetry.toml")
-    assert schema.decode(contract.encode()) == contract
+    assert decode_contract(contract.encode()) == contract
 
 
 def test_bodies_are_judged_by_the_columns_of_their_route() -> None:

@@ -11,8 +11,8 @@ from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_edge.outbox import gaps as edge_gaps
 from fairlead_ingest.rows import contract_file, envelope, gap_record
+from fairlead_ingest.rows.contract import BodyJudge
 from fairlead_ingest.rows.gap_record import GapRecord
-from fairlead_ingest.rows.schema import BodyJudge
 
 BODY = {"queue": "iothub_Pri0", "from_sequence": 5, "to_sequence": 9, "count": 4, "reason": "checksum"}
 

@@ -1,14 +1,23 @@
-"""Offsets are text to Spark: the same places must always be the same text."""
+"""Offsets are text to Spark: the same places must always be the same text.
+
+Where a topic stands after a batch: what was read, what expired unread, and nothing where there was nothing.
+Where reading begins: names, ISO times, TOML times, milliseconds.
+"""
 
 from __future__ import annotations
 
+import datetime
 import json
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
-from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
+from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset, place_after_batch
+from fairlead_messaging.api.responses import Plan
 
 
 def test_an_offset_survives_the_checkpoint() -> None:
@@ -27,7 +36,7 @@ def test_an_offset_survives_the_checkpoint() -> None:
             "a/t": TopicOffset.at(1, ""),
         },
     )
-    assert offsets.parse(json.dumps(places.to_dict())) == places
+    assert offsets.parse_offsets(json.dumps(places.to_dict())) == places
 
 
 def test_keys_are_sorted_whatever_the_order_of_topics() -> None:
@@ -65,7 +74,7 @@ def test_a_batch_without_new_data_begins_where_it_ends() -> None:
 def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
     """A checkpoint of another source, or a newer one, stops with its code."""
     with pytest.raises(errors.Stop, match=errors.BAD_CHECKPOINT):
-        offsets.parse(text)
+        offsets.parse_offsets(text)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +82,7 @@ def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
 )
 def test_a_limit_is_shared_and_no_topic_starves(limit: int | None, topics: int, expected: list[int | None]) -> None:
     """Each topic may read at least one row."""
-    assert offsets.shares(limit, topics) == expected
+    assert offsets.share_rows(limit, topics) == expected
 
 
 def test_totals_say_what_was_gone_before_the_batch_was_planned() -> None:
@@ -121,10 +130,10 @@ def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
             )
         },
     )
-    assert offsets.parse(end.to_dict()) == end
+    assert offsets.parse_offsets(end.to_dict()) == end
     assert list(end.to_dict()["topics"]["a/t"]) == ["f", "fg", "fn", "g", "n", "p", "r"]
     old = {"svc": "s", "topics": {"a/t": {"f": "", "fg": 1, "g": 1, "p": "0a", "r": 1}}, "v": 1}
-    assert offsets.parse(old).topics["a/t"].total is None
+    assert offsets.parse_offsets(old).topics["a/t"].total is None
 
 
 @pytest.mark.parametrize(
@@ -139,9 +148,9 @@ def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
 )
 def test_what_older_versions_stored_is_read_and_written_as_it_was(stored: str) -> None:
     """Letter by letter: Spark compares the text, and an older version may be started again."""
-    found = offsets.parse(stored)
+    found = offsets.parse_offsets(stored)
     assert json.dumps(found.to_dict(), separators=(",", ":")) == stored
-    assert offsets.parse(found.to_dict()) == found
+    assert offsets.parse_offsets(found.to_dict()) == found
 
 
 def test_a_start_is_explicit_by_the_names_users_write() -> None:
@@ -150,3 +159,70 @@ def test_a_start_is_explicit_by_the_names_users_write() -> None:
         offset = TopicOffset.from_starting(plain)
         assert offset.to_starting() == plain
         assert (offset.generation, offset.position, offset.start_position) == (3, "0f", "0f")
+
+
+HERE = TopicOffset.at(1, "0a", total=10)
+
+
+def plan(**fields: Any) -> Plan:
+    return Plan(**{"service": "s", "generation": 1, "upto": None, "stable": "0f", "rows": 0, "bytes": 0, **fields})
+
+
+def test_a_batch_goes_as_far_as_its_plan() -> None:
+    found = place_after_batch(HERE, plan(upto="0c", rows=2, passed=12), None)
+    assert (found.start_position, found.position, found.rows, found.total, found.expired) == ("0a", "0c", 2, 12, 0)
+
+
+def test_nothing_to_read_and_nothing_to_count_is_no_batch() -> None:
+    assert place_after_batch(HERE, plan(passed=10), None) is HERE
+
+
+def test_what_expired_unread_is_a_batch_of_no_rows() -> None:
+    """As far as the topic is stable, and no further than the query was told to go."""
+    assert (
+        place_after_batch(HERE, plan(passed=13), None).position,
+        place_after_batch(HERE, plan(passed=13), None).expired,
+    ) == ("0f", 3)
+    assert place_after_batch(HERE, plan(passed=13), "0d").position == "0d"
+
+
+def test_a_total_that_is_too_low_takes_nothing_back() -> None:
+    """It is counted from below in the middle of a topic; the next one makes up for it."""
+    found = place_after_batch(HERE, plan(upto="0c", rows=4, passed=11), None)
+    assert (found.start_total, found.total, found.expired) == (10, 14, 0)
+
+
+def test_a_gap_is_behind_us_even_if_nothing_follows() -> None:
+    missing = TopicOffset(generation=1, position="0a", gap=Gap(reason="expired", rows=3, upto="0b"))
+    assert place_after_batch(missing, plan(stable="", generation=1), None).position == "0b"
+
+
+@pytest.mark.parametrize(
+    ("position", "start"),
+    [
+        ("earliest", "earliest"),
+        ("table", "table"),
+        ("2026-11-20T12:00:00Z", 1795176000000),
+        ("2026-11-20T12:00:00", 1795176000000),
+        ("2026-11-20T13:00:00+01:00", 1795176000000),
+        (datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC), 1795176000000),
+        (1795176000000, 1795176000000),
+    ],
+)
+def test_a_start_is_a_name_or_a_moment(position: Any, start: str | int) -> None:
+    """A time without a zone is UTC."""
+    assert offsets.parse_starting_position(position) == start
+
+
+@pytest.mark.parametrize("position", ["soon", -1, True, None, 1.5, datetime.date(2026, 1, 1)])
+def test_anything_else_is_refused(position: Any) -> None:
+    """With what may stand there."""
+    with pytest.raises(ValueError, match="must be"):
+        offsets.parse_starting_position(position)
+
+
+@pytest.mark.process
+def test_workers_of_spark_load_no_settings() -> None:
+    """They start often and by the dozen: a settings model would cost each 11 MB and a tenth of a second."""
+    code = "import sys, fairlead_ingest.io.topics.spark_source; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -20,7 +20,7 @@ from tests.support.tables.latest_rows import Row, append, content, model
 
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.latest import buckets
+from fairlead_ingest.latest import newest
 from fairlead_ingest.latest.definition import LatestDefinition
 
 DEFINITION: Final = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
@@ -34,7 +34,7 @@ BATCHES: Final = [
 
 def live(folder: Path) -> None:
     """All that a job does, from wherever the life before it ended."""
-    buckets.KEYS_MAX = 4  # type: ignore[misc] # so that they are split on the way
+    newest.KEYS_MAX = 4  # type: ignore[misc] # so that they are split on the way
     rows, latest = folder / "rows", folder / "rows_latest"
     for number, batch in enumerate(BATCHES):
         if held(rows) <= sum(len(each) for each in BATCHES[:number]):

@@ -16,15 +16,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from fairlead_ingest.io.letters import correction, plain_judge
+from fairlead_ingest.dead_letters import LetterSelection, Tally
+from fairlead_ingest.io.letters import correction
 from fairlead_ingest.io.letters.repair import Repair
-from fairlead_ingest.io.sink import backfill_commit, task_writer
-from fairlead_ingest.io.sink.batch_commit import BatchCommit
+from fairlead_ingest.io.sink import task_writer
+from fairlead_ingest.io.sink.batch_commit import BatchCommit, append_backfill
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import LetterSelection
-from fairlead_ingest.letters.tally import Tally
 from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
@@ -88,10 +87,10 @@ class World:
     def judge(self, letters: pa.Table) -> pa.Table:
         """As the job would, by the rules of today."""
         aside = {name(number): MISFIT for number in self.unfit}
-        plain = plain_judge.pages(letters, functools.partial(envelope.page, set_aside=aside))
+        plain = correction.pages(letters, functools.partial(envelope.page, set_aside=aside))
         now = pa.repeat(pa.scalar(BEGIN, envelope.TIMESTAMP), plain.num_rows)
         plain = plain.append_column("_ingested_at", now)
-        return plain_judge.numbered(plain.append_column("_date", plain["_published_at"].cast(pa.date32())))
+        return correction.numbered(plain.append_column("_date", plain["_published_at"].cast(pa.date32())))
 
     def run_job(self, upto: int, *, begin_again: bool = False) -> None:
         """The next batch, or the last one again: its letters, then its rows."""
@@ -131,7 +130,7 @@ class World:
                 held |= set(tables.identities(self.real, place, None, None)["_id"].to_pylist())
             numbers = [each for each in wanted[begin : begin + at_a_time] if name(each) not in held]
             rows, dead = self._written(numbers, task_writer.NO_BATCH)
-            backfill_commit.append(self.format, self.table, rows, dead)
+            append_backfill(self.format, self.table, rows, dead)
 
     def repair(
         self, how: correction.Correction | None = None, selection: LetterSelection | None = None, **more: Any

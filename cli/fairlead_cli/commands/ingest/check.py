@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from fairlead_ingest.contracts.trial import TrialOutcome
     from fairlead_ingest.io.table.table_format import TableFormat
-    from fairlead_ingest.rows.schema import Contract
+    from fairlead_ingest.rows.contract import Contract
     from fairlead_ingest.settings import IngestSettings
     from fairlead_ingest.table.store_path import Place
 
@@ -228,9 +228,9 @@ def _check(
 ) -> dict[str, Any]:
     """One contract by all that is asked; the answer as programs read it."""
     from fairlead_ingest.contracts import comparison
-    from fairlead_ingest.io.contracts import files, held
+    from fairlead_ingest.io import contracts
 
-    contract = files.read(asked.contract)
+    contract = contracts.read(asked.contract)
     answer: dict[str, Any] = {
         "contract": {
             "file": str(asked.contract),
@@ -243,11 +243,11 @@ def _check(
     }
     passed = True
     if against is not None:
-        found = comparison.changes(files.read(against), contract)
+        found = comparison.changes(contracts.read(against), contract)
         passed = not any(each.is_breaking for each in found)
         answer["against"] = {"file": str(against), "changes": [asdict(each) for each in found]}
     for name, table_format, place in asked.tables:
-        seen = held.changes(name, table_format, place, contract)
+        seen = contracts.changes(name, table_format, place, contract)
         passed = passed and not any(each.is_breaking for each in seen or ())
         changes = None if seen is None else [asdict(each) for each in seen]
         answer.setdefault("tables", []).append({"table": str(place), "exists": seen is not None, "changes": changes})
@@ -295,16 +295,16 @@ def _pages(
     context: click.Context, label: str, topic: str, last: int | None, since: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Committed messages, with a line on standard error that says how far reading is."""
-    from fairlead_ingest.io.contracts import messages
+    from fairlead_ingest.io import contracts
     from fairlead_messaging.client.io.sync_client import BulkClient
 
     account = context.find_object(messaging_client.Account)
     assert account is not None
     wanted = LAST if last is None and since is None else last
     with BulkClient(account.url, tls=messaging_client.tls_of(account)) as client, ProgressBar(label) as bar:
-        found = messages.stretch(client, topic, last=wanted, since_ms=since)
+        found = contracts.stretch(client, topic, last=wanted, since_ms=since)
         bar.expect(found.rows)
-        for page in messages.pages(client, found):
+        for page in contracts.pages(client, found):
             yield page
             bar.add(page.num_rows)
 

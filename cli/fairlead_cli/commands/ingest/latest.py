@@ -18,7 +18,7 @@ def run(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuil
     """Each pipeline's that has one. Raises ``Stop``, ``Wait``."""
     from fairlead_ingest.io.latest.refresh import refresh
     from fairlead_ingest.io.table import tables
-    from fairlead_ingest.table import folders
+    from fairlead_ingest.table import store_path
 
     kept = [(job, job.latest.definition) for job in jobs if job.latest is not None and job.latest.key]
     if not kept:
@@ -27,7 +27,7 @@ def run(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuil
     for job, definition in kept:
         assert definition is not None
         rows = settings.place(job.table)
-        table = tables.beside(rows, folders.LATEST)
+        table = tables.beside(rows, store_path.LATEST)
         with ProgressBar(f"reading the rows of {job.name}") as bar:
             found = refresh(rows, table, definition, again=rebuild, look_up=_Advance(bar))
         if found is None:

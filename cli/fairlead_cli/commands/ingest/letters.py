@@ -20,8 +20,8 @@ from fairlead_cli.parameters import PlaceParameter as TimeParameter
 from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
+    from fairlead_ingest.dead_letters import LetterSelection
     from fairlead_ingest.io.table.table_format import TableFormat
-    from fairlead_ingest.letters.selection import LetterSelection
     from fairlead_ingest.settings import IngestSettings, Pipeline
     from fairlead_ingest.table.store_path import Place
 
@@ -73,7 +73,7 @@ def selection(
     codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
 ) -> LetterSelection:
     """What the options mean."""
-    from fairlead_ingest.letters.selection import LetterSelection
+    from fairlead_ingest.dead_letters import LetterSelection
 
     for name, value in (("--since", since), ("--until", until)):
         if isinstance(value, str):
@@ -116,7 +116,7 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
 
     A letter counts at each field it names.
     """
-    from fairlead_ingest.io.letters import listing
+    from fairlead_ingest.io.letters import letters
 
     settings, jobs = ingest_job.load(config, pipeline)
     wanted = selection(**chosen)
@@ -124,7 +124,7 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
     for job in jobs:
         with ProgressBar(f"counting dead letters of {job.name}", passing=True) as bar, ingest_job.explained():
             place = _place(settings, job)
-            found.append(listing.summary(*place, job.name, wanted, state, progress=bar.add, expect=bar.expect))
+            found.append(letters.summary(*place, job.name, wanted, state, progress=bar.add, expect=bar.expect))
     if output == "json":
         click.echo(json.dumps({"pipelines": found}, indent=1))
         return
@@ -237,14 +237,14 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
 def _letters(
     settings: IngestSettings, job: Pipeline, chosen: LetterSelection, state: str, limit: int | None
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
-    from fairlead_ingest.io.letters import listing
-    from fairlead_ingest.letters import line
+    from fairlead_ingest import dead_letters
+    from fairlead_ingest.io.letters import letters
 
     with contextlib.ExitStack() as looking:
         bar = looking.enter_context(ProgressBar(f"looking through dead letters of {job.name}", passing=True))
-        for letter in listing.letters(*_place(settings, job), chosen, state, limit, bar.add):
+        for letter in letters.read_letters(*_place(settings, job), chosen, state, limit, bar.add):
             looking.close()  # before the first line of the answer
-            yield letter, line.encode(letter)
+            yield letter, dead_letters.encode(letter)
 
 
 def _place(settings: IngestSettings, job: Pipeline) -> tuple[TableFormat, Place]:

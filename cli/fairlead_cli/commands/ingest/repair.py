@@ -17,8 +17,7 @@ from fairlead_cli.output.progress import ProgressBar
 from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
-    from fairlead_ingest.io.letters.correction import Correction
-    from fairlead_ingest.io.letters.plain_judge import LetterJudge
+    from fairlead_ingest.io.letters.correction import Correction, LetterJudge
     from fairlead_ingest.io.letters.repair import Repair
     from fairlead_ingest.settings import IngestSettings, Pipeline
 
@@ -161,21 +160,21 @@ class _Sparks:
         self._settings = settings
         self._session: Any = None
         self._stop: Callable[[], None] = lambda: None
-        from fairlead_ingest.io.letters import plain_judge
+        from fairlead_ingest.io.letters import correction
         from fairlead_ingest.io.pipeline import preflight
         from fairlead_ingest.io.spark import session
 
-        if any(plain_judge.needs_spark(job) for job in jobs):
+        if any(correction.needs_spark(job) for job in jobs):
             with ingest_job.used(EXIT_USAGE):
                 session.require_java(os.environ)
                 preflight.check(settings, jobs)
 
     def judge(self, job: Pipeline) -> LetterJudge:
-        from fairlead_ingest.io.letters import plain_judge
+        from fairlead_ingest.io.letters import correction
 
-        if not plain_judge.needs_spark(job):
-            return plain_judge.PlainJudge(job)
-        from fairlead_ingest.io.letters.spark_judge import SparkJudge
+        if not correction.needs_spark(job):
+            return correction.PlainJudge(job)
+        from fairlead_ingest.io.letters.correction import SparkJudge
         from fairlead_ingest.io.spark import session
         from fairlead_wire.io import logs
 

@@ -149,7 +149,7 @@ def report(
     fairlead ingest report --config ingest.toml --out report.html
     fairlead ingest report --config ingest.toml --out month.html --days 31 --offline
     """
-    from fairlead_ingest.io.report import table_facts
+    from fairlead_ingest.io import table_report
     from fairlead_ingest.io.service_tls import tls_of
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.report import page as pages
@@ -163,9 +163,9 @@ def report(
     with BulkClient(settings.messaging_url, tls=tls_of(settings), timeout_seconds=5.0) as client:
         for job in jobs:
             table_format, table = tables.of_pipeline(settings, job), settings.place(job.table)
-            lags = None if offline else table_facts.lags(table_format, table, job.topics, client, now)
+            lags = None if offline else table_report.lags(table_format, table, job.topics, client, now)
             with ProgressBar(f"counting rows of {job.name}", tables.count(table_format, table)) as bar:
-                facts = table_facts.of(
+                facts = table_report.table_facts(
                     job.name, table_format, table, since=since, days=days, lags=lags, progress=bar.add
                 )
             found.append(facts)
@@ -214,14 +214,14 @@ def vacuum(
 ) -> dict[str, Any]:
     """Delete files no table version needs any more, those of killed tasks included."""
     from fairlead_ingest.io.table import maintenance, tables
-    from fairlead_ingest.table import folders
+    from fairlead_ingest.table import store_path
 
     done: list[dict[str, Any]] = []
 
     def vacuum_one(job: Pipeline) -> None:
         table_format, main = tables.of_pipeline(settings, job), settings.place(job.table)
         suffixes = [tables.DEAD_LETTERS, tables.GAPS, tables.REPAIRS]
-        suffixes += [folders.LATEST] if job.latest and job.latest.key else []
+        suffixes += [store_path.LATEST] if job.latest and job.latest.key else []
         for path in (main, *(tables.beside(main, suffix) for suffix in suffixes)):
             if path != main and table_format.size(path) is None:
                 continue  # a table that was only ever backfilled has no gaps
@@ -258,15 +258,15 @@ def backfill(
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
     from fairlead_ingest.io.pipeline import preflight
-    from fairlead_ingest.io.spark import executor_probe, session, spark_away, spark_errors
-    from fairlead_ingest.source import starting_position
+    from fairlead_ingest.io.spark import connect, executor_probe, session
+    from fairlead_ingest.source import offsets
     from fairlead_wire.errors import LocalError
     from fairlead_wire.io import logs
 
     bounds = []
     for name, text in (("--from", begin), ("--until", end)):
         try:
-            moment = None if text is None else starting_position.parse(int(text) if text.isdigit() else text)
+            moment = None if text is None else offsets.parse_starting_position(int(text) if text.isdigit() else text)
         except ValueError:
             moment = ""
         if isinstance(moment, str):
@@ -285,15 +285,15 @@ def backfill(
         raise SystemExit(EXIT_USAGE) from None
     click.echo("starting Spark …", err=True)
     try:
-        with spark_errors.coded():
+        with connect.coded():
             spark = session.start(**settings.spark.model_dump())
-    except spark_away.SparkAway as error:
+    except connect.SparkAway as error:
         raise LocalError(str(error)) from None
     done: list[dict[str, Any]] = []
     try:
         executor_probe.check(spark, settings)
         for job, table in zip(jobs, tables, strict=True):
-            with ProgressBar(f"backfilling {job.name}, messages") as bar, spark_errors.coded():
+            with ProgressBar(f"backfilling {job.name}, messages") as bar, connect.coded():
                 facts = backfills.run(
                     spark,
                     settings,

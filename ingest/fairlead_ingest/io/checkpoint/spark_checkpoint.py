@@ -92,7 +92,7 @@ def end_of(checkpoint: Path, batch: int) -> Offsets:
     # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.
     if len(lines) < 3:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch} has no offset")
-    return offsets.parse(lines[2]) if _is_ours(lines[2]) else Offsets()
+    return offsets.parse_offsets(lines[2]) if _is_ours(lines[2]) else Offsets()
 
 
 def _is_ours(text: str) -> bool:

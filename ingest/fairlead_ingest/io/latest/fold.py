@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest.io.latest import bucket_files
-from fairlead_ingest.io.latest.bucket_files import BucketFile
-from fairlead_ingest.io.latest.row_files import RowFiles
-from fairlead_ingest.latest import buckets, newest
+from fairlead_ingest.io.latest import row_files
+from fairlead_ingest.io.latest.row_files import BucketFile, RowFiles
+from fairlead_ingest.latest import newest
 from fairlead_ingest.latest.definition import BUCKET, DELETED, LatestDefinition
 from fairlead_ingest.table.store_path import Place
 
@@ -87,14 +86,14 @@ class Fold:
         winners = self._winners()
         held = self._held
         large = self._rows.mean_bytes
-        wider = buckets.count_for(max(held.keys, winners.num_rows), held.count, row_bytes=held.row_bytes or large)
+        wider = newest.bucket_count(max(held.keys, winners.num_rows), held.count, row_bytes=held.row_bytes or large)
         keys = winners.select([f"{newest.KEY}{index}" for index in range(len(self._definition.key))])
         # A table that is empty has no old buckets to be split.
         count = held.count if held.files else wider
-        winners = winners.append_column(BUCKET, buckets.of(keys, count))
+        winners = winners.append_column(BUCKET, newest.bucket_of(keys, count))
         todo = {bucket: 0 for bucket, files in held.files.items() if wider > count or len(files) > 1}
         todo |= _counts(winners[BUCKET])
-        for together in buckets.rounds(todo, min(ROUND_ROWS, ROUND_BYTES // max(1, large))):
+        for together in newest.rounds(todo, min(ROUND_ROWS, ROUND_BYTES // max(1, large))):
             chosen = winners.filter(pc.is_in(winners[BUCKET], value_set=pa.array(together, pa.int32())))
             rows = self._whole(chosen)
             for bucket in together:
@@ -159,7 +158,7 @@ class Fold:
     def _merge(self, bucket: int, news: pa.Table, count: int, wider: int) -> None:
         schema = self._held.schema
         files = self._held.files.get(bucket, [])
-        before = bucket_files.read(self._held.table, files, schema)
+        before = row_files.read(self._held.table, files, schema)
         rows = pa.concat_tables([before, news.select(schema.names).cast(schema)]).combine_chunks()
         places = pa.array(np.arange(rows.num_rows))
         best = self._newest([newest.candidates(rows, self._definition).append_column(_PLACE, places)])
@@ -172,15 +171,15 @@ class Fold:
         self._deleted += _number_of(after[DELETED]) - _number_of(before[DELETED])
         self._removed += files
         for target, part in self._split(after, bucket, count, wider):
-            self._added.append(bucket_files.write(self._held.table, target, part))
+            self._added.append(row_files.write(self._held.table, target, part))
 
     def _split(self, rows: pa.Table, bucket: int, count: int, wider: int) -> Iterable[tuple[int, pa.Table]]:
         order = [(name, "ascending") for name in self._definition.key]
         if wider == count:
             yield bucket, rows.sort_by(order)
             return
-        where = buckets.of(rows.select(self._definition.key), wider)
-        for target in buckets.split(bucket, count, wider):
+        where = newest.bucket_of(rows.select(self._definition.key), wider)
+        for target in newest.split_bucket(bucket, count, wider):
             part = rows.filter(pc.equal(where, target))
             if part.num_rows:
                 yield target, part.sort_by(order)

@@ -20,10 +20,9 @@ from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import Refreshed, refresh
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.latest.definition import LatestDefinition
-from fairlead_ingest.latest.latest_settings import LatestSettings
+from fairlead_ingest.latest.definition import LatestDefinition, LatestSettings
 from fairlead_ingest.settings import Pipeline
-from fairlead_ingest.table import folders
+from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
@@ -47,13 +46,13 @@ class _GivenUp(Exception):
     """The job ends; what was begun is begun again at the next start."""
 
 
-def of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> LatestKeeper | None:
+def keeper_of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> LatestKeeper | None:
     """A pipeline's, None where it keeps no latest table."""
     settings = pipeline.latest
     definition = None if settings is None else settings.definition
     if settings is None or definition is None:
         return None
-    return LatestKeeper(pipeline.name, rows, tables.beside(rows, folders.LATEST), definition, settings, metrics)
+    return LatestKeeper(pipeline.name, rows, tables.beside(rows, store_path.LATEST), definition, settings, metrics)
 
 
 class LatestKeeper:

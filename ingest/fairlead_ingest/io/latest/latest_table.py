@@ -20,11 +20,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.latest import log_entries
-from fairlead_ingest.io.latest.bucket_files import BucketFile
+from fairlead_ingest.io.latest import row_files
+from fairlead_ingest.io.latest.row_files import BucketFile
 from fairlead_ingest.io.table import object_store, table_format
-from fairlead_ingest.io.table.delta import opened
-from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.delta import delta_table
+from fairlead_ingest.io.table.delta.log_reader import DIGITS, LOG
 from fairlead_ingest.io.table.files import sync
 from fairlead_ingest.latest import mark as marks
 from fairlead_ingest.latest.definition import BUCKET
@@ -60,18 +60,18 @@ class LatestState:
 
 def ensure(table: Place, schema: pa.Schema) -> LatestState | None:
     """Make it, or let it grow by columns; as ``look``. Raises ``Stop``, ``Wait``."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     if found is None:
         if isinstance(table, Path):
             table.parent.mkdir(parents=True, exist_ok=True)
-        with opened.explained(table):
+        with delta_table.explained(table):
             DeltaTable.create(
                 str(table),
                 Schema.from_arrow(schema),
                 mode="ignore",
                 partition_by=[BUCKET],
                 configuration=CONFIGURATION,
-                storage_options=opened.options(table),
+                storage_options=delta_table.options(table),
             )
         return look(table)
     if list(found.metadata().partition_columns) != [BUCKET]:
@@ -85,7 +85,7 @@ def ensure(table: Place, schema: pa.Schema) -> LatestState | None:
         remedy = "delete this table, it is built again from the rows"
         raise errors.Stop(error.code, f"{str(error).partition(': ')[2]}: {remedy}") from None
     if missing:
-        with opened.explained(table):
+        with delta_table.explained(table):
             found.alter.add_columns(missing)
         return look(table)
     return _state(table, found)
@@ -93,12 +93,12 @@ def ensure(table: Place, schema: pa.Schema) -> LatestState | None:
 
 def look(table: Place) -> LatestState | None:
     """Its newest version, None where there is none. Raises ``Stop``, ``Wait``."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     return None if found is None else _state(table, found)
 
 
 def _state(table: Place, found: DeltaTable) -> LatestState:
-    with opened.explained(table):
+    with delta_table.explained(table):
         actions = pa.table(found.get_add_actions(flatten=True))
         named = zip(*(actions[name].to_pylist() for name in _FILE), strict=True) if actions.num_rows else ()
         return LatestState(
@@ -118,7 +118,7 @@ _FILE: Final = ("path", f"partition.{BUCKET}", "size_bytes", "num_records")
 
 def newest_mark(table: Place, version: int) -> Marked | None:
     """What our newest commit says, None where others have changed the table since. Raises ``Stop``, ``Wait``."""
-    return marks.newest(islice(log_entries.backwards(table, version), MARK_NEAR))
+    return marks.newest(islice(row_files.backwards(table, version), MARK_NEAR))
 
 
 def commit(
@@ -156,10 +156,10 @@ def commit(
 def vacuum(table: Place, keep_hours: float) -> int:
     """Delete what no version of the last hours needs, files of killed jobs included; how many. Raises ``Stop``,
     ``Wait``."""
-    found = opened.open_table(table)
+    found = delta_table.open_table(table)
     if found is None:
         return 0
-    with opened.explained(table):
+    with delta_table.explained(table):
         gone = found.vacuum(
             retention_hours=max(1, round(keep_hours)), dry_run=False, enforce_retention_duration=False, full=True
         )
@@ -194,7 +194,7 @@ def _unknown(table: Place, error: DeltaError | OSError) -> errors.Stop | errors.
     if isinstance(table, Path):
         code, sentence = errors.explain(str(error))
         return errors.Wait(code or errors.TABLE_TAKEN, f"{table}: {sentence}")
-    opened.forget(table)
+    delta_table.forget(table)
     explained = object_store.explain(table, error)
     if isinstance(explained, errors.Stop):
         return explained

@@ -1,4 +1,4 @@
-"""Brings a latest table to the newest version of its rows, exactly; again and again gives the same.
+"""Brings a latest table to the newest version of its rows, exactly; repeating it gives the same. Also its status.
 
 look ─▶ decide (``latest.mark``) ─▶ fold ─▶ commit ─▶ done
  ▲                                            │ another was first, or no answer
@@ -7,25 +7,27 @@ look ─▶ decide (``latest.mark``) ─▶ fold ─▶ commit ─▶ done
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.latest import bucket_files, fold, latest_table, log_entries
+from fairlead_ingest.io.latest import fold, latest_table, row_files
 from fairlead_ingest.io.latest.fold import Fold, LatestFiles
 from fairlead_ingest.io.latest.latest_table import LatestState
 from fairlead_ingest.io.latest.row_files import FileGone, RowFiles
-from fairlead_ingest.io.table.delta import opened
+from fairlead_ingest.io.table import tables
+from fairlead_ingest.io.table.delta import delta_table
+from fairlead_ingest.latest import mark
 from fairlead_ingest.latest import mark as marks
-from fairlead_ingest.latest import row_changes
 from fairlead_ingest.latest.definition import OWN, LatestDefinition
-from fairlead_ingest.latest.mark import Current, Mark, Rebuild
-from fairlead_ingest.latest.row_changes import ChangeEntry, Partition, RowFile
+from fairlead_ingest.latest.mark import ChangeEntry, Current, Mark, Partition, Rebuild, RowFile
+from fairlead_ingest.table import store_path
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
 
@@ -56,25 +58,25 @@ class RowsVersion:
 
     def entry(self, version: int) -> ChangeEntry | None:
         """Of its log; that of the newest version is read once."""
-        found = log_entries.entry(self.place, version)
+        found = row_files.entry(self.place, version)
         if found is not None and version == self.version:
             self.stamps[version] = found.stamp
         return found
 
     def stamp(self) -> str:
         """Of the entry of this version; empty where the log was cut."""
-        return self.stamps.get(self.version) or log_entries.stamp(self.place, self.version) or ""
+        return self.stamps.get(self.version) or row_files.stamp(self.place, self.version) or ""
 
     def files(self) -> list[RowFile]:
         """All of this version."""
-        with opened.explained(self.place):
+        with delta_table.explained(self.place):
             actions = pa.table(self.opened.get_add_actions(flatten=True))
         names = [name for name in actions.column_names if name.startswith("partition.")]
         found = []
         for each in actions.select(["path", *names]).to_pylist():
             values = sorted((name.removeprefix("partition."), each[name]) for name in names)
             partition = tuple((name, None if value is None else str(value)) for name, value in values)
-            found.append(row_changes.row_file(each["path"], partition, str(self.place)))
+            found.append(mark.row_file(each["path"], partition, str(self.place)))
         return found
 
 
@@ -127,10 +129,10 @@ def refresh(
 
 def open_source(rows: Place) -> RowsVersion | None:
     """The newest version of the rows. Raises ``Stop``, ``Wait``."""
-    found = opened.open_table(rows)
+    found = delta_table.open_table(rows)
     if found is None:
         return None
-    with opened.explained(rows):
+    with delta_table.explained(rows):
         return RowsVersion(
             place=rows,
             opened=found,
@@ -150,7 +152,7 @@ def _once(
     again: bool,
 ) -> Refreshed:
     mark = state.mark
-    stamp = None if mark is None or mark.version > source.version else log_entries.stamp(source.place, mark.version)
+    stamp = None if mark is None or mark.version > source.version else row_files.stamp(source.place, mark.version)
     decided = marks.decide(
         mark, source=source.id, version=source.version, stamp=stamp, definition=definition.fingerprint
     )
@@ -199,7 +201,7 @@ def _news(source: RowsVersion, table: Place, state: LatestState, after: int) -> 
         if entry is None:
             return Rebuild(reason=f"the log of the rows no longer reaches back to version {version}")
         entries.append(entry)
-    found = row_changes.outstanding(entries, str(source.place))
+    found = mark.outstanding(entries, str(source.place))
     # A log need not say of a file in which partition it lay.
     if () in found.reduced or found.reduced & _partitions(table, state):
         return Rebuild(reason="rows were deleted, changed or restored where some of the newest lie")
@@ -212,7 +214,37 @@ def _partitions(table: Place, state: LatestState) -> frozenset[Partition]:
     schema = pa.schema([state.schema.field(name) for name in names])
     found: set[Partition] = set()
     for file in state.files:
-        rows = bucket_files.read(table, [file], schema)
+        rows = row_files.read(table, [file], schema)
         for each in rows.group_by(list(names)).aggregate([]).to_pylist():
             found.add((("_date", each["_date"].isoformat()), ("_topic", each["_topic"])))
     return frozenset(found)
+
+
+def latest_status(rows: Place, now: datetime.datetime) -> dict[str, Any]:
+    """As plain values. Raises ``Stop``, ``Wait``."""
+    place = tables.beside(rows, store_path.LATEST)
+    state = latest_table.look(place)
+    if state is None:
+        return {"table": str(place), "state": "no table yet"}
+    source = open_source(rows)
+    facts: dict[str, Any] = {
+        "table": str(place),
+        "state": "ok",
+        "version": state.version,
+        "files": len(state.files),
+        "bytes": sum(each.size for each in state.files),
+    }
+    if state.marked is None or source is None or state.marked.mark.source != source.id:
+        # It was changed by others, or the rows were made anew: the next refresh builds it again.
+        return {**facts, "state": "to be built"}
+    mark = state.marked.mark
+    moment = datetime.datetime.fromtimestamp(state.marked.timestamp_ms / 1000, datetime.UTC)
+    return {
+        **facts,
+        "keys": mark.keys - mark.deleted,
+        "deleted_keys": mark.deleted,
+        "rows_version": mark.version,
+        "versions_behind": max(0, source.version - mark.version),
+        "last_refresh": moment.isoformat(timespec="milliseconds"),
+        "last_refresh_seconds": round((now - moment).total_seconds(), 3),
+    }

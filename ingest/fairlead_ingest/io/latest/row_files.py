@@ -1,11 +1,14 @@
-"""Rows out of the files of the rows table, some columns at a time, so many rows at a time.
+"""The files and log entries a latest table is made from, and its own files: one for each bucket.
 
-A file knows neither the partition it lies in nor columns that the table got later: both are added here, in the types
-of the table.
+Rows come out of the files of the rows table some columns and so many rows at a time. A file knows neither the partition
+it lies in nor columns that the table got later: both are added here, in the types of the table. A bucket's file is
+written again as a whole when one of its keys changes. Log entries are read one by one: a small file, or one request.
 """
 
 from __future__ import annotations
 
+import io
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,11 @@ import pyarrow.parquet as pq
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import arrow_threads, object_store
-from fairlead_ingest.latest.row_changes import RowFile
+from fairlead_ingest.io.table.delta.log_reader import DIGITS, LOG
+from fairlead_ingest.io.table.files import COMPRESSION, COMPRESSION_LEVEL, sync
+from fairlead_ingest.latest import mark
+from fairlead_ingest.latest.definition import BUCKET
+from fairlead_ingest.latest.mark import ChangeEntry, RowFile
 from fairlead_ingest.table.store_path import Place
 
 BATCH_ROWS: Final = 32_768
@@ -115,3 +122,88 @@ def _fitted(rows: pa.Table, count: int, wanted: Sequence[pa.Field], partition: d
         else:
             columns.append(pa.nulls(count, field.type))
     return pa.table(columns, schema=pa.schema(wanted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketFile:
+    """One file, in the log or still to be committed."""
+
+    path: str
+    bucket: int
+    size: int
+    rows: int
+
+
+def read(table: Place, files: Sequence[BucketFile], schema: pa.Schema) -> pa.Table:
+    """All rows of these files; columns that a file lacks are null. Raises ``OSError``, ``Stop``, ``Wait``."""
+    parts = [_read(table, each, schema) for each in files]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def write(table: Place, bucket: int, rows: pa.Table) -> BucketFile:
+    """Durable, or in the store. Raises ``OSError``, ``Stop``, ``Wait``."""
+    path = f"{BUCKET}={bucket}/part-{uuid.uuid4().hex}.zstd.parquet"
+    stored = rows.drop_columns([BUCKET]) if BUCKET in rows.column_names else rows
+    if isinstance(table, Path):
+        (table / path).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(stored, table / path, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL)
+        size = sync(table / path)
+    else:
+        content = io.BytesIO()
+        pq.write_table(stored, content, compression=COMPRESSION, compression_level=COMPRESSION_LEVEL)
+        upload = object_store.Upload(table / path)
+        upload.write(content.getvalue())
+        size = upload.finish()
+    return BucketFile(path=path, bucket=bucket, size=size, rows=rows.num_rows)
+
+
+def _read(table: Place, file: BucketFile, schema: pa.Schema) -> pa.Table:
+    where = table / file.path if isinstance(table, Path) else arrow_threads.reader(object_store.read(table / file.path))
+    with pq.ParquetFile(where) as opened:
+        held = [name for name in schema.names if name in opened.schema_arrow.names]
+        rows = opened.read(columns=held)
+    columns = [
+        pa.repeat(pa.scalar(file.bucket, field.type), rows.num_rows)
+        if field.name == BUCKET
+        else rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def entry(table: Place, version: int) -> ChangeEntry | None:
+    """None where the log was cut. Raises ``Stop``, ``Wait``."""
+    content = _content(table, version)
+    return None if content is None else mark.parse(content, f"{table}, version {version}")
+
+
+def stamp(table: Place, version: int) -> str | None:
+    """A check sum of the entry, None where the log was cut. Raises ``Stop``, ``Wait``."""
+    content = _content(table, version)
+    return None if content is None else mark.stamp(content)
+
+
+def backwards(table: Place, version: int) -> Iterator[ChangeEntry]:
+    """From ``version`` back, as far as the log goes. Raises ``Stop``, ``Wait``."""
+    for each in range(version, -1, -1):
+        found = entry(table, each)
+        if found is None:
+            return
+        yield found
+
+
+def _content(table: Place, version: int) -> bytes | None:
+    name = f"{version:0{DIGITS}}.json"
+    if isinstance(table, Path):
+        try:
+            return (table / LOG / name).read_bytes()
+        except FileNotFoundError:
+            return None
+    try:
+        return object_store.read(table / LOG / name)
+    except errors.Stop as error:
+        if error.code == errors.TABLE_UNFIT:
+            return None
+        raise

@@ -1,15 +1,31 @@
-"""What a person wants of a dead letter's payload: another one, the same again, or that it is left alone."""
+"""The payload a repair uses for a dead letter: another one, the same again, or none; and what judges it.
+
+``PlainJudge`` decodes without Spark, for a job that has neither a schema file nor transforms. ``SparkJudge`` runs the
+job's own query: its schema file, its transforms, its lineage.
+"""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
-from fairlead_ingest.io.pipeline import plugins
-from fairlead_ingest.letters import line as lines
+from fairlead_ingest import dead_letters as lines
+from fairlead_ingest.io.pipeline import query
+from fairlead_ingest.io.pipeline.query import shaped, source_options
+from fairlead_ingest.io.sink.task_writer import NO_BATCH
+from fairlead_ingest.io.spark.connect import coded
+from fairlead_ingest.io.spark.session import activate
+from fairlead_ingest.io.topics.options import SourceOptions
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_wire.errors import LocalError
 
 OPTION: Final = "--with"
@@ -59,7 +75,7 @@ class ByFunction:
 
     def __init__(self, name: str) -> None:
         self.method = f"function {name.rpartition('/')[2]}"
-        self._function: Callable[..., Any] = plugins.load(name, option=OPTION)
+        self._function: Callable[..., Any] = query.load(name, option=OPTION)
 
     def payload(self, letter: dict[str, Any]) -> bytes | None:
         given = {name.removeprefix("_"): value for name, value in letter.items()}
@@ -127,3 +143,68 @@ class ByFile:
             if (found.topic, found.id) in self._places:
                 raise LocalError(f"--edited {path}: line {number}: {found.topic} {found.id} is in the file twice")
             self._places[found.topic, found.id] = place
+
+
+Decode = Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]
+"""From a page of one topic (ids, times, payloads) to rows with ``_error`` and ``_payload``."""
+
+
+class LetterJudge(Protocol):
+    """The job's own rules."""
+
+    def __call__(self, letters: pa.Table) -> pa.Table:
+        """``letters`` (``_topic``, ``_id``, ``_published_at``, ``payload``) as the sink would get them.
+
+        Raises what the transforms raise, ``Stop``, ``Wait``.
+        """
+
+
+class PlainJudge:
+    """Of one pipeline; see the module."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._decode: Decode = envelope.page if pipeline.format == "envelope" else envelope.raw_page
+
+    def __call__(self, letters: pa.Table) -> pa.Table:
+        rows = pages(letters, self._decode)
+        now = pa.repeat(pa.scalar(datetime.datetime.now(datetime.UTC), TIMESTAMP), rows.num_rows)
+        rows = rows.append_column("_ingested_at", now)
+        return numbered(rows.append_column("_date", rows["_published_at"].cast(pa.date32())))
+
+
+def needs_spark(pipeline: Pipeline) -> bool:
+    """Columns of a schema file are read by Spark, and transforms are functions of it."""
+    return bool(pipeline.schema_file or pipeline.transforms)
+
+
+def pages(letters: pa.Table, decode: Decode) -> pa.Table:
+    """As the job's source reads them: a page for each topic."""
+    found = []
+    for topic in pc.unique(letters["_topic"]).to_pylist():
+        some = letters.filter(pc.equal(letters["_topic"], topic)).combine_chunks()
+        ids = pa.array([bytes.fromhex(name) for name in some["_id"].to_pylist()], pa.binary())
+        moments, payloads = some["_published_at"].combine_chunks(), some["payload"].combine_chunks()
+        found.append(decode(topic, ids, moments, payloads))
+    return pa.Table.from_batches(found)
+
+
+def numbered(rows: pa.Table) -> pa.Table:
+    """With the number of a batch that is of no stream, beside the day."""
+    batch = pa.repeat(pa.scalar(NO_BATCH, pa.int64()), rows.num_rows)
+    return rows.add_column(rows.column_names.index("_date"), "_batch", batch)
+
+
+class SparkJudge:
+    """Of one pipeline; the schema file is read anew for each chunk, as its table may have grown."""
+
+    def __init__(self, session: SparkSession, settings: IngestSettings, pipeline: Pipeline) -> None:
+        self._session = session
+        self._settings = settings
+        self._pipeline = pipeline
+
+    def __call__(self, letters: pa.Table) -> pa.Table:
+        with coded():
+            options = SourceOptions.of(source_options(self._session, self._settings, self._pipeline))
+            activate(self._session)
+            rows = self._session.createDataFrame(pages(letters, options.decoder()))
+            return numbered(shaped(rows, self._settings, self._pipeline).toArrow())

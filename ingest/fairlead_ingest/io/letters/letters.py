@@ -1,21 +1,23 @@
-"""The dead letters of a table: which there are, which of them are open, and their payloads in chunks.
+"""The dead letters of a table: which there are, which of them are open, counts by kind, and their payloads in chunks.
 
-What is held of all letters is their identity, some 150 bytes each. They are looked for in windows and read in chunks,
-so that nothing else grows with how many there are.
+Only the identities of all letters are kept in memory, some 150 bytes each. Letters are searched in windows and read in
+chunks, so that nothing else grows with their number.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from fairlead_ingest.dead_letters import UNKNOWN, LetterSelection
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.letters.selection import LetterSelection
 from fairlead_ingest.table.store_path import Place
 
 CHUNK_ROWS = 10_000
@@ -38,7 +40,7 @@ class Index:
     """How many of the selection are marked as repaired."""
 
 
-def index(
+def index_letters(
     table_format: TableFormat,
     table: Place,
     selection: LetterSelection,
@@ -209,3 +211,108 @@ def _once(ordered: pa.Table) -> pa.Table:
 
 def _ordered(rows: pa.Table) -> pa.Table:
     return rows.sort_by([("_topic", "ascending"), ("_id", "ascending")]).combine_chunks()
+
+
+# More kinds than this are of no use to a reader; the rest is left out, the most frequent come first.
+KINDS_MAX = 50
+# So few at a time that the first lines come at once.
+_ROWS, _BYTES = 1_000, 8 * 1024 * 1024
+
+Progress = Callable[[int], None]
+
+
+def _silent(_: int) -> None:
+    """Said to no one."""
+
+
+def select_letters(
+    table_format: TableFormat, table: Place, selection: LetterSelection, state: str, progress: Progress = _silent
+) -> pa.Table:
+    """Identities of the letters that are ``open``, ``repaired`` or ``all``. Raises ``Stop`` where there is no table."""
+    tables.existing(table_format, table)
+    if state != "repaired":
+        found = index_letters(table_format, table, selection, with_repaired=state == "all", progress=progress)
+        return found.letters
+    whole = index_letters(table_format, table, selection, with_repaired=True, progress=progress).letters
+    marks = marked(table_format, table)
+    return whole.filter(among(whole, marks)).combine_chunks()
+
+
+def read_letters(
+    table_format: TableFormat,
+    table: Place,
+    selection: LetterSelection,
+    state: str,
+    limit: int | None = None,
+    progress: Progress = _silent,
+) -> Iterator[dict[str, Any]]:
+    """Rows of the dead letters' table, topic by topic; the oldest ``limit`` of them.
+
+    ``progress`` gets how many were looked at before the first comes.
+    """
+    wanted = select_letters(table_format, table, selection, state, progress)
+    if limit is not None:
+        wanted = wanted.take(pc.sort_indices(wanted["_id"]).slice(0, limit)).combine_chunks()
+    if not wanted.num_rows:
+        return
+    for chunk in chunks(table_format, table, wanted, rows=_ROWS, size=_BYTES):
+        yield from chunk.to_pylist()
+
+
+def summary(
+    table_format: TableFormat,
+    table: Place,
+    name: str,
+    selection: LetterSelection,
+    state: str,
+    *,
+    progress: Progress = _silent,
+    expect: Progress = _silent,
+) -> dict[str, Any]:
+    """How many there are by topic, code and field; payloads are not read.
+
+    ``expect`` gets how many are counted once that is known, ``progress`` how many were since the call before.
+    """
+    tables.existing(table_format, table)
+    counts = index_letters(table_format, table, selection)
+    wanted = counts.letters if state == "open" else select_letters(table_format, table, selection, state)
+    kinds: dict[tuple[str, str, str], dict[str, Any]] = {}
+    expect(wanted.num_rows)
+    for letter in _reasons(table_format, table, wanted, progress):
+        code = letter["code"] or UNKNOWN
+        for field in letter["fields"] or [""]:
+            kind = kinds.setdefault(
+                (letter["_topic"], code, field),
+                {
+                    "topic": letter["_topic"], "code": code, "field": field, "letters": 0,
+                    "first": letter["_published_at"], "last": letter["_published_at"],
+                    "example": letter["error"] or "",
+                },
+            )  # fmt: skip
+            kind["letters"] += 1
+            kind["first"] = min(kind["first"], letter["_published_at"])
+            kind["last"] = max(kind["last"], letter["_published_at"])
+    most = sorted(kinds.values(), key=lambda kind: (-kind["letters"], kind["topic"], kind["code"], kind["field"]))
+    for kind in most:
+        kind["first"], kind["last"] = _text(kind["first"]), _text(kind["last"])
+    return {
+        "name": name,
+        "table": str(table),
+        "open": counts.letters.num_rows,
+        "repaired": counts.repaired,
+        "kinds": most[:KINDS_MAX],
+        "kinds_left_out": max(0, len(most) - KINDS_MAX),
+    }
+
+
+def _reasons(table_format: TableFormat, table: Place, wanted: pa.Table, progress: Progress) -> Iterator[dict[str, Any]]:
+    if not wanted.num_rows:
+        return
+    names = ["_topic", "_id", "_published_at", "error", "code", "fields"]
+    for chunk in chunks(table_format, table, wanted, columns=names):
+        yield from chunk.select([name for name in names if name in chunk.column_names]).to_pylist()
+        progress(chunk.num_rows)
+
+
+def _text(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

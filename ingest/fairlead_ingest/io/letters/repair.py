@@ -15,19 +15,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest import errors
+from fairlead_ingest import dead_letters, errors
+from fairlead_ingest.dead_letters import FAILED, NOT_LET_THROUGH, LetterSelection, Still, Tally
 from fairlead_ingest.io.letters import letters as found_letters
-from fairlead_ingest.io.letters.correction import Correction, Unrepaired
+from fairlead_ingest.io.letters.correction import Correction, LetterJudge, Unrepaired
 from fairlead_ingest.io.letters.letters import Index
-from fairlead_ingest.io.letters.plain_judge import LetterJudge
 from fairlead_ingest.io.sink import batch_commit, task_writer
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.unique_append import UniqueAppend
-from fairlead_ingest.letters import settled
-from fairlead_ingest.letters.selection import LetterSelection
-from fairlead_ingest.letters.tally import FAILED, NOT_LET_THROUGH, Still, Tally
-from fairlead_ingest.rows import evolution, gap_record
+from fairlead_ingest.rows import gap_record
+from fairlead_ingest.rows.fitting import unknown_fields
 from fairlead_ingest.table.commit import TableState
 from fairlead_ingest.table.store_path import Place
 
@@ -62,10 +60,10 @@ class Repair:
         self._columns: set[str] = set()
         tables.existing(table_format, table)
         state = table_format.state(table, APPLICATION)
-        wanted = found_letters.index(table_format, table, selection, with_repaired=rechecks)
+        wanted = found_letters.index_letters(table_format, table, selection, with_repaired=rechecks)
         whole = wanted
         if correction.names is not None and not rechecks:
-            whole = found_letters.index(table_format, table, selection, with_repaired=True)
+            whole = found_letters.index_letters(table_format, table, selection, with_repaired=True)
         self.letters = self._selected(whole, wanted, state)
 
     def run(
@@ -123,7 +121,7 @@ class Repair:
             known = _among(whole.letters, names)
             self.tally.unknown = len(names) - (pc.sum(known).as_py() or 0)
         self.tally.letters = letters.num_rows
-        may = settled.mask(letters, state.reached)
+        may = dead_letters.mask(letters, state.reached)
         self.tally.unsettled = letters.num_rows - (pc.sum(may).as_py() or 0)
         return letters.filter(may)
 
@@ -176,7 +174,7 @@ class Repair:
         """The table has columns now for what these bodies bring, and they must be judged again."""
         if not self._evolves or dry_run or "body" not in kept.column_names:
             return False
-        fields = evolution.unknown(kept["body"].to_pylist(), kept.column_names)
+        fields = unknown_fields(kept["body"].to_pylist(), kept.column_names)
         try:
             batch_commit.add_columns(self._table_format, self._table, fields)
         except errors.Wait as error:
@@ -191,7 +189,7 @@ class Repair:
             self._columns = set(kept.schema.names)
 
         def may_still(state: TableState, _: pa.Table) -> None:
-            if not pc.all(settled.mask(letters, state.reached)).as_py():
+            if not pc.all(dead_letters.mask(letters, state.reached)).as_py():
                 raise errors.Stop(
                     errors.TABLE_BEHIND,
                     f"{self._table}: it was restored while letters were repaired, and its job will read some of them"

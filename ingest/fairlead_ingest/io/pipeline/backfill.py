@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
 from fairlead_ingest.io.pipeline.query import shaped, source_options, table_schema
 from fairlead_ingest.io.service_tls import tls_of
-from fairlead_ingest.io.sink import backfill_commit, spark_sink
+from fairlead_ingest.io.sink import batch_commit, spark_sink
 from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
@@ -52,7 +52,7 @@ def reserved(
 
     As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
     """
-    state = table_format.state(into, backfill_commit.APPLICATION)
+    state = table_format.state(into, batch_commit.BACKFILL_APPLICATION)
     held = {topic: state.reached.topics[topic] for topic in commit.left_to_job(state)}
     if str(into) == str(place(pipeline.table)):
         held = {**_begun(checkpoint).topics, **held}

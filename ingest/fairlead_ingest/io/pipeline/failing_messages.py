@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.spark.spark_errors import ABOUT_QUERIES
-from fairlead_ingest.pipeline import halving
+from fairlead_ingest.io.spark.connect import ABOUT_QUERIES
+from fairlead_ingest.pipeline import failures
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.sync_client import BulkClient
@@ -38,7 +38,7 @@ class Search:
         self._probe = probe
         self._scratch = checkpoint / FOLDER
         self._ranges = ranges_of(end)
-        self._search: Generator[Sequence[OffsetRange], str | None, dict[OffsetRange, str]] = halving.search(
+        self._search: Generator[Sequence[OffsetRange], str | None, dict[OffsetRange, str]] = failures.search(
             self._ranges, self._split
         )
         self._asked: Sequence[OffsetRange] | None = None

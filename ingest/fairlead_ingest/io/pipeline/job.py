@@ -22,20 +22,18 @@ from fairlead_ingest.io.event_publisher import EventPublisher
 from fairlead_ingest.io.latest import keeper
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.checkpoint_folder import CheckpointFolder
-from fairlead_ingest.io.pipeline.commit_watcher import CommitWatcher
 from fairlead_ingest.io.pipeline.failing_messages import Search
-from fairlead_ingest.io.pipeline.lag_watcher import LagWatcher
 from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source_options, table_schema
-from fairlead_ingest.io.pipeline.size_watcher import SizeWatcher
+from fairlead_ingest.io.pipeline.watchers import CommitWatcher, LagWatcher, SizeWatcher
 from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.sink import batch_trace, spark_sink
-from fairlead_ingest.io.spark.executor_watcher import ExecutorWatcher
+from fairlead_ingest.io.spark.connect import coded
+from fairlead_ingest.io.spark.executors import ExecutorWatcher
 from fairlead_ingest.io.spark.session import activate, in_turns, is_local
-from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.topics import spark_source
 from fairlead_ingest.settings import IngestSettings, Pipeline
-from fairlead_ingest.source import starting_position
+from fairlead_ingest.source import offsets
 from fairlead_ingest.table import commit
 from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.io import logs
@@ -76,7 +74,7 @@ class Job:
         )
         self._lag = LagWatcher(pipeline, metrics, self._connected)
         self._size = SizeWatcher(pipeline.name, self._table_format, self._table, metrics)
-        self._latest = keeper.of(pipeline, self._table, metrics)
+        self._latest = keeper.keeper_of(pipeline, self._table, metrics)
         self._executors = ExecutorWatcher(session)
         self._aside: dict[str, dict[str, str]] = {}
         self._knows_table = False
@@ -299,7 +297,7 @@ class Job:
 
     def _begin(self) -> dict[str, Any]:
         """Where each topic starts; counts only for topics that the checkpoint does not know."""
-        start = starting_position.parse(self._pipeline.starting_position)
+        start = offsets.parse_starting_position(self._pipeline.starting_position)
         begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start)
         reached = tables.reached(self._table_format, self._table, self._pipeline.topics)
         held = {topic: reached.topics[topic].position for topic in begin if topic in reached.topics}

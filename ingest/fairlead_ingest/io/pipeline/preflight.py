@@ -11,11 +11,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType, TimestampType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.contracts import files
-from fairlead_ingest.io.pipeline import plugins
+from fairlead_ingest.io import contracts
+from fairlead_ingest.io.pipeline import query
 from fairlead_ingest.io.pipeline.query import table_schema
 from fairlead_ingest.io.table import object_store, tables
-from fairlead_ingest.rows import envelope, schema
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.rows.contract import EVOLVE, RESCUED
 from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_wire.io import logs
@@ -35,9 +36,9 @@ def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
     away: set[str] = set()
     for job in jobs:
         if job.schema_file:
-            files.read(Path(job.schema_file))
+            contracts.read(Path(job.schema_file))
         for name in job.transforms or ():
-            plugins.load(name)
+            query.load(name)
         _check_latest(job)
         for place in (settings.place(job.table), settings.place(job.checkpoint)):
             if isinstance(place, StorePath) and place.bucket not in away:
@@ -62,12 +63,12 @@ def _probe_catalog(settings: IngestSettings, job: Pipeline) -> None:
 def _check_latest(job: Pipeline) -> None:
     """Raises ``Stop`` where its columns are none of the rows'; those of transforms and bodies are seen at the start."""
     definition = None if job.latest is None else job.latest.definition
-    contract = files.read(Path(job.schema_file)) if job.schema_file else None
-    if definition is None or job.transforms or (contract is not None and contract.mode == schema.EVOLVE):
+    contract = contracts.read(Path(job.schema_file)) if job.schema_file else None
+    if definition is None or job.transforms or (contract is not None and contract.mode == EVOLVE):
         return
     page = envelope.RAW_SCHEMA if job.format == "raw" else envelope.PAGE_SCHEMA
     rows = from_arrow_schema(page).fields
     typed = [] if contract is None else contract.columns.fields
-    rescued = [StructField(schema.RESCUED, StringType())] if contract is not None else []
+    rescued = [StructField(RESCUED, StringType())] if contract is not None else []
     lineage = [StructField("_ingested_at", TimestampType()), StructField("_date", DateType())]
     definition.check(table_schema(StructType([*rows, *typed, *rescued, *lineage])))

@@ -15,8 +15,7 @@ import datetime
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.pipeline.failures import Failures, Next
-from fairlead_ingest.pipeline.halving import TooMany
+from fairlead_ingest.pipeline.failures import Failures, Next, TooMany
 from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 

@@ -1,15 +1,22 @@
-"""One batch of one stream on its way into a table and its side tables: once, also beside other writers.
+"""One batch of one stream, or what a backfill has written, on its way into a table: once, also beside other writers.
 
 decide (``table.commit``) ─▶ append ─▶ done
    ▲                            │ collided
    └────────────────────────────┘
+
+A backfill has left out what the table held when it looked. What came since (a second backfill, a repair, a job that was
+started meanwhile) is found here by topic and id, and the commit takes the table's commit sequence (``unique_append``):
+
+    files of tasks ─▶ less what the table has by now ─▶ less what a job has begun to bring ─▶ commit
+                           ▲                                                                   │ collided
+                           └───────────────────────────────────────────────────────────────────┘
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,14 +24,16 @@ import pyarrow as pa
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.sink import side_tables
-from fairlead_ingest.io.sink.task_writer import Written
+from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import collisions, tables
+from fairlead_ingest.io.table import files as parquet_files
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.rows import evolution
+from fairlead_ingest.io.table.unique_append import UniqueAppend
+from fairlead_ingest.rows import fitting
 from fairlead_ingest.source.gaps import GapRow
 from fairlead_ingest.source.offsets import EXPIRED, Offsets
-from fairlead_ingest.table import commit, freshness
+from fairlead_ingest.table import commit, commit_info
 from fairlead_ingest.table.commit import AlreadyIn, TableState
 from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts, ContractUse
 from fairlead_ingest.table.store_path import Place
@@ -136,7 +145,7 @@ def add_columns(table_format: TableFormat, table: Place, fields: dict[str, str])
     """Add a column for each of ``fields``. Raises ``Wait`` where there are new ones: the batch has none of them yet."""
     if not fields:
         return
-    more = evolution.columns(fields, tables.existing(table_format, table).schema.names)
+    more = fitting.new_columns(fields, tables.existing(table_format, table).schema.names)
     if more.names:
         table_format.ensure(table, more)
         raise errors.Wait(errors.SCHEMA_GREW, f"{table}: new columns {', '.join(more.names)}; the batch is read again")
@@ -177,7 +186,7 @@ def counts_of(
         filtered=reports + (absent if selects else 0),
         expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
         expired_starts=sum(gap.reason == EXPIRED for gap in jumps),
-        ages=freshness.add(message.ages for message in written),
+        ages=commit_info.add_ages(message.ages for message in written),
         gaps=missing[:GAPS_NAMED_MAX],
     )
 
@@ -215,3 +224,44 @@ def gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> l
     ]
     writing.add(pa.Table.from_pylist(plain, schema=tables.GAPS_SCHEMA))
     return writing.close()
+
+
+BACKFILL_APPLICATION = "fairlead:backfill"
+
+
+def append_backfill(
+    table_format: TableFormat, table: Place, rows: Sequence[WrittenFile], dead: Sequence[WrittenFile]
+) -> tuple[int, int]:
+    """Rows, and before them dead letters, that the tables lack; how many of each went in. Raises ``Stop``, ``Wait``."""
+    letters = 0
+    if dead:
+        # A letter of a batch that is not in yet is the job's, as its row would be.
+        bounds = commit.left_to_job(table_format.state(table, BACKFILL_APPLICATION))
+        letters = _append_new(table_format, tables.beside(table, tables.DEAD_LETTERS), dead, bounds)
+    return (_append_new(table_format, table, rows) if rows else 0), letters
+
+
+def append_backfill_gaps(table_format: TableFormat, table: Place, reported: Sequence[GapRow]) -> None:
+    """What edge agents reported as lost and the table of gaps lacks. Raises ``Stop``, ``Wait``."""
+    bounds = commit.left_to_job(table_format.state(table, BACKFILL_APPLICATION))
+    wanted = [gap for gap in reported if gap.topic not in bounds or gap.from_position <= bounds[gap.topic]]
+    if not wanted:
+        return
+    beside = tables.beside(table, tables.GAPS)
+    table_format.ensure(beside, tables.GAPS_SCHEMA)
+
+    def attempt() -> None:
+        state = table_format.state(beside, BACKFILL_APPLICATION)
+        new = side_tables.gaps_not_held(table_format, beside, wanted)
+        if new:
+            files = gap_files(table_format.writing(beside), new, NO_BATCH)
+            table_format.append(beside, files, commit.of_no_batch(state, BACKFILL_APPLICATION))
+
+    collisions.retried(beside, attempt, tries=COLLISIONS_MAX)
+
+
+def _append_new(
+    table_format: TableFormat, table: Place, files: Sequence[WrittenFile], bounds: Mapping[str, str] | None = None
+) -> int:
+    appending = UniqueAppend(table_format, table, BACKFILL_APPLICATION, parquet_files.identities(table, files))
+    return appending.append_files(files, upto=commit.left_to_job if bounds is None else lambda _: bounds)

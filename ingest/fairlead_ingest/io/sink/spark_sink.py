@@ -28,13 +28,13 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import worker_memory
-from fairlead_ingest.io.checkpoint import batch_times, checkpoint_mirror, spark_checkpoint, unread_notes
-from fairlead_ingest.io.sink import backfill_commit, batch_commit, batch_trace, side_tables, task_writer
+from fairlead_ingest.io.checkpoint import batch_notes, checkpoint_mirror, spark_checkpoint
+from fairlead_ingest.io.sink import batch_commit, batch_trace, side_tables, task_writer
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.sink.task_writer import NO_BATCH, Written
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.rows import evolution
-from fairlead_ingest.source import data_loss_policy, gaps
+from fairlead_ingest.rows import fitting
+from fairlead_ingest.source import gaps
 from fairlead_ingest.table import store_path
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import Place, Storage, StorePath
@@ -94,7 +94,7 @@ class DeltaSink(DataSource):
             table=self._table(),
             checkpoint_path=Path(self._required("checkpoint")),
             mirror=self._mirror(),
-            on_expired=self.options.get("onExpired", data_loss_policy.ON_EXPIRED[0]),
+            on_expired=self.options.get("onExpired", gaps.ON_EXPIRED[0]),
             evolves=self.options.get("evolve") == "true",
             selects=self.options.get("selects") == "true",
             traces=self.options.get("traces", ""),
@@ -202,14 +202,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
             # Before anything is committed: a table is never ahead of the batch that the copy has planned.
             checkpoint_mirror.save(self._checkpoint, self._mirror, batchId)
         batch_commit.add_columns(
-            batch.table_format, self._table, evolution.merged(message.fields for message in written)
+            batch.table_format, self._table, fitting.merge_fields(message.fields for message in written)
         )
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
         # Named by where the batch ends, as Spark logged it.
         logged = spark_checkpoint.end_of(self._checkpoint, batchId)
-        known = unread_notes.known(unread_notes.folder_of(self._checkpoint, logged))
+        known = batch_notes.read_unread(batch_notes.notes_folder(self._checkpoint, logged))
         reported = [side_tables.gap_row(record) for message in written for record in message.gap_records]
         reports = Counter(gap.topic for gap in reported)
         absent = batch_commit.missing_rows(end, [*rows, *dead], known.rolled_back, reports)
@@ -225,7 +225,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         counts = batch_commit.judged_by(counts, self._contract, batchId)
         with batch_trace.recording(self._traces, written, self._table.name, batchId):
             batch.append(self._table, rows, counts)
-        batch_times.note(self._checkpoint, batchId, logged, task_writer.seconds_of(written))
+        batch_notes.note_times(self._checkpoint, batchId, logged, task_writer.seconds_of(written))
         worker_memory.settle()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -266,8 +266,8 @@ class BatchWriter(DataSourceArrowWriter):
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
         reported = [side_tables.gap_row(record) for message in written for record in message.gap_records]
-        backfill_commit.append(table_format, self._table, rows, dead)
-        backfill_commit.append_gaps(table_format, self._table, reported)
+        batch_commit.append_backfill(table_format, self._table, rows, dead)
+        batch_commit.append_backfill_gaps(table_format, self._table, reported)
 
 
 def format_of(table_format: str) -> str:

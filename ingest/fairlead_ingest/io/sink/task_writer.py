@@ -15,10 +15,10 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.rows import envelope, evolution, gap_record, letter_code, row_traces, transforms
-from fairlead_ingest.rows import schema as contract
+from fairlead_ingest.rows import contract as contract
+from fairlead_ingest.rows import envelope, fitting, gap_record, letter_code, transforms
 from fairlead_ingest.rows.gap_record import GapRecord
-from fairlead_ingest.table import freshness
+from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.traces.trace import LINKS_MAX
 
@@ -62,7 +62,7 @@ def write(
     try:
         for record_batch in iterator:
             if is_traced and len(traces) < LINKS_MAX:
-                traces += row_traces.find(record_batch, time.time(), LINKS_MAX - len(traces))
+                traces += transforms.find(record_batch, time.time(), LINKS_MAX - len(traces))
             rows = pa.Table.from_batches([record_batch])
             # Beside the day, where the contract has it; Spark itself does not know the number.
             rows = rows.add_column(
@@ -75,14 +75,14 @@ def write(
                 ages.append(_ages(kept, time.time()))
                 good.add(kept)
                 if evolves and "body" in kept.column_names:
-                    found = evolution.unknown(kept["body"].to_pylist(), kept.column_names)
-                    fields = evolution.merged([fields, found])
+                    found = fitting.unknown_fields(kept["body"].to_pylist(), kept.column_names)
+                    fields = fitting.merge_fields([fields, found])
             if rejected.num_rows:
                 dead.add(rejected)
         return Written(
             rows=good.close(),
             dead=dead.close(),
-            ages=freshness.add(ages),
+            ages=commit_info.add_ages(ages),
             fields=fields,
             traces=traces,
             began_ns=began_ns,
@@ -142,7 +142,7 @@ def _ages(rows: pa.Table, now: float) -> list[int]:
     moment = pa.scalar(int(now * 1_000_000), pa.timestamp("us", tz="UTC"))
     micros = pc.cast(pc.subtract(moment, rows["enqueued_at"].drop_null()), pa.int64())
     counts, below = [], 0
-    for bound in freshness.BUCKETS:
+    for bound in commit_info.AGE_BUCKETS:
         upto = pc.sum(pc.less_equal(micros, int(bound * 1_000_000))).as_py() or 0
         counts.append(upto - below)
         below = upto

@@ -1,22 +1,75 @@
-"""A session on a Spark Connect server: the queries run there, and this program only says what they are.
+"""A session on a Spark Connect server, the errors that mean Spark itself is gone, and codes for errors of queries.
 
-Either outlives the other. When the program is killed its query goes on there, until a new program takes it over by its
-checkpoint; when the server is killed the program waits for it, and starts its queries again. The server's Python has
-this package, and reaches table, checkpoint and messaging as this program does.
+The queries run on the server, and this program only says what they are. Either outlives the other. When the program is
+killed its query goes on there, until a new program takes it over by its checkpoint; when the server is killed the
+program waits for it, and starts its queries again. The server's Python has this package, and reaches table, checkpoint
+and messaging as this program does.
+
+``SparkAway``: the master does not answer or ended this application, or a Connect server was killed. Only waiting helps
+then, and a new session. Other errors of Spark, tables and disks concern a query: ``coded`` gives them a code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from fairlead_ingest import errors
-from fairlead_ingest.cluster.connect_address import address
-from fairlead_ingest.io.spark import spark_away
+from fairlead_ingest.spark_cluster import address
 from fairlead_wire import distribution
+
+CONNECT_SECONDS: Final = 5.0
+_CONNECT_ERRORS: Final = "pyspark.errors.exceptions.connect"
+# Of a Connect server: it no longer has what this program made there.
+_FORGOTTEN: Final = ("INVALID_HANDLE.SESSION_", "INVALID_HANDLE.OPERATION_", "NO_ACTIVE_SESSION")
+# Of a driver's own context, after its master ended the application.
+_STOPPED: Final = ("stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown")
+
+
+class SparkAway(ConnectionError):
+    """Spark does not answer, or is another one than a moment ago."""
+
+
+def of(error: BaseException) -> SparkAway | None:
+    """What the error says of Spark itself, None where it is about something else."""
+    if isinstance(error, SparkAway):
+        return error
+    text = str(error)
+    if any(words in text for words in _STOPPED):
+        return SparkAway("Spark's master ended this application: it was started anew, or lost sight of it")
+    if type(error).__module__ != _CONNECT_ERRORS:
+        return None
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    if getattr(status, "name", "") == "UNAVAILABLE" or any(words in text for words in _FORGOTTEN):
+        return SparkAway(f"the Spark Connect server is gone, or was started anew: {brief(error)}")
+    return None
+
+
+def require_answer(what: str, addresses: Sequence[tuple[str, int]]) -> None:
+    """Raises ``SparkAway`` where none of them takes a connection."""
+    reasons = []
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS).close()
+            return
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error or type(error).__name__}")
+    raise SparkAway(f"no {what} answers ({', '.join(reasons)})")
+
+
+def brief(error: BaseException) -> str:
+    """The line of an error that people need."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    detail = next((line for line in lines if line.startswith("details =")), "")
+    return (detail or (lines[0] if lines else type(error).__name__))[:300]
+
 
 # One request to a server that is gone is given up after about two seconds; what waits longer is this program, which
 # says so. (Spark's own client would be silent for ten minutes.)
@@ -26,7 +79,7 @@ RETRY_MS_MAX: Final = 1000
 
 def start(remote: str, conf: Mapping[str, str]) -> SparkSession:
     """A new session there. Raises ``SparkAway``, and ``Stop`` for what no waiting heals."""
-    spark_away.require_answer("Spark Connect server", [address(remote)])
+    require_answer("Spark Connect server", [address(remote)])
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
@@ -36,11 +89,9 @@ def start(remote: str, conf: Mapping[str, str]) -> SparkSession:
             _set(session, key, value)
     except ImportError as error:
         remedy = f"install Spark Connect's client with: {distribution.install('connect')}"
-        raise errors.Stop(errors.BAD_OPTION, f"spark.remote: {spark_away.brief(error)}; {remedy}") from error
+        raise errors.Stop(errors.BAD_OPTION, f"spark.remote: {brief(error)}; {remedy}") from error
     except PySparkException as error:
-        raise spark_away.of(error) or errors.Stop(
-            errors.BAD_OPTION, f"spark.remote: {spark_away.brief(error)}"
-        ) from error
+        raise of(error) or errors.Stop(errors.BAD_OPTION, f"spark.remote: {brief(error)}") from error
     return session
 
 
@@ -48,12 +99,33 @@ def _set(session: SparkSession, key: str, value: str) -> None:
     try:
         session.conf.set(key, value)
     except PySparkException as error:
-        if spark_away.of(error) is not None:
+        if of(error) is not None:
             raise
         remedy = "a running Spark Connect server cannot be given this any more, set it where the server is started"
-        raise errors.Stop(errors.BAD_OPTION, f"spark.conf.{key}: {remedy} ({spark_away.brief(error)})") from error
+        raise errors.Stop(errors.BAD_OPTION, f"spark.conf.{key}: {remedy} ({brief(error)})") from error
 
 
 def is_remote(session: SparkSession) -> bool:
     """The session's queries run on a Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
+# What work on tables and queries may raise that says something about them; a JVM that is gone is another matter.
+ABOUT_QUERIES = (OSError, DeltaError, PySparkException, Py4JJavaError)
+
+
+@contextmanager
+def coded() -> Iterator[None]:
+    """Turns what Spark, tables and disks raise into ``Stop``, into ``Wait`` where waiting may help, or into ``Fault``
+    where the reason is not known. A JVM that is gone passes as it is; Spark that is gone is ``SparkAway``."""
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except ABOUT_QUERIES as error:
+        if (away := of(error)) is not None:
+            raise away from error
+        code, sentence = errors.explain(str(error) or type(error).__name__)
+        if code is None:
+            raise errors.Fault(sentence) from error
+        raise (errors.Wait if code in errors.TEMPORARY else errors.Stop)(code, sentence) from error

@@ -27,15 +27,14 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from fairlead_ingest import errors
-from fairlead_ingest.cluster import task_report
-from fairlead_ingest.cluster.task_report import TaskFinding, TaskReport
+from fairlead_ingest import errors, spark_cluster
 from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.spark import connect
+from fairlead_ingest.io.spark.connect import coded
 from fairlead_ingest.io.spark.session import executors, is_kubernetes, is_local, parallelism
-from fairlead_ingest.io.spark.spark_errors import coded
 from fairlead_ingest.io.table import object_store
 from fairlead_ingest.settings import IngestSettings
+from fairlead_ingest.spark_cluster import TaskFinding, TaskReport
 from fairlead_ingest.table.store_path import StorePath
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.sync_client import BulkClient
@@ -86,10 +85,10 @@ def check(session: SparkSession, settings: IngestSettings) -> list[TaskReport]:
         for job in settings.jobs()
         if job.dedupe_seconds
     }
-    if (stop := task_report.unfit(reports, own, shared)) is not None:
+    if (stop := spark_cluster.unfit(reports, own, shared)) is not None:
         raise stop
     for folder in checkpoints:
-        if hosts := task_report.not_shared(reports, folder):
+        if hosts := spark_cluster.not_shared(reports, folder):
             # Pods have no folder in common, so there it is as it must be.
             say = log.info if is_kubernetes(session) else log.warning
             say("checkpoint_not_shared", folder=folder, hosts=hosts, reason=NOT_SHARED)
@@ -98,7 +97,7 @@ def check(session: SparkSession, settings: IngestSettings) -> list[TaskReport]:
         # Its copy lies in the store; what the tasks note lies beside the folder that it is a copy of.
         say = log.info if is_kubernetes(session) else log.warning
         say("checkpoint_not_shared", folder=tempfile.gettempdir(), hosts=elsewhere, reason=NOT_SHARED)
-    for sentence in task_report.passing(reports):
+    for sentence in spark_cluster.passing(reports):
         log.warning("executor_cannot_reach", reason=sentence)
     found = sorted({f"{each.executor} on {each.host}" for each in reports})
     log.info("executors", executors=found, cores=parallelism(session))

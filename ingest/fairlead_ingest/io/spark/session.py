@@ -16,10 +16,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from fairlead_ingest.cluster.connect_address import KUBERNETES, standalone_masters
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, IcebergSink
-from fairlead_ingest.io.spark import connect, spark_away
+from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
+from fairlead_ingest.spark_cluster import KUBERNETES, standalone_masters
 from fairlead_wire.errors import LocalError
 
 JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
@@ -86,7 +86,7 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
     is_submitted = "SPARK_ENV_LOADED" in os.environ
     if not is_submitted and (masters := standalone_masters(master)):
         # Spark itself would look for a minute, and then say something else.
-        spark_away.require_answer("Spark master", masters)
+        connect.require_answer("Spark master", masters)
     # Driver and workers must be the same Python; a job is started from the installed program's own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

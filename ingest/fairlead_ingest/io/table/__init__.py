@@ -6,8 +6,7 @@ iceberg       Iceberg tables through pyiceberg, a room of its own
 files         the Parquet files of one task
 tables        a format by its name; a table's side tables and their schemas
 object_store  objects by obstore: upload, read, write, probe
-ranged        a Parquet file in a store, read in ranges
-store_filesystem  the same for a dataset
+store_filesystem  a Parquet file in a store, read in ranges; a dataset of such files
 arrow_threads what threads of pyarrow hold, and an end of the process that waits for them
 store_errors  what a store answers, in a sentence with a code
 maintenance   compaction, z-order, vacuum: of a pipeline's table, whatever its format

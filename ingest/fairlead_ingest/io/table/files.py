@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairlead_ingest.io.table import arrow_threads, object_store, ranged
+from fairlead_ingest.io.table import arrow_threads, object_store, store_filesystem
 from fairlead_ingest.rows.envelope import MICROS_MAX, MICROS_MIN
 from fairlead_ingest.table.store_path import Place, StorePath
 
@@ -105,7 +105,7 @@ def identities(table: Place, files: Iterable[WrittenFile]) -> pa.Table:
 def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[str, str, Any]]) -> pa.Table:
     """Rows of a committed file.  Raises ``OSError``, ``Wait``, ``Stop``."""
     if isinstance(table, StorePath):
-        return ranged.matching(table / path, columns, filters)
+        return store_filesystem.matching(table / path, columns, filters)
     # One file is one file, whatever `=` its path has.
     return pq.read_table(table / path, columns=columns, filters=filters, partitioning=None)
 

@@ -25,9 +25,9 @@ from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append
-from fairlead_ingest.table.folders import DEAD_LETTERS as DEAD_LETTERS
-from fairlead_ingest.table.folders import GAPS as GAPS
-from fairlead_ingest.table.folders import REPAIRS as REPAIRS
+from fairlead_ingest.table.store_path import DEAD_LETTERS as DEAD_LETTERS
+from fairlead_ingest.table.store_path import GAPS as GAPS
+from fairlead_ingest.table.store_path import REPAIRS as REPAIRS
 from fairlead_ingest.table.store_path import Place, StorePath
 from fairlead_wire import distribution
 

@@ -16,13 +16,12 @@ from typing import Final
 
 import msgspec
 
-from fairlead_ingest.io.checkpoint import batch_times
+from fairlead_ingest.io.checkpoint import batch_notes
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import go_on
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.source import batch_pace, batch_shares, data_loss_policy, offsets, place_after
-from fairlead_ingest.source.batch_pace import START_ROWS, BatchPace, BatchTimes
-from fairlead_ingest.source.batch_shares import Limits, Used
+from fairlead_ingest.source import batch_size, gaps, offsets
+from fairlead_ingest.source.batch_size import START_ROWS, BatchPace, BatchTimes, Limits, Used
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
 from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMissing
@@ -61,13 +60,13 @@ class BatchPlanner:
         service = known.service
         for _, plan in found.values():
             if plan is not None:
-                service = data_loss_policy.same_service(service, plan.service)
+                service = gaps.same_service(service, plan.service)
         if not _have_moved(before, found):
             return None
         found |= self._larger_plans(before, found, first_rows, limit_bytes)
         if self._becomes_mixed(found):
             used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
-            found |= self._plans(before, batch_shares.smaller_limits(used, paced_rows))
+            found |= self._plans(before, batch_size.smaller_limits(used, paced_rows))
         self._last_plans = {
             topic: (after, plan) for topic, (after, plan) in found.items() if plan is not None and plan.rows
         }
@@ -88,7 +87,9 @@ class BatchPlanner:
         topic each time, so that each is soon the one whose news ends the wait at once.
         """
         names = self._options.topics
-        shares = zip(offsets.shares(limit_rows, len(names)), offsets.shares(limit_bytes, len(names)), strict=True)
+        shares = zip(
+            offsets.share_rows(limit_rows, len(names)), offsets.share_rows(limit_bytes, len(names)), strict=True
+        )
         limits = dict(zip(names, shares, strict=True))
         self._last_asked = (self._last_asked + 1) % len(names)
         *first, last = [*names[self._last_asked :], *names[: self._last_asked]]
@@ -103,8 +104,8 @@ class BatchPlanner:
         """Of topics that have more, while others leave room in the batch."""
         larger: dict[str, Found] = {}
         used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
-        for _ in range(batch_shares.ROUNDS_MAX):
-            limits = batch_shares.larger_limits(used, rows, size_bytes)
+        for _ in range(batch_size.ROUNDS_MAX):
+            limits = batch_size.larger_limits(used, rows, size_bytes)
             if not limits:
                 break
             larger |= self._plans(before, limits)
@@ -118,14 +119,14 @@ class BatchPlanner:
         used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
         now, before = time.monotonic(), self._is_mixed
         self._had_rows.update({topic: now for topic, each in used.items() if each.rows})
-        self._is_mixed = batch_pace.is_live_beside_backlog(used, self._had_rows, now)
+        self._is_mixed = batch_size.is_live_beside_backlog(used, self._had_rows, now)
         return self._is_mixed and not before
 
     def _paced_rows(self, known: Offsets, limit_rows: int | None) -> int | None:
         """How many rows a batch beside live topics may have, after the one that ended at ``known``."""
         if self._pace is None or limit_rows is None:
             return limit_rows
-        times = batch_times.known(Path(self._options.checkpoint), known)
+        times = batch_notes.read_times(Path(self._options.checkpoint), known)
         if times is not None:
             whole = BatchTimes(seconds=times.seconds + self._planning_seconds, work_seconds=times.work_seconds)
             self._pace = self._pace.after(known.rows, whole)
@@ -181,15 +182,15 @@ class BatchPlanner:
             except TopicMissing:
                 return offset, None
             except Expired as error:
-                gap = data_loss_policy.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
+                gap = gaps.expired(topic, after, error.oldest, error.rows, self._options.on_expired)
                 after = go_on(topic, after, error, self._options)
-                offset = msgspec.structs.replace(offset, gap=data_loss_policy.further(offset.gap, gap))
+                offset = msgspec.structs.replace(offset, gap=gaps.further(offset.gap, gap))
                 continue
             except GenerationChanged as error:
-                offset = data_loss_policy.recreated(topic, offset, error.generation, self._options.on_recreated)
+                offset = gaps.recreated(topic, offset, error.generation, self._options.on_recreated)
                 after = offset.position
                 continue
-            return place_after.after(offset, plan, target), plan
+            return offsets.place_after_batch(offset, plan, target), plan
 
 
 def _have_moved(before: Mapping[str, TopicOffset], found: Mapping[str, Found]) -> bool:

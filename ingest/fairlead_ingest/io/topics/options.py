@@ -15,8 +15,9 @@ import pyarrow as pa
 from pyspark.sql import types
 
 from fairlead_ingest import errors
-from fairlead_ingest.rows import envelope, schema
-from fairlead_ingest.source import data_loss_policy, limits, starting_position
+from fairlead_ingest.rows import envelope
+from fairlead_ingest.rows.contract import decode_contract
+from fairlead_ingest.source import batch_size, gaps, offsets
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.io.sync_client import BulkClient
@@ -77,26 +78,26 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
             topics=topics,
             starting=_starting(text.get("startingoffsets", "earliest"), topics),
             format=_one_of(text, "format", FORMATS),
-            max_rows_per_batch=_number(text, "maxRowsPerBatch", limits.BATCH_ROWS),
-            max_bytes_per_batch=_number(text, "maxBytesPerBatch", limits.BATCH_BYTES),
+            max_rows_per_batch=_number(text, "maxRowsPerBatch", batch_size.BATCH_ROWS),
+            max_bytes_per_batch=_number(text, "maxBytesPerBatch", batch_size.BATCH_BYTES),
             batch_seconds=_number(text, "batchSeconds", 0.0, least=0),
-            page_rows=_number(text, "pageRows", limits.PAGE_ROWS),
-            page_bytes=_number(text, "pageBytes", limits.PAGE_BYTES),
+            page_rows=_number(text, "pageRows", batch_size.PAGE_ROWS),
+            page_bytes=_number(text, "pageBytes", batch_size.PAGE_BYTES),
             splits=_number(text, "splits", 1),
-            split_bytes=_number(text, "splitBytes", limits.SPLIT_BYTES),
+            split_bytes=_number(text, "splitBytes", batch_size.SPLIT_BYTES),
             from_ms=_moment(text, "from"),
             until_ms=_moment(text, "until"),
-            wait_ms=_number(text, "waitMs", limits.WAIT_MS, least=0),
-            on_expired=_one_of(text, "onExpired", data_loss_policy.ON_EXPIRED),
-            on_recreated=_one_of(text, "onRecreated", data_loss_policy.ON_RECREATED),
+            wait_ms=_number(text, "waitMs", batch_size.WAIT_MS, least=0),
+            on_expired=_one_of(text, "onExpired", gaps.ON_EXPIRED),
+            on_recreated=_one_of(text, "onRecreated", gaps.ON_RECREATED),
             checkpoint=text.get("checkpoint", ""),
             up_to=_decoded(text, "upTo", dict[str, str]) or {},
             contract=text.get("contract", ""),
             set_aside=_decoded(text, "setAside", dict[str, dict[str, str]]) or {},
             ranges=_decoded(text, "ranges", list[OffsetRange]),
             tls=tls,
-            request_seconds=_number(text, "requestSeconds", limits.REQUEST_SECONDS),
-            transaction_seconds=_number(text, "transactionSeconds", limits.TRANSACTION_SECONDS),
+            request_seconds=_number(text, "requestSeconds", batch_size.REQUEST_SECONDS),
+            transaction_seconds=_number(text, "transactionSeconds", batch_size.TRANSACTION_SECONDS),
         )
 
     @property
@@ -107,7 +108,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def decoder(self) -> Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]:
         """From a page of one topic (ids, times, payloads) to rows of ``page_schema``."""
-        judge = schema.decode(self.contract).judge() if self.contract else None
+        judge = decode_contract(self.contract).judge() if self.contract else None
 
         def decode(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
             aside = self.set_aside.get(topic, {}) if self.set_aside else {}
@@ -179,7 +180,7 @@ def _moment(text: Mapping[str, str], name: str) -> int | None:
     if value is None:
         return None
     try:
-        start = starting_position.parse(int(value) if value.isdigit() else value)
+        start = offsets.parse_starting_position(int(value) if value.isdigit() else value)
     except ValueError:
         start = ""
     if isinstance(start, str):

@@ -19,16 +19,20 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.io.topics import batch_reader
+from fairlead_ingest.io.checkpoint import batch_notes
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
-from fairlead_ingest.io.topics.batch_reader import FairleadReader
 from fairlead_ingest.io.topics.options import SourceOptions, spark_schema
-from fairlead_ingest.io.topics.range_reader import ReadPartition, go_on, recreated_in_batch, rows_of
+from fairlead_ingest.io.topics.range_reader import (
+    FairleadReader,
+    ReadPartition,
+    batch_reader,
+    go_on,
+    recreated_in_batch,
+    rows_of,
+)
 from fairlead_ingest.io.topics.retry import ask
-from fairlead_ingest.io.topics.topic_stream_writer import TopicStreamWriter
-from fairlead_ingest.io.topics.topic_writer import TopicWriter
-from fairlead_ingest.source import data_loss_policy, offset_ranges, offsets
+from fairlead_ingest.io.topics.topic_writer import TopicStreamWriter, TopicWriter
+from fairlead_ingest.source import gaps, offset_ranges, offsets
 from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_messaging.api.responses import Plan
@@ -49,7 +53,7 @@ class FairleadDataSource(DataSource):
         return spark_schema(SourceOptions.of(self.options).page_schema)
 
     def reader(self, schema: StructType) -> FairleadReader:
-        return batch_reader.reader(SourceOptions.of(self.options))
+        return batch_reader(SourceOptions.of(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         if overwrite:
@@ -92,7 +96,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except TopicMissing:
                 topics[topic] = TopicOffset()
                 continue
-            service = data_loss_policy.same_service(service, found.service)
+            service = gaps.same_service(service, found.service)
             place = "" if start == "earliest" else found.stable if start == "latest" else found.position
             topics[topic] = TopicOffset.at(found.generation, place or "", found.passed if place else 0)
         return Offsets(service=service, topics=topics).to_dict()
@@ -109,7 +113,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.max_rows_per_batch)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        known = offsets.parse(start)
+        known = offsets.parse_offsets(start)
         everything = isinstance(limit, ReadAllAvailable)
         limit_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         limit_bytes = None if everything else self._options.max_bytes_per_batch
@@ -119,10 +123,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if reached is None else reached.to_dict()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        goal = offsets.parse(end)
+        goal = offsets.parse_offsets(end)
         found: list[OffsetRange] = []
         checkpoint = self._options.checkpoint
-        notes = str(unread_notes.prepare(Path(checkpoint), goal)) if checkpoint else ""
+        notes = str(batch_notes.prepare_notes(Path(checkpoint), goal)) if checkpoint else ""
         for topic, offset in goal.topics.items():
             after = offset.read_from
             if offset.position <= after:
@@ -130,9 +134,9 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             plan = self._plan_again(topic, offset, after)
             if plan is None:
                 if notes:
-                    unread_notes.note(Path(notes), topic, after, recreated=True)
+                    batch_notes.note_unread(Path(notes), topic, after, recreated=True)
                 continue
-            data_loss_policy.same_service(goal.service, plan.service)
+            gaps.same_service(goal.service, plan.service)
             found += offset_ranges.merged(topic, offset.generation, plan.ranges, self._options.split_bytes)
         groups = offset_ranges.grouped(found, self._options.splits, self._options.split_bytes)
         return [ReadPartition(ranges=group, notes=notes) for group in groups]

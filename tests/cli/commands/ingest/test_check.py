@@ -16,7 +16,7 @@ from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_cli.commands.ingest import check
 from fairlead_cli.main import build
-from fairlead_ingest.io.contracts import held
+from fairlead_ingest.io import contracts
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import contract_file
 from fairlead_messaging.client.io.sync_client import Client
@@ -114,7 +114,7 @@ def test_the_version_before_and_the_table(contract: Path, tmp_path: Path) -> Non
     place = tmp_path / "rows"
     assert "not there yet" in run(str(contract), "--table", str(place)).stdout
     own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
-    tables.of("delta").ensure(place, pa.schema([*held.columns(contract_file.parse("a int, b string", "s")), *own]))
+    tables.of("delta").ensure(place, pa.schema([*contracts.columns(contract_file.parse("a int, b string", "s")), *own]))
     kept = run(str(contract), "--table", str(place))
     assert (kept.exit_code, "b is in the table and not in the contract" in kept.stdout) == (0, True)
     clash = run(str(old), "--table", str(place), "-o", "json")

@@ -16,7 +16,7 @@ from tests.support.topics import hostile_messages as hostile
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.contracts import trial
-from fairlead_ingest.io.contracts import files, messages
+from fairlead_ingest.io import contracts
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import envelope
 from fairlead_messaging.client.io.sync_client import BulkClient
@@ -122,11 +122,11 @@ def test_the_check_and_the_job_say_the_same(run: Run, messaging: MessagingServic
     path.write_text(json.dumps(CONTRACT))
     messaging.publish(topic, list(payloads()))
     run(schema=str(path))
-    contract = files.read(path)
+    contract = contracts.read(path)
     judge, played = contract.judge(), trial.Trial(contract)
     said: dict[str, tuple[str, list[str]]] = {}
     with BulkClient(messaging.url) as client:
-        for page in messages.pages(client, messages.stretch(client, topic)):
+        for page in contracts.pages(client, contracts.stretch(client, topic)):
             known = (page["id"], page["ts"], page["payload"])
             played.play(topic, *known)
             for letter in trial.dead_letters(envelope.page(topic, *known, judge=judge), contract):

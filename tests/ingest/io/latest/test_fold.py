@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.tables.latest_rows import Row, append
 
-from fairlead_ingest.io.latest import bucket_files, latest_table, refresh
+from fairlead_ingest.io.latest import latest_table, refresh, row_files
 from fairlead_ingest.io.latest.fold import Fold, LatestFiles, by_bucket
 from fairlead_ingest.io.latest.row_files import RowFiles
 from fairlead_ingest.latest.definition import LatestDefinition
@@ -43,7 +43,7 @@ def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
     source = refresh.open_source(rows)
     assert source is not None
     schema = BY_NODE.kept(source.schema)
-    twice = [*first.added, bucket_files.write(latest, 0, bucket_files.read(latest, first.added, schema))]
+    twice = [*first.added, row_files.write(latest, 0, row_files.read(latest, first.added, schema))]
     held = LatestFiles(table=latest, schema=schema, files=by_bucket(twice), keys=2)
     healed = Fold(RowFiles(rows, [], source.schema), held, BY_NODE).run()
     assert (healed.removed, healed.keys, [each.rows for each in healed.added]) == (twice, -1, [1])

@@ -32,7 +32,7 @@ def metrics() -> IngestMetrics:
 
 @pytest.fixture
 def kept(rows: Path, metrics: IngestMetrics) -> Iterator[LatestKeeper]:
-    found = keeper.of(pipeline(rows), rows, metrics)
+    found = keeper.keeper_of(pipeline(rows), rows, metrics)
     assert found is not None
     yield found
     found.close()
@@ -69,7 +69,7 @@ def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper,
 
 def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics) -> None:
     """And it can be started again."""
-    found = keeper.of(pipeline(rows, seconds=86_400.0), rows, metrics)
+    found = keeper.keeper_of(pipeline(rows, seconds=86_400.0), rows, metrics)
     assert found is not None
     held = [Row(node="a", number=1)]
     append(rows, held)
@@ -111,7 +111,7 @@ def test_what_may_heal_is_tried_again(
 def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: IngestMetrics) -> None:
     """The job that waits for it to be brought up learns why it is not."""
     append(rows, [Row(node="a", number=1)])
-    found = keeper.of(pipeline(rows, key=["nod"]), rows, metrics)
+    found = keeper.keeper_of(pipeline(rows, key=["nod"]), rows, metrics)
     assert found is not None
     found.start()
     with pytest.raises(errors.Stop, match="no column 'nod'"):
@@ -175,7 +175,7 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
 
     monkeypatch.setattr(keeper, "VACUUM_SECONDS", 0.0)
     monkeypatch.setattr(latest_table, "vacuum", vacuum)
-    found = keeper.of(pipeline(rows), rows, metrics)
+    found = keeper.keeper_of(pipeline(rows), rows, metrics)
     assert found is not None
     found.start()
     append(rows, [Row(node="a", number=1)])
@@ -187,4 +187,4 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
 
 def test_without_a_key_there_is_none(rows: Path, metrics: IngestMetrics) -> None:
     """As before."""
-    assert keeper.of(pipeline(rows, key=[]), rows, metrics) is None
+    assert keeper.keeper_of(pipeline(rows, key=[]), rows, metrics) is None

@@ -1,7 +1,11 @@
-"""A latest table equals the model, whatever was done to its rows and to itself before."""
+"""A latest table equals the model, whatever was done to its rows and to itself before.
+
+How a latest table stands.
+"""
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import shutil
@@ -18,10 +22,9 @@ from tests.support.tables.latest_rows import SCHEMA, Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
-from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.io.table.delta import compaction
+from fairlead_ingest.io.latest.refresh import latest_status, refresh
+from fairlead_ingest.io.table import maintenance
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
-from fairlead_ingest.latest import buckets
 from fairlead_ingest.latest.definition import LatestDefinition
 
 BY_NODE = LatestDefinition(key=("node",))
@@ -143,7 +146,7 @@ def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tu
     append(rows, [Row(node="c", number=3, value=3)])
     refresh(rows, latest, BY_NODE)
     append(rows, [Row(node="b", number=4, value=4)])
-    compaction.of(rows).compact(target_bytes=TARGET_BYTES)
+    maintenance.delta_compaction(rows).compact(target_bytes=TARGET_BYTES)
     if change == "delete":
         DeltaTable(str(rows)).delete("value = 3")
     else:
@@ -200,7 +203,7 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Buckets double as keys come."""
-    monkeypatch.setattr(buckets, "KEYS_MAX", 10)
+    monkeypatch.setattr("fairlead_ingest.latest.newest.KEYS_MAX", 10)
     monkeypatch.setattr(fold, "ROUND_ROWS", 16)
     monkeypatch.setattr(fold, "WINNOW_ROWS", 7)
     monkeypatch.setattr(row_files, "BATCH_ROWS", 5)
@@ -337,3 +340,20 @@ def test_whatever_happens_it_equals_the_model(
 
 def _numbered(row: Row, number: int) -> Row:
     return Row(**{**{name: getattr(row, name) for name in Row.__slots__}, "number": number})
+
+
+def test_it_says_how_many_keys_and_how_far_behind(tmp_path: Path) -> None:
+    """From the two tables; fit for JSON."""
+    rows, latest = tmp_path / "rows", tmp_path / "rows_latest"
+    definition = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
+    append(rows, [Row(node="a", number=1), Row(node="b", number=2, op="d")])
+    now = datetime.datetime.now(datetime.UTC)
+    assert latest_status(rows, now) == {"table": str(latest), "state": "no table yet"}
+    refresh(rows, latest, definition)
+    append(rows, [Row(node="c", number=3)])
+    facts = latest_status(rows, now + datetime.timedelta(seconds=60))
+    json.dumps(facts)
+    assert (facts["state"], facts["keys"], facts["deleted_keys"], facts["versions_behind"]) == ("ok", 1, 1, 1)
+    assert 0 < facts["last_refresh_seconds"] < 100
+    DeltaTable(str(latest)).delete("node = 'a'")
+    assert latest_status(rows, now)["state"] == "to be built"

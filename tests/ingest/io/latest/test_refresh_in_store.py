@@ -16,7 +16,7 @@ from tests.support.tables.store_proxy import StoreProxy
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import latest_table
 from fairlead_ingest.io.latest.refresh import refresh
-from fairlead_ingest.io.table.delta import opened
+from fairlead_ingest.io.table.delta import delta_table
 from fairlead_ingest.latest.definition import LatestDefinition
 from fairlead_ingest.table.store_path import StorePath
 
@@ -95,16 +95,16 @@ def test_two_jobs_in_a_store_do_the_same_thing(proxy: StoreProxy, monkeypatch: p
     append(rows, [Row(node="a", number=1)])
     refresh(rows, latest, BY_NODE)
     append(rows, [Row(node="a", number=2)])
-    real, kept = latest_table.commit, opened._kept
+    real, kept = latest_table.commit, delta_table._kept
     others = [True]
 
     def commit(*arguments: object) -> None:
         if others:
             others.pop()
             # Another process has tables of its own open.
-            monkeypatch.setattr(opened, "_kept", opened._OpenTables())
+            monkeypatch.setattr(delta_table, "_kept", delta_table._OpenTables())
             refresh(rows, latest, BY_NODE)
-            monkeypatch.setattr(opened, "_kept", kept)
+            monkeypatch.setattr(delta_table, "_kept", kept)
         real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(latest_table, "commit", commit)

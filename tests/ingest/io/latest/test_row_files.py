@@ -1,17 +1,25 @@
-"""Rows out of files."""
+"""Rows out of files.
+
+Files of a bucket.
+Entries of a log, one by one.
+"""
 
 from __future__ import annotations
 
 import datetime
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+from tests.support.tables.latest_rows import Row, append
 
 from fairlead_ingest.io.latest import row_files
 from fairlead_ingest.io.latest.row_files import FileGone, RowFiles
-from fairlead_ingest.latest.row_changes import RowFile
+from fairlead_ingest.latest.definition import BUCKET
+from fairlead_ingest.latest.mark import RowFile
 
 SCHEMA = pa.schema(
     [("a.b", pa.string()), ("new", pa.int64()), ("_topic", pa.string()), ("_date", pa.date32()), ("n", pa.int64())]
@@ -49,3 +57,39 @@ def test_a_file_that_is_not_there_is_gone(tmp_path: Path) -> None:
     """A vacuum was faster."""
     with pytest.raises(FileGone):
         list(RowFiles(tmp_path, [RowFile(path="f", partition=())], SCHEMA).portions(0, ["n"]))
+
+
+SCHEMA_BUCKET_FILES = pa.schema([("k", pa.string()), ("new", pa.int64()), (BUCKET, pa.int32())])
+
+
+def test_what_was_written_is_read_with_its_bucket_and_later_columns(tmp_path: Path) -> None:
+    """Which are null."""
+    written = pa.table({"k": ["a", None], BUCKET: pa.array([3, 3], pa.int32())})
+    files = [row_files.write(tmp_path, 3, written), row_files.write(tmp_path, 4, written.slice(0, 1))]
+    assert [(each.bucket, each.rows, each.size) for each in files] == [
+        (3, 2, (tmp_path / files[0].path).stat().st_size),
+        (4, 1, (tmp_path / files[1].path).stat().st_size),
+    ]
+    assert row_files.read(tmp_path, files, SCHEMA_BUCKET_FILES).to_pylist() == [
+        {"k": "a", "new": None, BUCKET: 3},
+        {"k": None, "new": None, BUCKET: 3},
+        {"k": "a", "new": None, BUCKET: 4},
+    ]
+    assert row_files.read(tmp_path, [], SCHEMA_BUCKET_FILES) == SCHEMA_BUCKET_FILES.empty_table()
+
+
+def test_entries_are_read_from_the_newest_back_to_where_the_log_was_cut(tmp_path: Path) -> None:
+    """An entry of the same number with other rows has another stamp."""
+    rows, other = tmp_path / "rows", tmp_path / "other"
+    append(rows, [Row(number=1)])
+    shutil.copytree(rows, other)
+    append(rows, [Row(number=2)])
+    append(other, [Row(number=3)])
+    assert row_files.stamp(rows, 1) == row_files.stamp(other, 1) != row_files.stamp(rows, 2)
+    assert row_files.stamp(rows, 2) != row_files.stamp(other, 2)
+    assert row_files.stamp(rows, 3) is None
+    operations = [each.info["operation"] for each in row_files.backwards(rows, DeltaTable(str(rows)).version())]
+    assert operations == ["WRITE", "WRITE", "CREATE TABLE"]
+    (rows / "_delta_log" / f"{0:020d}.json").unlink()
+    assert len(list(row_files.backwards(rows, 2))) == 2
+    assert row_files.entry(rows, 0) is None

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.support.tables.letters_world import TOPIC, World, name, payload
 
+from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import LetterSelection
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> World:
 
 def test_chunks_are_bounded_by_rows_and_by_bytes(world: World) -> None:
     """Over midnight, two files and two batches; what is wanted comes whole."""
-    wanted = letters.index(world.real, world.table, LetterSelection()).letters
+    wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
     assert wanted["_id"].to_pylist() == [name(number) for number in range(1, 40, 2)]
     bounds: Any
     for bounds in ({"rows": 3}, {"size": 2000}):
@@ -43,7 +43,7 @@ def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
     writing = world.real.writing(place)
     writing.add(again)
     world.real.append(place, writing.close(), tables.UNNUMBERED)
-    wanted = letters.index(world.real, world.table, LetterSelection()).letters
+    wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
     assert wanted.num_rows == 20
     assert sum(part.num_rows for part in letters.chunks(world.real, world.table, wanted)) == 20
 
@@ -56,7 +56,7 @@ def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: py
     writing = world.real.writing(place)
     writing.add(again)
     world.real.append(place, writing.close(), tables.UNNUMBERED)
-    wanted = letters.index(world.real, world.table, LetterSelection()).letters
+    wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
     assert [window.num_rows for window in letters.windows(wanted)] == [3, 3, 3, 3, 3, 3, 2]
     found = pa.concat_tables(letters.chunks(world.real, world.table, wanted))
     assert sorted(found["_id"].to_pylist()) == wanted["_id"].to_pylist()
@@ -73,13 +73,13 @@ def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
     writing = delta.writing(place)
     writing.add(pa.Table.from_pylist([{**row, "_published_at": now, "_ingested_at": now, "_date": now.date()}], old))
     delta.append(place, writing.close(), tables.UNNUMBERED)
-    wanted = letters.index(delta, table, LetterSelection(codes=frozenset(["unknown"]))).letters
+    wanted = letters.index_letters(delta, table, LetterSelection(codes=frozenset(["unknown"]))).letters
     [chunk] = letters.chunks(delta, table, wanted)
     assert chunk.select(["_id", "code", "fields", "payload"]).to_pylist() == [
         {"_id": "0a", "code": None, "fields": None, "payload": b"x"}
     ]
-    assert letters.index(delta, table, LetterSelection(codes=frozenset(["other"]))).letters.num_rows == 0
+    assert letters.index_letters(delta, table, LetterSelection(codes=frozenset(["other"]))).letters.num_rows == 0
 
 
 def test_without_tables_there_are_none(tmp_path: Path) -> None:
-    assert letters.index(tables.of("delta"), tmp_path / "rows", LetterSelection()).letters.num_rows == 0
+    assert letters.index_letters(tables.of("delta"), tmp_path / "rows", LetterSelection()).letters.num_rows == 0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.support.tables.letters_world import TOPIC, World, name, payload
 
-from fairlead_ingest.io.letters import listing
+from fairlead_ingest.dead_letters import LetterSelection
+from fairlead_ingest.io.letters import letters
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import LetterSelection
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def world(tmp_path: Path) -> World:
 
 def test_kinds_come_with_counts_times_and_one_reason(world: World) -> None:
     """A letter counts at each field it names."""
-    found = listing.summary(world.real, world.table, "p", LetterSelection(), "open")
+    found = letters.summary(world.real, world.table, "p", LetterSelection(), "open")
     assert (found["open"], found["repaired"]) == (5, 0)
     assert [(kind["letters"], kind["code"], kind["field"]) for kind in found["kinds"]][:3] == [
         (2, "not_json", ""),
@@ -38,13 +38,13 @@ def test_open_repaired_and_all(world: World) -> None:
     world.unfit.clear()
     world.repair()
     ids = {
-        state: [letter["_id"] for letter in listing.letters(world.real, world.table, LetterSelection(), state)]
+        state: [letter["_id"] for letter in letters.read_letters(world.real, world.table, LetterSelection(), state)]
         for state in ("open", "repaired", "all")
     }
     assert ids["repaired"] == [name(5)]
     assert sorted(ids["open"]) == [name(number) for number in range(4)]
     assert sorted(ids["all"]) == sorted([*ids["open"], name(5)])
-    assert [each["_id"] for each in listing.letters(world.real, world.table, LetterSelection(), "all", 2)] == [
+    assert [each["_id"] for each in letters.read_letters(world.real, world.table, LetterSelection(), "all", 2)] == [
         name(0),
         name(1),
     ]

@@ -12,14 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_ingest.io.letters.correction import ByFunction, Correction, Rejudged
+from fairlead_ingest.dead_letters import LetterSelection, Tally
+from fairlead_ingest.io.letters.correction import ByFunction, Correction, Rejudged, SparkJudge
 from fairlead_ingest.io.letters.repair import Repair
-from fairlead_ingest.io.letters.spark_judge import SparkJudge
 from fairlead_ingest.io.pipeline import backfill, query
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.letters.selection import LetterSelection
-from fairlead_ingest.letters.tally import Tally
 from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]

@@ -20,7 +20,6 @@ from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.pipeline.supervisor import Supervisor
 from fairlead_ingest.io.table import maintenance, object_store, tables
-from fairlead_ingest.io.table.delta import compaction
 from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.store_path import StorePath
@@ -71,7 +70,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
     assert receipt is not None and receipt["_topic"] == topic
     done = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=store.place(f"{topic}/again"))
     assert done["rows_added"] == 10
-    assert compaction.of(table).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"] >= 2
+    assert maintenance.delta_compaction(table).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"] >= 2
     assert everything(table) == Counter(range(12))
 
 

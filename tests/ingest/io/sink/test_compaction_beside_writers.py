@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from tests.support.tables.delta_rows import SCHEMA, TOPIC, written
 
-from fairlead_ingest.io.sink import backfill_commit
+from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
-from fairlead_ingest.io.table import delta, tables
-from fairlead_ingest.io.table.delta import compaction, log_writer
+from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table.delta import log_writer
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit_info import BatchCounts
 
@@ -119,11 +119,11 @@ class World:
         self._is_job_at_work = False
 
     def _backfill(self, ids: list[str]) -> None:
-        backfill_commit.append(DELTA, self.table, written(self.table, *ids), [])
+        batch_commit.append_backfill(DELTA, self.table, written(self.table, *ids), [])
         self.brought |= set(ids)
 
     def _compact(self) -> None:
-        compaction.of(self.table).compact(target_bytes=TARGET)
+        maintenance.delta_compaction(self.table).compact(target_bytes=TARGET)
 
 
 @pytest.mark.verify

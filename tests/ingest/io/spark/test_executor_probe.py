@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
-from fairlead_ingest.cluster.task_report import TaskReport
 from fairlead_ingest.io.spark import executor_probe
-from fairlead_ingest.io.spark.spark_away import SparkAway
+from fairlead_ingest.io.spark.connect import SparkAway
 from fairlead_ingest.settings import IngestSettings
+from fairlead_ingest.spark_cluster import TaskReport
 from fairlead_wire import distribution
 from fairlead_wire.io import logs
 

@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, maintenance
-from fairlead_ingest.io.table.delta import compaction
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import CommitInfo
@@ -36,7 +35,7 @@ def table(tmp_path: Path) -> Path:
 def test_small_files_become_one_for_each_partition(table: Path) -> None:
     """The rows, the batch and the positions are still known."""
     steps: list[Any] = []
-    done = compaction.of(table).compact(target_bytes=maintenance.TARGET_BYTES, progress=steps.append)
+    done = maintenance.delta_compaction(table).compact(target_bytes=maintenance.TARGET_BYTES, progress=steps.append)
     assert (done["files_removed"], done["files_added"]) == (4, 2)
     assert [(step.topic, step.date, len(step.parts)) for step in steps] == [
         ("a/t", "2026-11-20", 2),
@@ -49,7 +48,7 @@ def test_small_files_become_one_for_each_partition(table: Path) -> None:
 
 def test_rows_can_be_sorted_by_a_column(table: Path) -> None:
     """For those who ask for one node."""
-    done = compaction.of(table).compact(target_bytes=maintenance.TARGET_BYTES, sort_by=["node"])
+    done = maintenance.delta_compaction(table).compact(target_bytes=maintenance.TARGET_BYTES, sort_by=["node"])
     assert done["files_added"] == 2
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
 

@@ -22,8 +22,8 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.batch_commit import BatchCommit
 from fairlead_ingest.io.table import collisions, delta, maintenance, object_store, tables
-from fairlead_ingest.io.table.delta import compaction, log_writer, opened, store_log
-from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
+from fairlead_ingest.io.table.delta import delta_table, log_reader, log_writer
+from fairlead_ingest.io.table.delta.delta_table import STORE_CHECKPOINT_COMMITS
 from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.io.table.files import FILES_AT_ONCE, WrittenFile
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
@@ -49,7 +49,7 @@ def proxy(store: ObjectStore, tmp_path: Path) -> Iterator[StoreProxy]:
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Of a process that has not opened a store yet, and takes none with it."""
+    """Of a process that has not delta_table a store yet, and takes none with it."""
     object_store._kept.cache_clear()
     yield monkeypatch
     object_store._kept.cache_clear()
@@ -390,16 +390,18 @@ def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
     table = proxy.place("joined/rows")
     delta.ensure(table, SCHEMA)
     commit(table, 0)
-    forget = opened.forget
+    forget = delta_table.forget
     joined: list[int] = []
 
     def forget_and_join(place: StorePath) -> None:
         forget(place)
         if not joined:
-            joined.append(compaction.of(place).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"])
+            joined.append(
+                maintenance.delta_compaction(place).compact(target_bytes=maintenance.TARGET_BYTES)["files_removed"]
+            )
 
     proxy.mishaps(["lost"])
-    monkeypatch.setattr(opened, "forget", forget_and_join)
+    monkeypatch.setattr(delta_table, "forget", forget_and_join)
     append_with_retry(table, written(table, "backfill"))
     assert joined == [2]
     assert rows_of(table) == ["000", "backfill"]
@@ -411,7 +413,7 @@ def test_a_compaction_whose_answer_is_lost_is_one(proxy: StoreProxy) -> None:
     delta.ensure(table, SCHEMA)
     commit(table, 0)
     commit(table, 1)
-    found = compaction.of(table)
+    found = maintenance.delta_compaction(table)
     proxy.mishaps(["lost"] * 2)
     found.compact(target_bytes=maintenance.TARGET_BYTES)
     proxy.mishaps([])
@@ -437,7 +439,7 @@ def test_a_log_that_is_damaged_is_not_waited_for(store: ObjectStore) -> None:
     table = store.place("damaged/rows")
     delta.ensure(table, SCHEMA)
     commit(table, 0)
-    opened.forget(table)
+    delta_table.forget(table)
     (store.content / table.key / "_delta_log" / f"{1:020}.json").write_text("junk")
     with pytest.raises(errors.Stop, match="FAIRLEAD_TABLE_UNFIT"):
         delta.state(table, "app")
@@ -483,7 +485,7 @@ def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_i
     others = HISTORY_NEAR + 4
     for number in range(others):
         delta.append(table, written(table, f"other-{number}"), tables.UNNUMBERED)
-    store_log._entry.cache_clear()
+    log_reader._store_entry.cache_clear()
     read: list[StorePath] = []
     asked = object_store.read
 
@@ -494,7 +496,7 @@ def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_i
     monkeypatch.setattr(object_store, "read", counted)
     assert delta.state(table, "app").batch == 24
     assert len(read) == others + 1
-    kept = store_log._entry.cache_info().maxsize
+    kept = log_reader._store_entry.cache_info().maxsize
     assert kept is not None and kept * 200_000 < 64 * 1024 * 1024, "an entry of many topics is that large"
 
 

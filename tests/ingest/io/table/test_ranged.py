@@ -14,7 +14,7 @@ import pytest
 from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.store_proxy import StoreProxy
 
-from fairlead_ingest.io.table import object_store, ranged
+from fairlead_ingest.io.table import object_store, store_filesystem
 from fairlead_ingest.table.store_path import StorePath
 
 pytestmark = pytest.mark.process
@@ -66,7 +66,7 @@ def test_rows_are_those_of_the_file_read_whole(
     expected = rows.select(["id", "body"])
     for name, _, value in filters:
         expected = expected.filter(pc.equal(rows.filter(pc.is_in(rows["id"], expected["id"]))[name], value))
-    assert ranged.matching(path, ["id", "body"], filters) == expected
+    assert store_filesystem.matching(path, ["id", "body"], filters) == expected
 
 
 def test_what_is_not_asked_for_is_not_read(proxy: StoreProxy, path: StorePath) -> None:
@@ -76,14 +76,16 @@ def test_what_is_not_asked_for_is_not_read(proxy: StoreProxy, path: StorePath) -
     costs = []
     for node in ("edge-9", "edge-1"):
         before = proxy.requests(), proxy.bytes_read()
-        ranged.matching(path, ["id", "node"], [("id", "=", "m00042"), ("node", "=", node)])
+        store_filesystem.matching(path, ["id", "node"], [("id", "=", "m00042"), ("node", "=", node)])
         costs.append((proxy.requests() - before[0], proxy.bytes_read() - before[1]))
     (requests, read), (more, ids) = costs
-    assert requests == 1 and read == ranged.TAIL_BYTES
+    assert requests == 1 and read == store_filesystem.TAIL_BYTES
     assert more <= 4 and ids < whole / 8, (costs, whole)
 
 
-@pytest.mark.parametrize("size", [0, 1, ranged.TAIL_BYTES, ranged.TAIL_BYTES + 1, 3 * ranged.TAIL_BYTES])
+@pytest.mark.parametrize(
+    "size", [0, 1, store_filesystem.TAIL_BYTES, store_filesystem.TAIL_BYTES + 1, 3 * store_filesystem.TAIL_BYTES]
+)
 def test_a_file_is_its_bytes_wherever_it_is_read(proxy: StoreProxy, tmp_path: Path, size: int) -> None:
     place = proxy.place(f"bytes/{size}")
     content = bytes(number * 31 % 251 for number in range(size))
@@ -91,7 +93,7 @@ def test_a_file_is_its_bytes_wherever_it_is_read(proxy: StoreProxy, tmp_path: Pa
     if not size:
         assert object_store.read(place) == b""
         return
-    file = ranged.RangedFile(place)
+    file = store_filesystem.RangedFile(place)
     for begin in {0, 1, size // 2, max(0, size - 10), size, size + 5}:
         for length in (0, 1, 100, size, -1):
             file.seek(begin)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.support.topics.messaging_service import MessagingService
 
-from fairlead_ingest.io.checkpoint import batch_times, unread_notes
+from fairlead_ingest.io.checkpoint import batch_notes
 from fairlead_ingest.io.topics import batch_planner
 from fairlead_ingest.io.topics.batch_planner import BatchPlanner
 from fairlead_ingest.io.topics.options import SourceOptions
-from fairlead_ingest.source import batch_pace
+from fairlead_ingest.source import batch_size
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_messaging.client.io.sync_client import BulkClient
 
@@ -23,7 +23,7 @@ LIMIT = 100
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A paced batch begins with ten rows."""
-    monkeypatch.setattr(batch_pace, "ROWS_MIN", 2)
+    monkeypatch.setattr(batch_size, "ROWS_MIN", 2)
     monkeypatch.setattr(batch_planner, "START_ROWS", 10)
 
 
@@ -83,7 +83,7 @@ def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingServic
     end = planning.next(Offsets(), LIMIT, None)
     assert end is not None
     assert rows(end, backlog) == 9
-    batch_times.note(tmp_path, 0, end, 0.1)
+    batch_notes.note_times(tmp_path, 0, end, 0.1)
     for folder, moment in (("offsets", 1_000_000.0), ("commits", 1_000_000.15)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0").touch()
@@ -91,7 +91,7 @@ def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingServic
     end = planning.next(end, LIMIT, None)
     assert rows(end, backlog) == 20
     assert end is not None
-    unread_notes.prepare(tmp_path, end)
+    batch_notes.prepare_notes(tmp_path, end)
     end = planning.next(end, LIMIT, None)
     assert rows(end, backlog) == 20
 

@@ -13,8 +13,8 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.checkpoint import unread_notes
-from fairlead_ingest.io.checkpoint.unread_notes import UnreadCounts
+from fairlead_ingest.io.checkpoint import batch_notes
+from fairlead_ingest.io.checkpoint.batch_notes import UnreadCounts
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import ReadPartition
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource, FairleadStreamReader
@@ -42,7 +42,7 @@ def test_a_batch_is_planned_and_read(messaging: MessagingService, topic: str) ->
     payloads = [b"%d" % number for number in range(20)]
     messaging.publish(topic, payloads)
     end = reading.latestOffset(start, ReadMaxRows(1000))
-    assert offsets.parse(end).rows == 20
+    assert offsets.parse_offsets(end).rows == 20
     assert sequences(reading, start, end) == payloads
     assert reading.latestOffset(end, ReadMaxRows(1000)) == end
     reading.stop()
@@ -73,7 +73,7 @@ def test_a_busy_topic_takes_what_quiet_ones_leave_of_a_batch(messaging: Messagin
     reading = reader(messaging, ",".join([*quiet, topic]), splits="4", splitBytes="1")
     start = reading.initialOffset()
     end = reading.latestOffset(start, ReadMaxRows(100))
-    found = offsets.parse(end).topics
+    found = offsets.parse_offsets(end).topics
     assert found[quiet[0]].rows == 1
     assert 80 <= found[topic].rows <= 99
     assert len(reading.partitions(start, end)) >= 4
@@ -179,7 +179,7 @@ def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
         messaging.create(topic)
         parts = reading.partitions(start, end) if parts is None else parts
         found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
-        return found, unread_notes.known(unread_notes.folder_of(tmp_path, offsets.parse(end)))
+        return found, batch_notes.read_unread(batch_notes.notes_folder(tmp_path, offsets.parse_offsets(end)))
 
     with pytest.raises(errors.Stop, match=rf"{errors.RECREATED}.*gap row"):
         fetched("fail")
@@ -208,5 +208,5 @@ def test_what_expired_and_lives_again_is_not_read_twice(messaging: MessagingServ
     parts = reading.partitions(before, end) if parts is None else parts
     found = [payload for part in parts for rows in reading.read(part) for payload in rows["payload"].to_pylist()]
     assert found == [b"6", b"7"]
-    place = offsets.parse(end).topics[topic]
+    place = offsets.parse_offsets(end).topics[topic]
     assert (place.rows, place.expired) == (2, expired)

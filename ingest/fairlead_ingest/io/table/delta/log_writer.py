@@ -14,9 +14,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store
-from fairlead_ingest.io.table.delta import log_reader, opened
-from fairlead_ingest.io.table.delta.definition import STORE_CHECKPOINT_COMMITS
-from fairlead_ingest.io.table.delta.store_log import DIGITS, LOG
+from fairlead_ingest.io.table.delta import delta_table, log_reader
+from fairlead_ingest.io.table.delta.delta_table import STORE_CHECKPOINT_COMMITS
+from fairlead_ingest.io.table.delta.log_reader import DIGITS, LOG
 from fairlead_ingest.io.table.files import PARTITION_COLUMNS, PartitionedFiles, WrittenFile, sync, sync_all
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.store_path import Place, StorePath
@@ -34,10 +34,10 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
     """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
     is_numbered = decided.info is not None
     if not is_numbered and isinstance(table, StorePath):
-        opened.open_table(table)  # brought up to date: nothing was decided by what it was
-    target = opened.when_decided(table)
+        delta_table.open_table(table)  # brought up to date: nothing was decided by what it was
+    target = delta_table.when_decided(table)
     # From here on the log itself sees who else commits; what came between deciding and now it would not see.
-    with opened.explained(table):
+    with delta_table.explained(table):
         follows = decided.follows(log_reader.sequence(table, target))
     if not follows:
         raise Collided(f"{table}: another writer has committed since")
@@ -119,7 +119,7 @@ def _append_to_store(
     try:
         _commit(target, actions, properties, _after_commit(target))
     except (DeltaError, OSError) as error:
-        opened.forget(table)
+        delta_table.forget(table)
         explained = object_store.explain(table, error)
         if isinstance(explained, errors.Stop):
             raise explained from error
@@ -137,7 +137,7 @@ def _stands(table: StorePath, before: int, files: Sequence[WrittenFile]) -> bool
     A batch is known by its number.  These are known by their names alone, and a compaction may have put others in their
     place by now: added once more, their rows would be there twice.
     """
-    newest = opened.open_table(table)
+    newest = delta_table.open_table(table)
     name = files[0].path.rpartition("/")[2].encode()
     since = range(before + 1, before + 1 if newest is None else newest.version() + 1)
     return any(name in object_store.read(table / LOG / f"{version:0{DIGITS}}.json") for version in since)

@@ -13,28 +13,31 @@ from pyiceberg.table.snapshots import Snapshot
 
 from fairlead_ingest.io.table.iceberg.versions import NewVersion
 from fairlead_ingest.source.offsets import Offsets
-from fairlead_ingest.table import commit_info, newest_commit
+from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.commit import Append
-from fairlead_ingest.table.commit_info import METADATA_KEY, CommitInfo, LogEntry
-from fairlead_ingest.table.newest_commit import Lineage, NewestCommit, TableVersion
+from fairlead_ingest.table.commit_info import METADATA_KEY, CommitInfo, Lineage, LogEntry, NewestCommit, TableVersion
 
 
-def of(version: NewVersion, before: NewestCommit | None, decided: Append) -> tuple[dict[str, str], dict[str, str]]:
+def account_of(
+    version: NewVersion, before: NewestCommit | None, decided: Append
+) -> tuple[dict[str, str], dict[str, str]]:
     """What goes into the summary, and into the table's properties."""
     if decided.info is None:
         return {}, {}
     brief: CommitInfo = msgspec.structs.replace(decided.info, reached=Offsets())
     # Of the transactions, the commit sequence is in the account itself.
     batches = {} if decided.info.batch < 0 else {decided.info.application: decided.info.batch}
-    following = newest_commit.following(
+    following = commit_info.following(
         before, snapshot=version.id, number=version.number, info=decided.info, batches=batches
     )
-    return {METADATA_KEY: msgspec.json.encode(brief.to_dict()).decode()}, {newest_commit.PROPERTY: following.encode()}
+    return {METADATA_KEY: msgspec.json.encode(brief.to_dict()).decode()}, {
+        commit_info.NEWEST_PROPERTY: following.encode()
+    }
 
 
 def newest(table: Table) -> tuple[NewestCommit | None, Lineage]:
     """Our newest commit, and whether the current version was made from it."""
-    found = newest_commit.parse(table.properties)
+    found = commit_info.parse_newest_commit(table.properties)
     if found is None:
         return None, Lineage.CURRENT
     line = found.line(
@@ -57,7 +60,7 @@ def entries(table: Table, limit: int) -> Iterator[LogEntry]:
 def _info(text: str) -> CommitInfo | None:
     """None where another has written something else there."""
     try:
-        return commit_info.read({METADATA_KEY: msgspec.json.decode(text)})
+        return commit_info.read_commit_info({METADATA_KEY: msgspec.json.decode(text)})
     except msgspec.DecodeError:
         return None
 

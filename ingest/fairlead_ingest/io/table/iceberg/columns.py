@@ -63,7 +63,7 @@ def is_partitioned_as_ours(schema: Schema, spec: PartitionSpec) -> bool:
     return found == [(name, "identity") for name in PARTITION_COLUMNS]
 
 
-def missing(table: Place, held: Schema, wanted: pa.Schema) -> list[str]:
+def missing_fields(table: Place, held: Schema, wanted: pa.Schema) -> list[str]:
     """What ``held`` has to grow by to take ``wanted``. Raises ``Stop`` where a type would change."""
     there = {field.name: field.type for field in to_arrow(held)}
     found = []

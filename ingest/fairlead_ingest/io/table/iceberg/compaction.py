@@ -11,9 +11,9 @@ import pyarrow.dataset as ds
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.compaction import Compaction, TablePart
 from fairlead_ingest.io.table.files import WrittenFile
-from fairlead_ingest.io.table.iceberg import columns, contents, file_io, listing, versions
+from fairlead_ingest.io.table.iceberg import columns, contents, file_io, iceberg_table, versions
 from fairlead_ingest.io.table.iceberg.format import IcebergFormat
-from fairlead_ingest.io.table.iceberg.opened import OpenTables
+from fairlead_ingest.io.table.iceberg.iceberg_table import OpenTables
 from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import Place
@@ -31,20 +31,22 @@ class _IcebergVersion:
         self.number = versions.number(self._found)
         self.schema: pa.Schema = columns.to_arrow(self._found.schema())
         with tables.explained(table):
-            if listing.has_deletes(self._found):
+            if iceberg_table.has_deletes(self._found):
                 raise errors.Stop(
                     errors.TABLE_UNFIT,
                     f"{table}: another engine has marked rows as deleted; compact it with that engine"
                     " (rewrite_data_files)",
                 )
-            self._files = {file_io.relative(table, each.location): each for each in listing.parts(self._found)}
+            self._files = {
+                file_io.relative(table, each.location): each for each in iceberg_table.list_parts(self._found)
+            }
         self.parts = [
             TablePart(path=path, topic=each.topic, date=str(each.date), size=each.size, rows=each.rows)
             for path, each in self._files.items()
         ]
 
     def rows(self, paths: Collection[str]) -> ds.Dataset:
-        return contents.of_parts(
+        return contents.parts_dataset(
             self._table, self._found, [each for path, each in self._files.items() if path in paths]
         )
 

@@ -12,24 +12,24 @@ from pyarrow import fs
 from pyiceberg.table import Table
 
 from fairlead_ingest.io.table import store_filesystem, table_format
-from fairlead_ingest.io.table.iceberg import columns, deleted, file_io, listing
-from fairlead_ingest.io.table.iceberg.listing import Part
+from fairlead_ingest.io.table.iceberg import columns, deleted, file_io, iceberg_table
+from fairlead_ingest.io.table.iceberg.iceberg_table import Part
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.store_path import Place
 
 
-def dataset(place: Place, table: Table) -> ds.Dataset:
+def table_dataset(place: Place, table: Table) -> ds.Dataset:
     """The rows of the version that is open; those that another engine has marked as deleted are left out."""
-    parts = listing.parts(table)
+    parts = iceberg_table.list_parts(table)
     if not parts:
         return ds.dataset(columns.to_arrow(table.schema()).empty_table())
-    return of_parts(place, table, parts)
+    return parts_dataset(place, table, parts)
 
 
-def of_parts(place: Place, table: Table, parts: Sequence[Part]) -> ds.Dataset:
+def parts_dataset(place: Place, table: Table, parts: Sequence[Part]) -> ds.Dataset:
     """The rows of some of its files."""
     parquet, below = ds.ParquetFileFormat(), _file_system(place)
-    if listing.has_deletes(table):
+    if iceberg_table.has_deletes(table):
         below = deleted.left_out(place, table, below)
     fragments = [
         parquet.make_fragment(file_io.relative(place, part.location), below, partition_expression=_known(part))
@@ -38,9 +38,9 @@ def of_parts(place: Place, table: Table, parts: Sequence[Part]) -> ds.Dataset:
     return ds.FileSystemDataset(fragments, columns.to_arrow(table.schema()), parquet, below)
 
 
-def reached(place: Place, table: Table) -> Offsets:
+def reached_by(place: Place, table: Table) -> Offsets:
     """How far the table goes per topic, as its rows say."""
-    return table_format.reached_by_rows(dataset(place, table)) if listing.manifests(table) else Offsets()
+    return table_format.reached_by_rows(table_dataset(place, table)) if iceberg_table.manifests(table) else Offsets()
 
 
 def _file_system(place: Place) -> fs.FileSystem:

@@ -12,7 +12,7 @@ from pyiceberg.table import Table, TableProperties
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import table_format
 from fairlead_ingest.io.table.iceberg import columns, file_io, versions
-from fairlead_ingest.io.table.iceberg.opened import OpenTables
+from fairlead_ingest.io.table.iceberg.iceberg_table import OpenTables
 from fairlead_ingest.table.store_path import Place
 
 METADATA_VERSIONS_MAX: Final = 20
@@ -67,7 +67,7 @@ def _grow(table: Place, found: Table, schema: pa.Schema) -> None:
         raise errors.Stop(
             errors.TABLE_UNFIT, f"{table}: an Iceberg table of version {found.format_version}; ours are version 2"
         )
-    missing = columns.missing(table, held, schema)
+    missing = columns.missing_fields(table, held, schema)
     if TableProperties.DEFAULT_NAME_MAPPING not in found.properties:
         with found.transaction() as transaction:
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: held.name_mapping.model_dump_json()})

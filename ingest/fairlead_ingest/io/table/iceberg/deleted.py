@@ -27,7 +27,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestCo
 from pyiceberg.table import Table
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.iceberg import file_io, listing
+from fairlead_ingest.io.table.iceberg import file_io, iceberg_table
 from fairlead_ingest.table.store_path import Place
 
 ROWS_AT_ONCE: Final = 32_768
@@ -103,10 +103,10 @@ class _LeftOut(fs.FileSystemHandler):  # type: ignore[misc]
 
 
 def _refuse_others(place: Place, table: Table) -> None:
-    for manifest in listing.manifests(table):
+    for manifest in iceberg_table.manifests(table):
         if manifest.content != ManifestContent.DELETES:
             continue
-        for entry in listing.entries(table, manifest):
+        for entry in iceberg_table.manifest_entries(table, manifest):
             file = entry.data_file
             if file.content == DataFileContent.POSITION_DELETES and file.file_format == FileFormat.PARQUET:
                 continue

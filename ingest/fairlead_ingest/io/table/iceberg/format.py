@@ -23,18 +23,17 @@ from fairlead_ingest.io.table.iceberg import (
     contents,
     definition,
     file_io,
-    listing,
+    iceberg_table,
     tidying,
     versions,
 )
-from fairlead_ingest.io.table.iceberg.opened import OpenTables
+from fairlead_ingest.io.table.iceberg.iceberg_table import OpenTables
 from fairlead_ingest.io.table.iceberg.versions import NewVersion, TableChange
 from fairlead_ingest.io.table.table_format import Size
 from fairlead_ingest.source.offsets import Offsets
 from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.commit import Append, Collided, TableState
-from fairlead_ingest.table.commit_info import LogEntry
-from fairlead_ingest.table.newest_commit import Lineage
+from fairlead_ingest.table.commit_info import Lineage, LogEntry
 from fairlead_ingest.table.store_path import Place
 
 
@@ -62,11 +61,11 @@ class IcebergFormat:
         with self.open.explained(table):
             newest, line = account.newest(found)
             if newest is None:
-                return TableState(reached=contents.reached(table, found))
+                return TableState(reached=contents.reached_by(table, found))
             batch = newest.batches.get(application)
             return TableState(
                 batch=-1 if batch is None else batch,
-                reached=newest.info.reached if line is Lineage.CURRENT else contents.reached(table, found),
+                reached=newest.info.reached if line is Lineage.CURRENT else contents.reached_by(table, found),
                 commit_sequence=newest.info.sequence,
                 totals=newest.info.totals,
                 is_cut=line is Lineage.CUT and batch is not None,
@@ -81,7 +80,7 @@ class IcebergFormat:
         if isinstance(table, Path):
             sync_all({(table / file.path).parent for file in files})
         version = NewVersion(target)
-        summary, properties = account.of(version, before, decided)
+        summary, properties = account.account_of(version, before, decided)
         with self.open.committing(table):
             version.commit(TableChange(added=columns.data_files(table, target, files), summary=summary), properties)
         if version.number % tidying.TIDY_EVERY == 0:
@@ -139,7 +138,7 @@ class IcebergFormat:
         if found is None:
             return None
         with self.open.explained(table):
-            return contents.dataset(table, found)
+            return contents.table_dataset(table, found)
 
     def vacuum(self, table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
         """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
@@ -149,12 +148,12 @@ class IcebergFormat:
         with self.open.explained(table):
             return tidying.vacuum(found, table, retention_hours=retention_hours, dry_run=dry_run)
 
-    def _parts(self, table: Place) -> list[listing.Part]:
+    def _parts(self, table: Place) -> list[iceberg_table.Part]:
         found = self.open.find(table)
         if found is None:
             return []
         with self.open.explained(table):
-            return listing.parts(found)
+            return iceberg_table.list_parts(found)
 
 
 @lru_cache(maxsize=16)

@@ -40,7 +40,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from fairlead_ingest.io.table.iceberg import listing
+from fairlead_ingest.io.table.iceberg import iceberg_table
 
 MANIFEST_BYTES: Final = 512 * 1024
 """A manifest of this size, some thousand files, is joined with no other."""
@@ -141,13 +141,17 @@ class NewVersion:
         found: list[ManifestFile] = []
         for manifest in manifests:
             is_ours = manifest.content == ManifestContent.DATA
-            hit = left & {part.location for part in listing.of(self._table, manifest)} if is_ours else set()
+            hit = (
+                left & {part.location for part in iceberg_table.manifest_parts(self._table, manifest)}
+                if is_ours
+                else set()
+            )
             if not hit:
                 found.append(manifest)
                 continue
             left -= hit
             again = []
-            for entry in listing.entries(self._table, manifest):
+            for entry in iceberg_table.manifest_entries(self._table, manifest):
                 if entry.data_file.file_path in hit:
                     self._removed.append(entry.data_file)
                     again.append(_again(ManifestEntryStatus.DELETED, self.id, entry))
@@ -175,7 +179,7 @@ class NewVersion:
         again = [
             _again(ManifestEntryStatus.EXISTING, entry.snapshot_id, entry)
             for manifest in small
-            for entry in listing.entries(self._table, manifest)
+            for entry in iceberg_table.manifest_entries(self._table, manifest)
         ]
         rest = [each for each in manifests if each.manifest_path not in paths]
         return [*([self._write(again)] if again else []), *rest]
@@ -237,7 +241,7 @@ def totals(table: Table) -> dict[str, int]:
     found = {name: value for name, value in said.items() if value is not None}
     if len(found) == len(_SUMS):
         return found
-    parts = listing.parts(table)
+    parts = iceberg_table.list_parts(table)
     sums = (len(parts), sum(part.rows for part in parts), sum(part.size for part in parts))
     return {name: value for (name, _), value in zip(_SUMS, sums, strict=True)}
 

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, tables
-from fairlead_ingest.io.table.delta import compaction, log_writer
+from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table.delta import log_writer
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.table.store_path import Place
 
@@ -65,20 +65,20 @@ def test_of_two_at_the_same_moment_one_stands(
     table: Path, monkeypatch: pytest.MonkeyPatch, sort_by: tuple[str, ...]
 ) -> None:
     """Of ours, and the library's own, that began earlier: rows were there twice."""
-    other = compaction.of(table)
+    other = maintenance.delta_compaction(table)
     beside(monkeypatch, [lambda: other.compact(target_bytes=TARGET)])
-    done = compaction.of(table).compact(target_bytes=TARGET, sort_by=sort_by)
+    done = maintenance.delta_compaction(table).compact(target_bytes=TARGET, sort_by=sort_by)
     assert (done["files_removed"], sorted(numbers(table))) == (0, [0, 1, 2, 3])
     append(table, 4)
     beside(monkeypatch, [lambda: DeltaTable(str(table)).optimize.compact()])
-    compaction.of(table).compact(target_bytes=TARGET, sort_by=sort_by)
+    maintenance.delta_compaction(table).compact(target_bytes=TARGET, sort_by=sort_by)
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4]
 
 
 def test_a_job_that_commits_meanwhile_keeps_its_rows(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written is committed behind it, and not written again."""
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
-    done = compaction.of(table).compact(target_bytes=TARGET)
+    done = maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert (done["files_removed"], done["files_added"]) == (4, 1)
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4, 5]
     assert len(DeltaTable(str(table)).file_uris()) == 3
@@ -87,7 +87,7 @@ def test_a_job_that_commits_meanwhile_keeps_its_rows(table: Path, monkeypatch: p
 def test_rows_that_are_deleted_meanwhile_stay_deleted(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their file is left to those who rewrote it."""
     beside(monkeypatch, [lambda: DeltaTable(str(table)).delete("n = 2")])
-    compaction.of(table).compact(target_bytes=TARGET)
+    maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert sorted(numbers(table)) == [0, 1, 3]
 
 
@@ -96,7 +96,7 @@ def test_a_table_that_others_write_all_the_time_is_given_up(table: Path, monkeyp
     monkeypatch.setattr("fairlead_ingest.io.table.compaction.TRIES", 2)
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
-        compaction.of(table).compact(target_bytes=TARGET)
+        maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4, 5]
 
 
@@ -105,11 +105,11 @@ def test_sorted_rows_lie_in_files_of_the_size_asked_for(tmp_path: Path) -> None:
     table = tmp_path / "rows"
     for first in range(4):
         append(table, *range(first, 400, 4))
-    size = sum(part.size for part in compaction.of(table).partitions()[0].parts)
-    done = compaction.of(table).compact(target_bytes=size // 2 + 1, sort_by=["n"])
+    size = sum(part.size for part in maintenance.delta_compaction(table).partitions()[0].parts)
+    done = maintenance.delta_compaction(table).compact(target_bytes=size // 2 + 1, sort_by=["n"])
     assert (done["files_removed"], done["files_added"]) == (4, 2)
     first, second = delta.open_table(table).to_pyarrow_dataset().get_fragments()  # type: ignore[union-attr]
     halves = sorted(sorted(each.to_table(columns=["n"])["n"].to_pylist()) for each in (first, second))
     assert halves == [list(range(200)), list(range(200, 400))]
     with pytest.raises(errors.Stop, match="column l is"):
-        compaction.of(table).compact(target_bytes=TARGET, sort_by=["l"])
+        maintenance.delta_compaction(table).compact(target_bytes=TARGET, sort_by=["l"])

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.support.tables.delta_rows import decided, written
 
 from fairlead_ingest.io.table import delta
-from fairlead_ingest.io.table.delta import opened
+from fairlead_ingest.io.table.delta import delta_table
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
 
@@ -22,7 +22,7 @@ def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch
     other = Append(transactions={commit.COMMIT_SEQUENCE: 1, "other": 0}, info=plan.info)
     stale = DeltaTable(str(table))
     delta.append(table, first, plan)
-    monkeypatch.setattr(opened, "DeltaTable", lambda _: stale)
+    monkeypatch.setattr(delta_table, "DeltaTable", lambda _: stale)
     with pytest.raises(Collided):
         delta.append(table, second, other)
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 1

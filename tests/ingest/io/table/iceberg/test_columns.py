@@ -39,14 +39,14 @@ def test_a_type_comes_back_as_it_went(kind: pa.DataType) -> None:
 def test_small_whole_numbers_are_whole_numbers(kind: pa.DataType) -> None:
     """And a job that starts again finds no clash of types."""
     schema = pa.schema([("x", kind)])
-    assert columns.missing(Path("t"), columns.to_iceberg(schema), schema) == []
+    assert columns.missing_fields(Path("t"), columns.to_iceberg(schema), schema) == []
 
 
 def test_a_column_that_changes_its_type_is_refused() -> None:
     held = columns.to_iceberg(pa.schema(OURS))
-    assert columns.missing(Path("t"), held, pa.schema([*OURS, ("x", pa.int64())])) == ["x"]
+    assert columns.missing_fields(Path("t"), held, pa.schema([*OURS, ("x", pa.int64())])) == ["x"]
     with pytest.raises(errors.Stop, match="column _id is string in the table and int64 in the job"):
-        columns.missing(Path("t"), held, pa.schema([("_id", pa.int64())]))
+        columns.missing_fields(Path("t"), held, pa.schema([("_id", pa.int64())]))
 
 
 def test_bounds_come_from_the_task() -> None:

@@ -16,7 +16,6 @@ from tests.support.tables.postgresql import PASSWORD, Between, PostgreSQL
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.iceberg import catalogs, compaction
-from fairlead_ingest.io.table.iceberg.catalogs import sql
 from fairlead_ingest.table.commit import Collided
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
@@ -103,8 +102,8 @@ def test_a_server_that_hangs_or_a_table_that_is_locked_is_one_that_does_not_answ
     """Neither is waited for without an end, and the batch is in it once when that is over."""
     table = IcebergTable(tmp_path, database.catalog(namespace=namespace))
     table.commit(0, 0)
-    monkeypatch.setattr(sql, "STATEMENT_SECONDS", 1.0)
-    monkeypatch.setattr(sql, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(catalogs, "STATEMENT_SECONDS", 1.0)
+    monkeypatch.setattr(catalogs, "CONNECT_SECONDS", 1)
     with database.hung(), pytest.raises(errors.Wait, match=errors.CATALOG_AWAY):
         table.format.state(table.place, "app")
     with database.asked() as other:

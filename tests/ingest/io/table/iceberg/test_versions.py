@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from tests.support.tables.iceberg_table import IcebergTable
 
-from fairlead_ingest.io.table.iceberg import listing, versions
+from fairlead_ingest.io.table.iceberg import iceberg_table, versions
 from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
 
 
@@ -29,7 +29,7 @@ def test_small_manifests_are_joined_and_old_versions_forgotten(
     for batch in range(16):
         table.commit(batch, batch)
         most = max(most, len(table.opened().snapshots()))
-        assert len(listing.manifests(table.opened())) <= 5
+        assert len(iceberg_table.manifests(table.opened())) <= 5
     assert 4 <= most <= 8
     assert table.numbers() == list(range(16))
     assert table.opened().scan().to_arrow().num_rows == 16
