@@ -15,7 +15,7 @@ from tests.support.tables.latest_rows import SCHEMA
 from fairlead_ingest import errors
 from fairlead_ingest.latest.definition import BUCKET, DELETED, LINEAGE, LatestDefinition
 from fairlead_ingest.settings import IngestSettings
-from fairlead_wire.validation import model_mistakes
+from fairlead_wire.validation.model import MODELS
 
 MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string()))])
 
@@ -93,7 +93,7 @@ def test_another_definition_has_another_fingerprint() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: str) -> None:
-    said = [str(each) for each in model_mistakes.find({**BASE, "latest": latest}, IngestSettings)]
+    said = [str(each) for each in MODELS.find({**BASE, "latest": latest}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
@@ -101,11 +101,11 @@ def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
     """With what to do."""
     catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
     wrong = [
-        str(each) for each in model_mistakes.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
+        str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
     ]
     assert 'latest: is kept from the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
-    (said,) = (str(each) for each in model_mistakes.find(both, IngestSettings))
+    (said,) = (str(each) for each in MODELS.find(both, IngestSettings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said
 
 
