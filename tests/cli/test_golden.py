@@ -110,8 +110,8 @@ def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pyt
     """Standard output, standard error and exit code, letter for letter."""
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     monkeypatch.setattr(quantities, "utc", lambda: NOW)
-    monkeypatch.setattr(target, "now", lambda _: NOW)
-    monkeypatch.setattr(target, "note", lambda _: "")
+    monkeypatch.setattr(target, "server_time", lambda _: NOW)
+    monkeypatch.setattr(target, "clock_note", lambda _: "")
     done = CliRunner().invoke(build(), shlex.split(COMMANDS[name]), prog_name="kubectl fairlead")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     text = golden.transcript(COMMANDS[name], done.exit_code, done.stdout, done.stderr)

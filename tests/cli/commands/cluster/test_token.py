@@ -129,7 +129,7 @@ def test_who_may_not_see_nodes_gets_the_token(tokens: Cluster, monkeypatch: pyte
 def test_the_end_is_by_the_clock_of_the_cluster(tokens: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A laptop that is a year behind makes no token that ended before it was made."""
     there = datetime.datetime(2036, 1, 1, tzinfo=datetime.UTC)
-    monkeypatch.setattr(target, "now", lambda kube: there)
+    monkeypatch.setattr(target, "server_time", lambda kube: there)
     done = run(tokens, "create", "--node", "shop-8", "--ttl", "2h")
     assert get(tokens, done.stdout.splitlines()[0])["spec"]["expires"] == "2036-01-01T02:00:00Z"
     assert "s off the API server's, whose time was taken" in done.stderr
