@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import types
+from pyspark.sql.pandas.types import from_arrow_type
 
 # No schema of ours is nested as deep; a text that is would only fill the stack.
 DEPTH_MAX = 50
@@ -38,6 +41,14 @@ def columns_of(text: str) -> types.StructType:
     found = reader.fields("", 0)
     reader.end()
     return found
+
+
+def of_arrow(data_type: pa.DataType) -> str:
+    """An Arrow type as a contract writes it; Arrow's own word where Spark has none."""
+    try:
+        return from_arrow_type(data_type).simpleString()
+    except PySparkException:
+        return str(data_type)
 
 
 class _Reader:
