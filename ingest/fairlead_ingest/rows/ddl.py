@@ -12,6 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types
 from pyspark.sql.pandas.types import from_arrow_type
 
+from fairlead_wire.validation import mistakes
+
 # No schema of ours is nested as deep; a text that is would only fill the stack.
 DEPTH_MAX = 50
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([A-Za-z0-9_]+)|([<>(),:]))")
@@ -99,7 +101,8 @@ class _Reader:
             found = self.fields(">", depth + 1)
             self._expect(">")
             return found
-        raise ValueError(f"{name!r} is no type of a column")
+        meant = mistakes.nearest(name[:40], (*_SIMPLE, *_DECIMALS, "array", "map", "struct"))
+        raise ValueError(f"{name!r} is no type of a column" + (f", did you mean {meant}?" if meant else ""))
 
     def fields(self, closing: str, depth: int) -> types.StructType:
         found: list[types.StructField] = []
