@@ -65,6 +65,8 @@ def run(config: Path | None) -> int:
         if not settings.spark.remote:
             session.require_java(os.environ)
         preflight.check(settings, settings.jobs())
+        preflight.check_folders(settings)
+        preflight.check_topics(settings)
     except (LocalError, errors.Stop, CannotTrace) as error:
         print(f"fairlead ingest: {error}", file=sys.stderr)
         return settings_file.EXIT_STATUS

@@ -48,6 +48,7 @@ SENTENCE_CHARS_MAX = 2000
 _TOO_SLOW = ("failed to connect back", "waiting for the Python worker to connect", "CANNOT_OPEN_SOCKET")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _READ_ONLY = ("Read-only file system",)
+_NOT_OURS = ("Permission denied", "PermissionDenied")
 # What Spark says of a machine that runs its tasks, and what that means there; the first that is found counts.
 _UNFIT = (
     (
@@ -62,8 +63,12 @@ _UNFIT = (
     ("Cannot run program", "an executor's machine lacks the Python that PYSPARK_PYTHON names"),
     ("local class incompatible", "the cluster runs another version of Spark than this program"),
 )
-# The second is two queries that make the checkpoint at the same moment.
-_SHARED_CHECKPOINT = ("CONCURRENT_STREAM_LOG_UPDATE", "FileAlreadyExistsException")
+# The second is two queries that make the checkpoint at the same moment, the third two that plan the same batch.
+_SHARED_CHECKPOINT = (
+    "CONCURRENT_STREAM_LOG_UPDATE",
+    "FileAlreadyExistsException",
+    "Multiple streaming queries are concurrently using",
+)
 
 # A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
 # After the indented lines of a trace comes what was raised, up to an empty line or to Java's own trace.
@@ -111,6 +116,9 @@ def explain(text: str) -> tuple[str | None, str]:
         return DISK_FULL, sentence
     if any(words in text for words in _READ_ONLY):
         return READ_ONLY, sentence
+    if any(words in text for words in _NOT_OURS):
+        remedy = "let this program's user write into the folders of table and checkpoint"
+        return TABLE_UNFIT, f"a file or folder refuses this program's user: {remedy}: {sentence}"
     if any(words in text for words in _SHARED_CHECKPOINT):
         return CHECKPOINT_TAKEN, f"another job uses this checkpoint: {sentence}"
     if any(words in text for words in _TOO_SLOW):

@@ -247,7 +247,8 @@ class IngestSettings(Model):
     messaging_url: str
     """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
     topics: list[Topic] = Field(default=[])
-    """`namespace/name`; one that is not there yet is waited for. Required without `[[pipelines]]`, as the two below."""
+    """`namespace/name`; one that is not there yet is waited for, and said in the log (`topic_missing`). With
+    `available-now` the job refuses to start if none is there. Required without `[[pipelines]]`, as the two below."""
     table: Table = ""
     """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)); beside it
     lie `<table>_dead_letters` and `<table>_gaps`."""

@@ -35,6 +35,11 @@ def test_errors_begin_with_their_code() -> None:
         ("Generic LocalFileSystem error: Disk quota exceeded (os error 122)", errors.DISK_FULL),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.", errors.CHECKPOINT_TAKEN),
         ("FileAlreadyExistsException: Rename destination c/metadata already exists.", errors.CHECKPOINT_TAKEN),
+        (
+            "IllegalStateException: Multiple streaming queries are concurrently using file:/c/offsets.",
+            errors.CHECKPOINT_TAKEN,
+        ),
+        ('Error: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }', errors.TABLE_UNFIT),
         ("FAIRLEAD_TABLE_TAKEN: No space left on device is in the text of another reason", errors.TABLE_TAKEN),
         ("java.io.IOException: Python worker failed to connect back.", errors.WORKER_LATE),
         (

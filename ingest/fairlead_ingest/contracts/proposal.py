@@ -15,13 +15,17 @@ import msgspec
 import pyarrow as pa
 
 from fairlead_ingest.contracts.guess import Guess
-from fairlead_ingest.rows import contract, envelope, fitting
+from fairlead_ingest.rows import contract, contract_file, envelope, fitting
 from fairlead_ingest.rows.contract import EVOLVE, FREEZE
 
 # More sources than this are devices rather than kinds of modules: they get no routes.
 SOURCES_MAX = 20
 COLUMNS_MAX = 500
 ERROR_CHARS_MAX = 200
+# Of those without a column, that are named.
+LEFT_MAX = 20
+# Signs that a format of tables, or Spark, takes for its own in a name.
+_NOT_IN_NAMES = frozenset('.`"\\,;{}=')
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -36,6 +40,7 @@ class Proposal:
 
     def __init__(self) -> None:
         self._guesses: dict[str, Guess] = {}
+        self._left: dict[str, None] = {}
         self._sources: dict[str | None, _Source] = {}
         self.messages = self.objects = self.unreadable = 0
         self.error = ""
@@ -61,6 +66,7 @@ class Proposal:
             f"name    = {_quoted(name)}",
             "version = 1",
             f"mode    = {_quoted(FREEZE if columns else EVOLVE)}",
+            *self._without_column(columns),
             "",
         ]
         lines += ["[columns]", *self._lines(shared, columns, self.objects, None)]
@@ -102,7 +108,9 @@ class Proposal:
         for name, value in fields.items():
             guess = self._guesses.get(name)
             if guess is None:
-                if len(self._guesses) >= COLUMNS_MAX or not fitting.NAME.fullmatch(name):
+                if len(self._guesses) >= COLUMNS_MAX or not _can_be_column(name):
+                    if len(self._left) <= COLUMNS_MAX:
+                        self._left[name] = None
                     continue
                 guess = self._guesses[name] = Guess()
             raw = bytes(value)
@@ -121,6 +129,17 @@ class Proposal:
                 found[name] = data_type
         return found
 
+    def _without_column(self, columns: Mapping[str, str]) -> list[str]:
+        """A comment that names the fields that stay in the body."""
+        left = [name for name in (*self._guesses, *self._left) if name not in columns]
+        if not left:
+            return []
+        named = ", ".join(_quoted(name[: contract_file.NAME_CHARS_MAX]) for name in left[:LEFT_MAX])
+        more = f" and {len(left) - LEFT_MAX} more" if len(left) > LEFT_MAX else ""
+        return [
+            f"# Fields without a column (a name that a table cannot have or has already, no one type): {named}{more}"
+        ]
+
     def _split(self, columns: Mapping[str, str]) -> tuple[list[str], dict[str, list[str]]]:
         """Columns that all sources have, and by source those it has beyond them."""
         if len(self._sources) < 2 or len(self._sources) > SOURCES_MAX:
@@ -138,14 +157,15 @@ class Proposal:
 
     def _lines(self, names: Sequence[str], columns: Mapping[str, str], messages: int, source: str | None) -> list[str]:
         lines = []
-        width = max((len(name) for name in names), default=0)
+        keys = {name: name if fitting.NAME.fullmatch(name) else _quoted(name) for name in names}
+        width = max(map(len, keys.values()), default=0)
         for name in names:
             guess = self._guesses[name]
             counts = [each.counts.get(name, 0) for key, each in self._sources.items() if source in (None, key)]
             required = ", required = true" if sum(counts) == messages else ""
             span = "" if guess.low is None else f"  # {guess.low} to {guess.high}"
             value = f"{{ type = {_quoted(columns[name])}{required} }}" if required else _quoted(columns[name])
-            lines.append(f"{name:<{width}} = {value}{span}")
+            lines.append(f"{keys[name]:<{width}} = {value}{span}")
         return lines
 
 
@@ -162,4 +182,16 @@ def _route_name(source: str, taken: set[str]) -> str:
 
 def _quoted(text: str) -> str:
     """A basic string of TOML, in ASCII: no reader sees a character that it would obey."""
-    return json.dumps(text).replace("\x7f", "\\u007f")
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if ord(sign) > 0xFFFF:
+        return f"\\U{ord(sign):08x}"  # TOML knows no pairs of surrogates
+    return "\\u007f" if sign == "\x7f" else json.dumps(sign)[1:-1]
+
+
+def _can_be_column(name: str) -> bool:
+    """Also one that has to be quoted, as headings of a CSV often have."""
+    is_short = 0 < len(name) <= contract_file.NAME_CHARS_MAX
+    return is_short and name.isprintable() and name == name.strip() and name[0] != "_" and not _NOT_IN_NAMES & set(name)

@@ -25,6 +25,7 @@ GUESSED_MAX = 100
 EXAMPLE_CHARS_MAX = 120
 TYPE_CHARS_MAX = 60
 NO_OBJECT = "is no object"
+MISSING = "missing"
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _WRONG = msgspec.json.Decoder(list[UnfitColumn])
@@ -94,7 +95,10 @@ class Trial:
             self._dead += 1
             if letter.wrong is None:
                 shown = letter.error.encode() + b": " + letter.payload
-                for name in letter.fields or ("",):
+                missing = _missing(letter)
+                if missing:
+                    self._note(letter.code, ", ".join(missing), MISSING, letter.id, shown)
+                for name in [each for each in letter.fields if each not in missing] or ([] if missing else [""]):
                     self._note(letter.code, name, "", letter.id, shown)
             else:
                 self._note_misfits(letter.id, letter.body, letter.wrong)
@@ -197,6 +201,17 @@ def _misfits(page: pa.RecordBatch) -> Iterator[Letter]:
         wrong = _WRONG.decode(row[envelope.MISFIT])
         fields = [each.column for each in wrong]
         yield Letter(id=row["_id"], code=letter_code.MISFIT, fields=fields, error=MISFIT, body=row["body"], wrong=wrong)
+
+
+def _missing(letter: Letter) -> list[str]:
+    """Fields that the message does not have at all: one thing that is wrong, however many they are."""
+    if letter.code != letter_code.BAD_FIELD:
+        return []
+    try:
+        there = _FIELDS.decode(letter.payload)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return []
+    return [name for name in letter.fields if name not in there]
 
 
 def _example(name: str, shown: bytes | str) -> str:

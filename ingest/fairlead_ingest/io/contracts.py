@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.contracts.comparison import ADDED, REFUSED, ContractChange
-from fairlead_ingest.io.table.table_format import TableFormat, missing_columns
+from fairlead_ingest.io.table.table_format import TableFormat, missing_columns, sql_type
 from fairlead_ingest.io.table.tables import ICEBERG
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.range_reader import fetch, one_ahead
@@ -119,7 +119,7 @@ def changes(name: str, table_format: TableFormat, table: Place, contract: Contra
         except errors.Stop:
             there = next(each for each in held.fields if each.name == field.name)
             wanted = Schema.from_arrow(pa.schema([field])).fields[0]
-            what = f"is {there.type} in the table and {wanted.type} in the contract; a type never changes"
+            what = f"is {sql_type(there)} in the table and {sql_type(wanted)} in the contract; a type never changes"
             found.append(ContractChange(kind=REFUSED, column=field.name, what=what))
             continue
         twin = next((each.name for each in held.fields if each.name.lower() == field.name.lower()), None)
@@ -134,6 +134,13 @@ def changes(name: str, table_format: TableFormat, table: Place, contract: Contra
     unfilled = [each.name for each in held.fields if each.name.lower() not in filled]
     what = "is in the table and not in the contract"
     return [*found, *(ContractChange(kind=UNFILLED, column=name, what=what) for name in unfilled)]
+
+
+def check_takes(name: str, table_format: TableFormat, table: Place, schema: pa.Schema) -> None:
+    """Raises ``Stop`` where a row with these columns could not go into the table that is there."""
+    rows = table_format.dataset(table)
+    if rows is not None:
+        missing_columns(table, Schema.from_arrow(rows.schema), _as_stored(name, schema))
 
 
 def columns(contract: Contract) -> pa.Schema:

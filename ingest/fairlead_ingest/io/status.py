@@ -77,6 +77,7 @@ def _table(table_format: TableFormat, path: Place, now: datetime.datetime) -> di
             "last_commit": moment.isoformat(timespec="milliseconds"),
             "last_commit_seconds": round((now - moment).total_seconds(), 3),
             "last_rows": newest.counts.rows,
+            "last_dead_letters": newest.counts.dead_letters,
             "rows_per_second": round(rows / span, 1) if span > 0 else None,
             "freshness_p50_seconds": half,
             "freshness_p95_seconds": most,

@@ -26,11 +26,14 @@ from fairlead_ingest import errors
 from fairlead_ingest.rows import column_looks, ddl
 from fairlead_ingest.rows.contract import DECIMALS, EVOLVE, EXACT, FREEZE, MODES, OWN_COLUMNS, Contract, RowRoute
 from fairlead_ingest.rows.rules import NO_RULE, ColumnRule, check_rule
+from fairlead_wire.validation import mistakes
 
 FILE_CHARS_MAX = 1024 * 1024
 NAME_CHARS_MAX = 255
 ROUTES_MAX = 100
 VERSION_MAX = 2**31 - 1
+LINE_CHARS_MAX = 1000
+MISTAKES_MAX = 20
 TOML_ENDING = ".toml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -92,7 +95,11 @@ def with_name(name: str, check: Any, *arguments: Any) -> Any:
 
 def _parse(text: str, source: str) -> Contract:
     if source.endswith(TOML_ENDING):
-        return _of_file(tomllib.loads(text))
+        try:
+            return _of_file(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            quotes = "; is it text without quotes?" if "Invalid value" in str(error) else ""
+            raise ValueError(f"{error}{quotes}") from None
     if not text.startswith("{"):
         return Contract(columns=ddl.columns_of(text))
     plain = msgspec.json.decode(text)
@@ -112,6 +119,8 @@ def _named_once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _of_file(plain: dict[str, Any]) -> Contract:
+    if wrong := _mistakes(plain):
+        raise ValueError("; ".join(wrong))
     file = msgspec.convert(plain, _ContractFile)
     for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
         if value not in allowed:
@@ -153,6 +162,37 @@ def _of_file(plain: dict[str, Any]) -> Contract:
         routes=tuple(routes),
         routed=tuple(name for name in columns if name not in shared),
     )
+
+
+def _mistakes(plain: Any) -> list[str]:
+    """Keys that nobody knows and types that are none, of the whole file: each with its column and what was meant."""
+    found: list[str] = []
+
+    def keys(of: Any, known: type[msgspec.Struct], where: str) -> None:
+        for key in of if isinstance(of, dict) else ():
+            if key not in known.__struct_fields__ and len(found) < MISTAKES_MAX:
+                meant = mistakes.nearest(key[:40], known.__struct_fields__)
+                found.append(f"{where}unknown key {key[:40]!r}" + (f", did you mean {meant}?" if meant else ""))
+
+    def columns(of: Any, where: str) -> None:
+        for name, column in of.items() if isinstance(of, dict) else ():
+            keys(column, _Column, f"{where}{name}: ")
+            text = column.get("type") if isinstance(column, dict) else column
+            if isinstance(text, str) and len(found) < MISTAKES_MAX:
+                try:
+                    ddl.type_of(text)
+                except ValueError as error:
+                    found.append(f"{where}{name}: {error}")
+
+    keys(plain, _ContractFile, "")
+    columns(plain.get("columns"), "")
+    routes = plain.get("routes")
+    for number, each in enumerate(routes if isinstance(routes, list) else ()):
+        if isinstance(each, dict):
+            where = f"route {str(each.get('name', number))[:40]}: "
+            keys(each, _Route, where)
+            columns(each.get("columns"), where)
+    return found
 
 
 def _checked(routes: list[_Route]) -> list[_Route]:
@@ -198,4 +238,4 @@ def _check_names(contract: Contract) -> None:
 
 
 def _line(error: Exception) -> str:
-    return re.sub(r"\s+", " ", str(error)).strip()[:300]
+    return re.sub(r"\s+", " ", str(error)).strip()[:LINE_CHARS_MAX]

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import types
+from pyspark.sql.pandas.types import from_arrow_type
+
+from fairlead_wire.validation import mistakes
 
 # No schema of ours is nested as deep; a text that is would only fill the stack.
 DEPTH_MAX = 50
@@ -38,6 +43,14 @@ def columns_of(text: str) -> types.StructType:
     found = reader.fields("", 0)
     reader.end()
     return found
+
+
+def of_arrow(data_type: pa.DataType) -> str:
+    """An Arrow type as a contract writes it; Arrow's own word where Spark has none."""
+    try:
+        return from_arrow_type(data_type).simpleString()
+    except PySparkException:
+        return str(data_type)
 
 
 class _Reader:
@@ -88,7 +101,8 @@ class _Reader:
             found = self.fields(">", depth + 1)
             self._expect(">")
             return found
-        raise ValueError(f"{name!r} is no type of a column")
+        meant = mistakes.nearest(name[:40], (*_SIMPLE, *_DECIMALS, "array", "map", "struct"))
+        raise ValueError(f"{name!r} is no type of a column" + (f", did you mean {meant}?" if meant else ""))
 
     def fields(self, closing: str, depth: int) -> types.StructType:
         found: list[types.StructField] = []

@@ -14,6 +14,7 @@ from itertools import islice
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed
 from fairlead_messaging.client import requests
+from fairlead_messaging.client.payloads import check_payload
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_wire.errors import Temporary
 
@@ -66,7 +67,8 @@ class PublishBuffer:
         return self.accepted - len(self._waiting)
 
     def offer(self, payload: bytes) -> bool:
-        """False when there is no room: it is dropped."""
+        """False when there is no room: it is dropped.  Raises ``TypeError`` unless it is bytes."""
+        check_payload(payload)
         if len(self._waiting) >= self._messages_max or self._bytes + len(payload) > self._bytes_max:
             self.dropped += 1
             return False

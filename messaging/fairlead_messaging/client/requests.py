@@ -49,6 +49,7 @@ from fairlead_messaging.api.responses import (
 )
 from fairlead_messaging.api.routes import ApiRoute
 from fairlead_messaging.client.errors import Denied, TopicExists, TopicMissing, TransactionOver
+from fairlead_messaging.client.payloads import checked_payloads
 from fairlead_messaging.client.request import (
     ArrowPage,
     ClientRequest,
@@ -135,13 +136,15 @@ def publish(
 
     ``traceparent``: the W3C trace context of the call; a service that records spans continues it.
 
-    Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request).
+    Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request); ``TypeError``
+    for a payload that is not bytes, before anything is sent.
     """
     if producer is not None and producer.sequences is not None:
         producer = msgspec.structs.replace(producer, sequences=list(producer.sequences))
-    messages: list[bytes | MessageToPublish] = list(payloads)
+    checked = checked_payloads(payloads)
+    messages: list[bytes | MessageToPublish] = [*checked]
     if ttl_seconds is not None:
-        messages = [MessageToPublish(payload=payload, ttl=ttl_seconds) for payload in payloads]
+        messages = [MessageToPublish(payload=payload, ttl=ttl_seconds) for payload in checked]
 
     def published(response: Response) -> Placed:
         if producer is None:
@@ -351,7 +354,7 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
     Repeated after a lost answer only without payloads: what was stored is published once.
     Raises ``StoredAlready`` for payloads in a topic where others were stored before, ``TransactionOver``.
     """
-    body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
+    body = PublishRequest(transactionWritePointer=pointer, messages=[*checked_payloads(payloads)])
     return build(
         routes.PUBLISH, namespace, name, body=body, decode=lambda response: response.body, repeatable=not payloads
     )
@@ -359,7 +362,7 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
 
 def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[None]:
     """Store under a transaction, for a later publish of nothing.  What was published before comes first."""
-    body = PublishRequest(transactionWritePointer=pointer, messages=list(payloads))
+    body = PublishRequest(transactionWritePointer=pointer, messages=[*checked_payloads(payloads)])
     return build_empty(routes.STORE, namespace, name, body=body, repeatable=False)
 
 

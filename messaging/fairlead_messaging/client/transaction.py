@@ -24,6 +24,7 @@ from fairlead_messaging.api.requests import TIMEOUT_SECONDS_DEFAULT
 from fairlead_messaging.api.responses import How, Started
 from fairlead_messaging.client import requests
 from fairlead_messaging.client.errors import Denied, Failed, InDoubt, TransactionLost, TransactionOver
+from fairlead_messaging.client.payloads import checked_payloads
 from fairlead_messaging.client.request import ClientRequest
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.errors import FairleadError, LocalError
@@ -137,8 +138,9 @@ class TransactionCoordinator(Generic[Who]):
         """Into the buffer; all of it into the service's store when it is full."""
         assert self.started
         self.check()
-        self._buffers.setdefault((namespace, name), []).extend(payloads)
-        self._buffered += sum(map(len, payloads))
+        checked = checked_payloads(payloads)
+        self._buffers.setdefault((namespace, name), []).extend(checked)
+        self._buffered += sum(map(len, checked))
         if self._buffered > self._buffer_bytes_max:
             yield from self._store()
 

@@ -36,10 +36,26 @@ def proposed(payloads: list[bytes]) -> Contract:
 
 def test_what_every_message_has_is_required() -> None:
     """And what is the row's own, or has no name for a column, stays in the body."""
-    contract = proposed([message({"t": 1.5, "x": "a", "node": 1, "a b": 1}), message({"t": 2, "x": None}), b"{"])
+    contract = proposed([message({"t": 1.5, "x": "a", "node": 1, "_a": 1}), message({"t": 2, "x": None}), b"{"])
     assert (contract.name, contract.version, contract.mode) == ("found", 1, "freeze")
     assert contract.columns.simpleString() == "struct<t:double,x:string>"
     assert contract.rules == {"t": ColumnRule(required=True)}
+
+
+def test_a_name_that_has_to_be_quoted_is_a_column_and_the_others_are_named() -> None:
+    """Headings of a CSV: with spaces and brackets; with the mark that Excel writes first, no table can have it."""
+    body = {"Duration (min)": 5, "Straße 😀": "a", "ok": 1, "\ufeffTrip ID": 7, "a.b": 1, "\x1b[2J": 1, "node": 2}
+    proposal = Proposal()
+    proposal.learn("a/t", *page([message(body)]))
+    text = proposal.text("n", "x")
+    assert text.isascii()
+    contract = contract_file.parse(text, "n.toml")
+    assert contract.columns.names == ["Duration (min)", "Straße 😀", "ok"]
+    [comment] = [line for line in text.splitlines() if line.startswith("# Fields without a column")]
+    assert all(name in comment for name in (r"\ufeffTrip ID", "a.b", r"\u001b[2J", "node"))
+    trial = Trial(contract)
+    trial.play("a/t", *page([message(body)]))
+    assert trial.outcome().all_fit
 
 
 def test_sources_that_differ_are_routes() -> None:

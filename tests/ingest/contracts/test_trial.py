@@ -37,8 +37,8 @@ def test_messages_are_rows_or_dead_letters_with_what_is_wrong() -> None:
     assert (outcome.messages, outcome.fit, outcome.dead_letters, outcome.rescued) == (7, 1, 6, 0)
     assert told(outcome)[:3] == [
         ("misfit", "t", "above the maximum 100", 2),
-        ("bad_field", "body", "", 1),
-        ("bad_field", "epoch", "", 1),
+        ("bad_field", "id", "", 1),
+        ("bad_field", "node, epoch, stream, sequence, body", "missing", 1),
     ]
     assert ("not_json", "", "", 1) in told(outcome) and ("misfit", "", trial.NO_OBJECT, 1) in told(outcome)
     assert (outcome.wrong[0].example, outcome.wrong[0].example_id) == ("200", "1".zfill(40))

@@ -58,6 +58,27 @@ def test_columns_are_taken_refused_or_no_longer_filled(tmp_path: Path, table_for
     assert found(table_format, table, '{"mode": "evolve", "columns": {"a": "int"}}') == [("added", "_rescued")]
 
 
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_type_that_would_change_is_said_in_words_of_a_contract_with_the_remedy(
+    tmp_path: Path, table_format: str
+) -> None:
+    """By a check, and by what opens the table."""
+    table, known = tmp_path / "rows", format_of(table_format, tmp_path)
+    own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
+    known.ensure(table, pa.schema([pa.field("m", pa.bool_()), pa.field("l", pa.list_(pa.int64())), *own]))
+    wanted = pa.schema([pa.field("m", pa.string())])
+    for refuse in (known.ensure, lambda *given: contracts.check_takes(table_format, known, *given)):
+        with pytest.raises(errors.Stop, match=r"column m is boolean in the table and string in the job; .*a new table"):
+            refuse(table, wanted)
+    contracts.check_takes(table_format, known, table, pa.schema([pa.field("new", pa.string()), *own]))
+    contract = contract_file.parse("m string, l array<double>", "s")
+    found = contracts.changes(table_format, known, table, contract)
+    assert found is not None
+    whats = [each.what for each in found]
+    assert "is boolean in the table and string in the contract" in whats[0]
+    assert "is array<bigint> in the table and array<double> in the contract" in whats[1]
+
+
 def test_what_is_not_filled_breaks_nothing() -> None:
     """A transform of the job may fill it."""
     assert not ContractChange(kind=contracts.UNFILLED, what="").is_breaking

@@ -66,6 +66,32 @@ def test_a_broken_schema_is_refused_with_its_file_and_reason(text: str, reason: 
     assert "\n" not in str(refused.value)
 
 
+def test_mistakes_of_a_contract_are_told_together() -> None:
+    """Each with its column, and the word that was meant."""
+    text = """
+nam = "t"
+[columns]
+kind = { type = "string", enums = ["a"] }
+price = "duble"
+[[routes]]
+name = "doors"
+sorce = "x"
+columns = { open = { type = "bolean" } }
+"""
+    with pytest.raises(errors.Stop) as refused:
+        contract_file.parse(text, "t.toml")
+    for each in (
+        "unknown key 'nam', did you mean name?",
+        "kind: unknown key 'enums', did you mean enum?",
+        "price: 'duble' is no type of a column, did you mean double?",
+        "route doors: unknown key 'sorce', did you mean source?",
+        "route doors: open: 'bolean' is no type of a column, did you mean boolean?",
+    ):
+        assert each in str(refused.value)
+    with pytest.raises(errors.Stop, match=r"line 2, column 9.*without quotes"):
+        contract_file.parse("[columns]\nprice = double\n", "t.toml")
+
+
 def test_an_evolving_contract_may_begin_with_nothing() -> None:
     """Its columns come with the bodies; the others' must be said."""
     assert contract_file.parse('{"mode": "evolve", "columns": {}}', "s").columns.names == []

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,13 +132,17 @@ def repair(
 
 
 def _repair(settings: IngestSettings, job: Pipeline, wanted: Any, how: Correction, recheck: bool) -> Repair:
+    from fairlead_ingest.io import contracts
     from fairlead_ingest.io.letters.repair import Repair
     from fairlead_ingest.io.pipeline import query
     from fairlead_ingest.io.table import tables
 
-    table_format = tables.of_pipeline(settings, job)
+    table_format, table = tables.of_pipeline(settings, job), settings.place(job.table)
     evolves = query.evolves(job)
-    return Repair(table_format, settings.place(job.table), wanted, how, evolves=evolves, rechecks=recheck)
+    check = partial(contracts.check_takes, job.table_format or settings.table_format, table_format, table)
+    if job.schema_file and not job.transforms:  # a transform may give a column another type
+        check(contracts.columns(contracts.read(Path(job.schema_file))))
+    return Repair(table_format, table, wanted, how, evolves=evolves, rechecks=recheck, check=check)
 
 
 def _confirm(count: int, names: list[str]) -> None:

@@ -345,6 +345,9 @@ def _status_text(facts: dict[str, Any]) -> str:
         )
         lines.append(f"  {quantities.of(facts['files'], 'file')}, {facts['bytes']} bytes, version {facts['version']}")
     totals = facts.get("totals", {})
+    if facts.get("last_dead_letters") and not facts["last_rows"]:
+        letters = quantities.of(facts["last_dead_letters"], "dead letter")
+        lines.append(f"  no message of the last batch became a row, {letters}; see why: fairlead ingest deadletters")
     lines.append(
         f"  dead letters {facts['dead_letters_open']} open, {facts['dead_letters_repaired']} repaired,"
         f" gaps {facts['gaps_rows']},"

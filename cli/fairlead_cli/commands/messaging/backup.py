@@ -178,6 +178,8 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
                 yield Pieces(data for data, _ in made)
     except offline_store.NoStore as error:
         raise click.UsageError(str(error)) from None
+    except offline_store.InUse as error:
+        _fail("backup", f"to back up a running service use --url instead of --data-dir: {error}")
     except StorageError as error:
         _fail("backup", str(error))
 

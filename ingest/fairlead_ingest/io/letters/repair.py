@@ -40,7 +40,10 @@ FAILING_MAX = 20
 
 
 class Repair:
-    """Of one table. ``evolves``: it may grow by what bodies bring; ``rechecks``: marked letters are looked at too."""
+    """Of one table. ``evolves``: it may grow by what bodies bring; ``rechecks``: marked letters are looked at too.
+
+    ``check`` raises where the table cannot take rows with these columns; asked where nothing is written.
+    """
 
     def __init__(
         self,
@@ -51,11 +54,13 @@ class Repair:
         *,
         evolves: bool = False,
         rechecks: bool = False,
+        check: Callable[[pa.Schema], None] = lambda _: None,
     ) -> None:
         self._table_format = table_format
         self._table = table
         self._correction = correction
         self._evolves = evolves
+        self._check = check
         self.tally = Tally()
         self._columns: set[str] = set()
         tables.existing(table_format, table)
@@ -107,6 +112,8 @@ class Repair:
             corrected = self._corrected(chunk_open)
             kept = self._judged(corrected, rules(), dry_run) if corrected.num_rows else None
             if kept is not None and kept.num_rows:
+                if dry_run:
+                    self._check(kept.schema)
                 added = kept if dry_run else self._append(rows, kept, corrected)
                 self._count(kept, added)
             if marking is not None:

@@ -43,6 +43,8 @@ FINISH_SECONDS_MAX = 60.0
 # Of requests beside the work: lag, positions, the search for a failing message.
 REQUEST_SECONDS = 5.0
 _POLL_SECONDS = 0.05
+ASKING = "Getting offsets from"
+"""What Spark says it does while the source is asked whether there is anything new."""
 
 
 class Job:
@@ -94,7 +96,9 @@ class Job:
             return -1, False, "the query is not started yet"
         last, status = self._query.lastProgress, self._query.status
         batch = 0 if last is None else int(last["batchId"]) + (1 if last.numInputRows else 0)
-        return batch, bool(status["isTriggerActive"]), str(status["message"])
+        doing = str(status["message"])
+        # A trigger asks for news first, and an idle job does nothing else: there is no batch before the answer.
+        return batch, bool(status["isTriggerActive"]) and not doing.startswith(ASKING), doing
 
     def start(self) -> None:
         """Make the tables fit and start the query. Raises ``Stop``, ``Wait``."""

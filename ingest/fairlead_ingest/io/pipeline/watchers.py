@@ -104,6 +104,14 @@ class CommitWatcher:
                 filtered=counts.filtered,
                 expired_unread=counts.expired_unread,
             )
+            if counts.dead_letters and not counts.rows:
+                log.warning(
+                    "batch_all_dead_letters",
+                    pipeline=self._pipeline,
+                    batch=each.info.batch,
+                    dead_letters=counts.dead_letters,
+                    remedy="see why with fairlead ingest deadletters, mend the schema file or the messages, and repair",
+                )
         self._publish(commits)
         if commits:
             self._see(commits)
@@ -207,6 +215,9 @@ LAG_SECONDS = 15.0
 ASK_SECONDS_MAX = 5.0
 
 
+lag_log = logs.get("ingest.lag")
+
+
 class LagWatcher:
     """Of one pipeline. Not thread-safe."""
 
@@ -216,6 +227,7 @@ class LagWatcher:
         self._connect = connect
         self._topics = RoundRobin(pipeline.topics)
         self._asked: datetime.datetime | None = None
+        self._missing: set[str] = set()
 
     def ask(self, reached: Offsets, now: datetime.datetime) -> None:
         """Measure how far ``reached`` is behind, at most every ``LAG_SECONDS``; ``now`` is aware.
@@ -229,9 +241,22 @@ class LagWatcher:
             facts = status.of_topic(topic, reached.topics.get(topic), self._connect(), now)
             if facts.get("state") == "unreachable":
                 break
+            self._tell(topic, is_missing=facts.get("state") == "missing")
             if "lag_messages" in facts:
                 self._metrics.lag_rows.labels(self._pipeline, topic).set(facts["lag_messages"])
                 self._metrics.lag_seconds.labels(self._pipeline, topic).set(facts["lag_seconds"])
+
+    def _tell(self, topic: str, *, is_missing: bool) -> None:
+        """Once for each time that it is gone: a name that is wrong is waited for like one that comes later."""
+        if is_missing and topic not in self._missing:
+            lag_log.warning(
+                "topic_missing",
+                pipeline=self._pipeline,
+                topic=topic,
+                reason=f"{topic} does not exist; it is waited for",
+                remedy=f"correct topics, or create it: fairlead topics create {topic}",
+            )
+        (self._missing.add if is_missing else self._missing.discard)(topic)
 
 
 size_log = logs.get("ingest.size")

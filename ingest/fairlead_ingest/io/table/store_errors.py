@@ -60,6 +60,12 @@ _STS: Final = "POST REDACTED"
 """As obstore and delta-rs name the request for a role's credentials: its address holds the token."""
 _NO_TOKEN: Final = "Failed to read token file"
 _ASKING: Final = ("Generic S3 error", "Error performing")
+_MACHINE: Final = ("//169.254.169.254", "//169.254.170.2")
+"""Where the libraries ask for the credentials of the machine, or of its container, when none are given."""
+NO_KEY: Final = (
+    "no access key is given, and this machine has no role of its own: set access_key_id and secret_access_key_file in"
+    " [storage], or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+)
 TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
 
 
@@ -74,6 +80,10 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     code, message = _answer(text)
     said = f"{code}: {message}" if code else sentence(error)
     where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
+    if any(place in text for place in _MACHINE):
+        is_denied = any(words in text for words in _DENIED_WORDS)
+        reason = f"{where}: {NO_KEY}; asked for it: {said}"
+        return errors.Stop(errors.STORE_DENIED, reason) if is_denied else errors.Wait(errors.STORE_AWAY, reason)
     if _STS in text or _NO_TOKEN in text:
         return _of_role(where, code, said, text)
     if code == "NoSuchBucket":

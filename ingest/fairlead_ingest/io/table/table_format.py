@@ -14,6 +14,7 @@ from deltalake import Field, Schema
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.rows import ddl
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, TableState
 from fairlead_ingest.table.commit_info import LogEntry
@@ -107,9 +108,19 @@ def missing_columns(table: Place, held: Schema, wanted: pa.Schema) -> list[Field
         if field.name not in there:
             missing.append(field)
         elif there[field.name].type != field.type:
-            raise errors.Stop(
-                errors.TABLE_UNFIT,
-                f"{table}: column {field.name} is {there[field.name].type} in the table and {field.type} in the job;"
-                " columns are only ever added",
-            )
+            raise another_type(table, field.name, sql_type(there[field.name]), sql_type(field))
     return missing
+
+
+def another_type(table: Place, column: str, held: str, wanted: str) -> errors.Stop:
+    """Why the table cannot take a column: both types in words of SQL."""
+    return errors.Stop(
+        errors.TABLE_UNFIT,
+        f"{table}: column {column} is {held} in the table and {wanted} in the job; a column's type never changes: keep"
+        f" {held} for it, or give the job a new table and checkpoint",
+    )
+
+
+def sql_type(field: Field) -> str:
+    """The type of a Delta column, as a contract writes it."""
+    return ddl.of_arrow(pa.schema(Schema([field]).to_arrow()).field(0).type)

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from tests.support.tables.letters_world import World, name, payload
 
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables
+
+
+def test_a_dry_run_promises_nothing_that_the_table_refuses(config: Path) -> None:
+    """A column whose type changed in the schema file, before Spark starts."""
+    tables.of("delta").ensure(config.with_name("rows"), pa.schema([pa.field("member", pa.bool_())]))
+    schema = config.with_name("schema.json")
+    schema.write_text('{"columns": {"member": "string"}}')
+    config.write_text(config.read_text() + f'schema = "{schema}"\n')
+    for how in ("--dry-run", "--yes"):
+        refused = CliRunner().invoke(build(), ["ingest", "repair", "--config", str(config), how])
+        assert refused.exit_code == 1, refused.output
+        assert "column member is boolean in the table and string in the job" in refused.stderr
+        assert "starting Spark" not in refused.stderr
 
 
 @pytest.fixture

@@ -142,11 +142,14 @@ def test_a_store_in_use_is_refused_politely(tmp_path: Path) -> None:
     kv = open_store(settings)
     try:
         result = dump(tmp_path)
+        words = ["messaging", "backup", "--data-dir", str(tmp_path), "--out", str(tmp_path / "b")]
+        backup = CliRunner().invoke(build(), words)
     finally:
         kv.close()
+    assert (backup.exit_code, "running service use --url" in backup.stderr) == (1, True)
     assert (result.exit_code, result.stdout) == (1, "")
     assert f"in use by process {os.getpid()} since" in result.stderr
-    assert "stop that service, or dump a copy" in result.stderr
+    assert "stop that service, or use a copy" in result.stderr
 
 
 @pytest.mark.parametrize(

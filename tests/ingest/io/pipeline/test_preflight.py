@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import preflight
@@ -96,3 +98,57 @@ def test_columns_that_a_transform_or_a_body_may_bring_are_left_to_the_start(tmp_
     file.write_text('{"columns": {"asset": "string"}}')
     latest = {"key": ["asset", "node", "_topic"], "order_by": ["enqueued_at", "sequence"], "columns": ["body", "_date"]}
     check(settings(tmp_path, schema=str(file), latest=latest))
+
+
+# --- Folders and topics, before a job starts.
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_with_its_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table's, a table beside it, the checkpoint's; where there is none yet, the folder above it."""
+    (tmp_path / "rows").mkdir()
+    job = settings(tmp_path)
+    preflight.check_folders(job)
+    for closed, named in (("rows", "rows"), (".", "rows_dead_letters"), (".", "checkpoint")):
+        if named == "checkpoint":
+            (tmp_path / "rows_dead_letters").mkdir()
+            (tmp_path / "rows_gaps").mkdir()
+        refused = tmp_path / closed
+        monkeypatch.setattr(os, "access", lambda path, _, refused=refused: Path(path) != refused)
+        with pytest.raises(errors.Stop) as error:
+            preflight.check_folders(job)
+        assert error.value.code == errors.TABLE_UNFIT
+        assert f"{tmp_path / named}" in str(error.value)
+        assert f"{refused} cannot be written to by user {preflight._user()}" in str(error.value)
+
+
+def test_a_file_where_a_folder_should_be_is_found(tmp_path: Path) -> None:
+    """Also above it."""
+    (tmp_path / "rows").touch()
+    with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: {tmp_path}/rows is no folder"):
+        preflight.check_folders(settings(tmp_path))
+    with pytest.raises(errors.Stop, match=f"{tmp_path}/rows is no folder"):
+        preflight.check_folders(settings(tmp_path, table=str(tmp_path / "rows" / "inner")))
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    said = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "topic_missing"]
+    return [each["reason"] for each in said]
+
+
+def test_a_job_that_ends_is_not_started_for_topics_that_are_not_there(
+    messaging: MessagingService, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the name that was meant. One that is there is enough; one that goes on waits."""
+    once = {"messaging_url": messaging.url, "trigger": "available-now"}
+    with pytest.raises(errors.Stop, match=f"{topic}s does not exist: did you mean {topic}\\? .*topics create"):
+        preflight.check_topics(settings(tmp_path, **once, topics=[f"{topic}s"]))
+    preflight.check_topics(settings(tmp_path, **once, topics=[f"{topic}s", topic]))
+    assert len(warned(caplog)) == 1 and f"{topic}s does not exist" in warned(caplog)[0]
+    preflight.check_topics(settings(tmp_path, messaging_url=messaging.url, topics=[f"{topic}s"]))
+
+
+def test_a_service_that_is_away_is_left_to_the_job(tmp_path: Path) -> None:
+    """It waits for it."""
+    preflight.check_topics(settings(tmp_path, trigger="available-now"))

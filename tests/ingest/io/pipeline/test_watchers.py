@@ -11,6 +11,7 @@ import json
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -52,6 +53,9 @@ class Published:
         self.numbers += [each.number for each in events]
 
 
+COUNTS = BatchCounts(rows=10, filtered=1)
+
+
 class Lab:
     """A table, a checkpoint with an identity, and a service."""
 
@@ -75,11 +79,16 @@ class Lab:
             lambda: self.client,
         )
 
-    def commit(self, batch: int, place: TopicOffset, application: str | None = None) -> None:
+    def commit(
+        self,
+        batch: int,
+        place: TopicOffset,
+        application: str | None = None,
+        counts: BatchCounts = COUNTS,
+    ) -> None:
         table = self.folder / "rows"
         name = application or spark_checkpoint.application(self.folder / "checkpoint")
         end = Offsets(service="s", topics={self.topic: place})
-        counts = BatchCounts(rows=10, filtered=1)
         decided = commit.decide(
             self.table_format.state(table, name), application=name, batch=batch, end=end, counts=counts
         )
@@ -110,6 +119,19 @@ def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goe
     assert lab.published.numbers == [0, 2]
     assert watcher.reached.topics[lab.topic].position == plan.upto
     assert watcher._reported == {lab.topic: plan.upto}
+
+
+def test_a_batch_of_dead_letters_alone_is_a_warning(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    """A batch with rows as well is not, and neither is one of which all was filtered."""
+    watcher = lab.watcher()
+    watcher.start()
+    for batch, counts in enumerate(
+        (BatchCounts(rows=0, dead_letters=7), BatchCounts(rows=1, dead_letters=7), BatchCounts(filtered=3))
+    ):
+        lab.commit(batch, TopicOffset.at(1, ""), counts=counts)
+    assert watcher.observe() == 3
+    said = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "batch_all_dead_letters"]
+    assert [(each["batch"], each["dead_letters"]) for each in said] == [(0, 7)]
 
 
 def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
@@ -223,6 +245,41 @@ def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest
             break
         looking.measure_lag(NOW + times * datetime.timedelta(seconds=watchers.LAG_SECONDS))
     assert asked[:100] == TOPICS
+
+
+def test_a_topic_that_is_not_there_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And again when it is gone again: a job that goes on waits for it, and a wrong name looks the same."""
+    missing = {TOPICS[3]}
+
+    def of_topic(topic: str, *_: object) -> dict[str, Any]:
+        return {"state": "missing"} if topic in missing else {"state": "ok", "lag_messages": 0, "lag_seconds": 0.0}
+
+    monkeypatch.setattr(status, "of_topic", of_topic)
+    looking = job("http://127.0.0.1:9")
+    said = []
+    for times, gone in enumerate((True, True, False, True)):
+        (missing.add if gone else missing.discard)(TOPICS[3])
+        looking.measure_lag(NOW + times * datetime.timedelta(seconds=watchers.LAG_SECONDS))
+        told = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "topic_missing"]
+        assert all(each["topic"] == TOPICS[3] for each in told)
+        said.append(len(told))
+    assert said == [1, 1, 1, 2]
+
+
+def test_an_idle_query_is_not_at_work_on_a_batch() -> None:
+    """It asks for news all the time: that is no batch that takes long."""
+
+    looking = job("http://127.0.0.1:9")
+    query: Any = SimpleNamespace(lastProgress=None)
+    looking._query = query
+    query.status = {"isTriggerActive": True, "message": "Getting offsets from source@1f"}
+    assert looking.at_work()[1] is False
+    query.status = {"isTriggerActive": True, "message": "Processing new data"}
+    assert looking.at_work() == (0, True, "Processing new data")
+    query.status = {"isTriggerActive": False, "message": "Waiting for next trigger"}
+    assert looking.at_work()[1] is False
 
 
 NOW_SIZE_WATCHER = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -21,9 +21,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType, StringType, TimestamptzType
 
-from fairlead_ingest import errors
+from fairlead_ingest.io.table import table_format
 from fairlead_ingest.io.table.files import PARTITION_COLUMNS, WrittenFile
 from fairlead_ingest.io.table.iceberg import file_io
+from fairlead_ingest.rows import ddl
 from fairlead_ingest.table.store_path import Place
 
 _FIRST_PARTITION_ID = 1000
@@ -71,11 +72,8 @@ def missing_fields(table: Place, held: Schema, wanted: pa.Schema) -> list[str]:
         if field.name not in there:
             found.append(field.name)
         elif there[field.name] != field.type:
-            raise errors.Stop(
-                errors.TABLE_UNFIT,
-                f"{table}: column {field.name} is {there[field.name]} in the table and {field.type} in the job;"
-                " columns are only ever added",
-            )
+            is_now, wanted_now = ddl.of_arrow(there[field.name]), ddl.of_arrow(field.type)
+            raise table_format.another_type(table, field.name, is_now, wanted_now)
     return found
 
 

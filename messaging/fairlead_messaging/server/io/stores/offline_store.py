@@ -101,7 +101,7 @@ def _kept_away(data_dir: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
             raise InUse(
-                f"{data_dir} is in use by {holder_of(file)}; stop that service, or dump a copy of the "
+                f"{data_dir} is in use by {holder_of(file)}; stop that service, or use a copy of the "
                 "folder made while it was stopped, or a snapshot of its volume"
             ) from None
         yield

@@ -74,7 +74,7 @@ def test_a_stopped_store_is_read_and_not_written(tmp_path: Path, kind: str) -> N
 def test_a_running_service_is_named_and_not_disturbed(tmp_path: Path, kind: str) -> None:
     """And none starts while the tables are being read."""
     store = open_store(settings(tmp_path, kind))
-    with pytest.raises(InUse, match=r"in use by process \d+ since .*; stop that service, or dump a copy"):
+    with pytest.raises(InUse, match=r"in use by process \d+ since .*; stop that service, or use a copy"):
         rows(tmp_path)
     store.close()
     with offline_store.opened(tmp_path), pytest.raises(Exception, match="in use"):
