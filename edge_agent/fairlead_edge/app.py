@@ -1,8 +1,8 @@
 """The edge agent as a program: it starts, restarts after damage or a move, and ends with an exit code.
 
-Starting: settings (exit 2), the folder's lock and the stores (exit 1, never a store in memory instead), then the
-local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing new is taken,
-what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so that the
+Starting: settings and whose the files are (exit 2), the folder's lock and the stores (exit 1, never a store in memory
+instead), then the local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing new is
+taken, what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so that the
 next start reads what is really there.
 """
 
@@ -22,7 +22,7 @@ from typing import Final
 
 import uvloop
 
-from fairlead_edge.errors import OutOfService, StoreDamaged, StoreFailed, StoreUnusable
+from fairlead_edge.errors import NotPermitted, OutOfService, StoreDamaged, StoreFailed, StoreUnusable
 from fairlead_edge.io.agent import Agent
 from fairlead_edge.io.encryption import opening
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
@@ -51,7 +51,8 @@ _log = logs.get("edge.app")
 def run(config: Path | None) -> int:
     """Run until SIGTERM or SIGINT, or until the node has left its hub.
 
-    Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, or the node is out of service.
+    Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, files of another user, or the node is
+    out of service.
     """
     try:
         load = partial(settings_io.load, "edge", EdgeSettings, config, os.environ)
@@ -65,7 +66,7 @@ def run(config: Path | None) -> int:
         _log.info("out_of_service", reason=str(error))
         print(f"fairlead edge: {error}", file=sys.stderr)
         return 0 if error.now else settings_io.EXIT_STATUS
-    except (tls.TlsFilesError, BadTokens, CannotTrace, opening.BadKey) as error:
+    except (NotPermitted, tls.TlsFilesError, BadTokens, CannotTrace, opening.BadKey) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
     except (StoreUnusable, StoreFailed, CannotListen, MoveFilesError, IdentityFilesError) as error:

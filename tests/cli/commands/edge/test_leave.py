@@ -54,5 +54,7 @@ def test_it_says_what_is_next(config: Path) -> None:
     done = run("--undelivered", "leave", "--config", str(config))
     assert done.exit_code == 0 and done.output.endswith("in the cluster: fairlead node delete edge-1\n"), done.output
     (config.parent / "data" / "notes").write_text("of a person")
+    for written in ("encryption.keys", "encryption.keys.copy", "encryption.keys.new", ".last-session.json.new"):
+        (config.parent / "data" / written).write_text("the agent's")
     done = run("--purge", "--yes", "--config", str(config))
     assert "left alone        notes: not the agent's" in done.output and "and purged" in done.output
