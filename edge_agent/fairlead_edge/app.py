@@ -1,9 +1,9 @@
 """The edge agent as a program: it starts, restarts after damage or a move, and ends with an exit code.
 
 Starting: settings and whose the files are (exit 2), the folder's lock and the stores (exit 1, never a store in memory
-instead), then the local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing new is
-taken, what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so that the
-next start reads what is really there.
+instead), then the local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing
+new is taken, what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so
+that the next start reads what is really there.
 """
 
 from __future__ import annotations

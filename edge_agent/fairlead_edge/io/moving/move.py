@@ -170,9 +170,10 @@ async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
         if _has_switched(plan, files):
             return
         if progress is not None and progress.step == "gave up":
+            why, when = (f": {progress.held}", "they may leave again") if progress.held else ("", "that hub is there")
             raise CannotMove(
-                f"{progress.waiting:,} messages were not delivered to {plan.since} in time, so the node stays there and"
-                " accepts messages again. Run it again with a longer --deadline when that hub is there; or with"
+                f"{progress.waiting:,} messages were not delivered to {plan.since} in time{why}; the node stays there"
+                f" and accepts messages. Run it again with a longer --deadline when {when}; or with"
                 f" {_ANYWAY[plan.until == OUT_OF_SERVICE]}"
             )
         if time.monotonic() > until:
@@ -197,7 +198,8 @@ def _has_switched(plan: MovePlan, files: MoveFiles) -> bool:
 
 
 def _sentence(progress: MoveProgress, hub: str) -> str:
-    link = "" if progress.connected else f", {hub} is away"
+    link = f"; they may not leave now: {progress.held}" if progress.held else ""
+    link = link if progress.connected else f", {hub} is away"
     door = "; no new ones are accepted for this moment" if progress.step == "close" else ""
     return f"{progress.waiting:,} messages for {hub}{link}{door}"
 
