@@ -39,6 +39,10 @@ from fairlead_wire.io import settings as settings_io
 from fairlead_wire.io.spans import CannotTrace, open_spans
 
 EXIT_FAILED: Final = 1
+NO_SETTINGS: Final = (
+    "no settings: give the file with --config (that of the service is /etc/fairlead/edge.toml); a device that belongs"
+    " to no hub yet gets its settings by: fairlead edge join wss://HUB:PORT --token-file FILE"
+)
 OWNER_ONLY: Final = 0o077
 """The files hold Secrets: only the agent's user may read what it creates."""
 REOPENINGS_MAX: Final = 5
@@ -61,6 +65,9 @@ def run(config: Path | None) -> int:
         os.umask(OWNER_ONLY)
         _run_again_after_damage(settings, ServiceManager.from_environment(os.environ), load)
     except settings_io.SettingsError as error:
+        if config is None and not any(name.startswith("FAIRLEAD_EDGE_") for name in os.environ):
+            print(f"fairlead edge: {NO_SETTINGS}", file=sys.stderr)
+            return settings_io.EXIT_STATUS
         return settings_io.complain("edge", error)
     except OutOfService as error:
         _log.info("out_of_service", reason=str(error))

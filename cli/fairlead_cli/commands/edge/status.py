@@ -40,7 +40,7 @@ def status(url: str, token_file: Path | None, shown: Printer) -> None:
     try:
         found = client.status()
     except FairleadError as error:
-        raise click.ClickException(str(error)) from None
+        raise edge_client.failed(error) from None
     if not shown.is_for_people:
         shown.document(found)
         return

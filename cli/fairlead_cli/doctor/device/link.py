@@ -97,8 +97,8 @@ def judge(trip: Trip, now: datetime.datetime, node: str) -> Iterator[Finding]:
     yield ok("dns", f"{trip.host} is {', '.join(trip.addresses) or 'resolved by the proxy'}")
     if trip.hub_certificate is not None:
         # By the hub's own clock where it is known: a clock here that is wrong is the finding below.
-        at, what = trip.hub_time or now, f"the certificate of {where}"
-        yield certificates.judge_one("certificate.hub", what, trip.hub_certificate, at)
+        at, shown = trip.hub_time or now, f"the certificate of {where}"
+        yield certificates.judge_one("certificate.hub", shown, trip.hub_certificate, at)
     yield from clock.judge_skew(trip.hub_time, now)
     if trip.failed:
         what = {"tcp": "no connection to", "tls": "no TLS with", "upgrade": "no WebSocket with", "hello": "refused by"}

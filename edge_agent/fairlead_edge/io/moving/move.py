@@ -112,7 +112,12 @@ def cancel(config: Path, environ: Mapping[str, str]) -> str:
 def load_device(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
     """Settings and files of a device that belongs to a hub.  Raises ``CannotMove``."""
     settings = DeviceSettings(config, environ)
-    if not settings.exists or not settings.node or not settings.text("hub_url"):
+    if not settings.exists:
+        raise CannotMove(
+            f"{config} does not exist: name the agent's settings with --config; a device that belongs to no hub yet"
+            " gets them by fairlead edge join"
+        )
+    if not settings.node or not settings.text("hub_url"):
         raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
     owner = device.owner_of(settings.data_dir, "")
     return settings, MoveFiles(settings.data_dir, owner=owner)

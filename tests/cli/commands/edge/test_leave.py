@@ -40,7 +40,7 @@ def test_wrong_use_is_2_with_a_sentence(arguments: tuple[str, ...], said: str) -
 
 def test_a_device_that_belongs_to_no_hub(tmp_path: Path) -> None:
     done = run("--config", str(tmp_path / "edge.toml"))
-    assert done.exit_code == 1 and "fairlead edge join" in done.output
+    assert done.exit_code == 1 and "fairlead edge join" in done.output and "edge.toml does not exist" in done.output
 
 
 def test_a_purge_needs_a_terminal_or_yes(config: Path) -> None:
