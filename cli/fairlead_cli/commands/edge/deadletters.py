@@ -33,7 +33,7 @@ def register(root: click.Group) -> None:
 @click.group(short_help="Messages that were set aside: list, replay, discard.")
 @edge_client.place_options
 @click.pass_context
-def deadletters(context: click.Context, **place: Any) -> None:
+def deadletters(context: click.Context, /, **place: Any) -> None:
     """Messages that the hub refused for good, that no module acknowledged as often as the policy allows, and refused
     input: what MQTT 3.1.1 clients sent and the agent could not accept.
 
@@ -52,7 +52,7 @@ def _at_an_agent(command: F) -> F:
         place = edge_client.AgentPlace(config or above.config, url or above.url, token_file or above.token_file)
         return command(edge_client.client(*place.found()), *arguments, **others)
 
-    return cast(F, edge_client.place_options(cast(F, placed)))
+    return edge_client.place_options(cast(F, placed))
 
 
 def _chosen(command: F) -> F:
