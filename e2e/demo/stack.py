@@ -252,7 +252,7 @@ class Stack:
             "KUBECONFIG": str(self.kubernetes.kubeconfig),
             "FAIRLEAD_HUB_URL": f"http://{HOST}:{self._hub_http}",
             "FAIRLEAD_MESSAGING_URL": f"http://{HOST}:{self._messaging}",
-            "FAIRLEAD_LINK": self.link_url,
+            "LINK": self.link_url,
             **{name: f"http://{HOST}:{edge.port}" for name, edge in edges.items()},
             **{f"{name}_DATA": str(self.folder / edge.name) for name, edge in edges.items()},
             **{f"{name}_KUBECONFIG": str(self._kubeconfig(edge)) for name, edge in edges.items()},

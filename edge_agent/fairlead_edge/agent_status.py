@@ -75,6 +75,8 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     """Requests of producers: received, accepted, repeated, without a route, refused by code."""
     delivery: Mapping[str, DeliveryPolicy] = {}
     """The policies by which messages go again: to the hub (``upstream``) and to modules (``brokered``)."""
+    disk_full: bool = False
+    """The disk, not the store's own limit, refused what was to be stored, and there is still no room on it."""
     salvaged: str = ""
     """Why a store was found damaged and salvaged when it was opened."""
     damaged: int = 0
@@ -174,6 +176,7 @@ def status(agent: AgentStatus) -> dict[str, Any]:
         "store": {
             "bytes": agent.outbox.bytes,
             "maxBytes": agent.outbox.max_bytes,
+            "diskFull": agent.disk_full,
             "salvaged": agent.salvaged,
             "encryption": {"encrypt": agent.encryption.extent, "key": agent.encryption.key},
         },

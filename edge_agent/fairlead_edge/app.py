@@ -1,9 +1,9 @@
 """The edge agent as a program: it starts, restarts after damage or a move, and ends with an exit code.
 
-Starting: settings (exit 2), the folder's lock and the stores (exit 1, never a store in memory instead), then the
-local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing new is taken,
-what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so that the
-next start reads what is really there.
+Starting: settings and whose the files are (exit 2), the folder's lock and the stores (exit 1, never a store in memory
+instead), then the local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing
+new is taken, what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so
+that the next start reads what is really there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 import uvloop
 
-from fairlead_edge.errors import OutOfService, StoreDamaged, StoreFailed, StoreUnusable
+from fairlead_edge.errors import NotPermitted, OutOfService, StoreDamaged, StoreFailed, StoreUnusable
 from fairlead_edge.io.agent import Agent
 from fairlead_edge.io.encryption import opening
 from fairlead_edge.io.identity.identity_files import IdentityFilesError
@@ -39,6 +39,10 @@ from fairlead_wire.io import settings as settings_io
 from fairlead_wire.io.spans import CannotTrace, open_spans
 
 EXIT_FAILED: Final = 1
+NO_SETTINGS: Final = (
+    "no settings: give the file with --config (that of the service is /etc/fairlead/edge.toml); a device that belongs"
+    " to no hub yet gets its settings by: fairlead edge join wss://HUB:PORT --token-file FILE"
+)
 OWNER_ONLY: Final = 0o077
 """The files hold Secrets: only the agent's user may read what it creates."""
 REOPENINGS_MAX: Final = 5
@@ -51,7 +55,8 @@ _log = logs.get("edge.app")
 def run(config: Path | None) -> int:
     """Run until SIGTERM or SIGINT, or until the node has left its hub.
 
-    Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, or the node is out of service.
+    Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, files of another user, or the node is
+    out of service.
     """
     try:
         load = partial(settings_io.load, "edge", EdgeSettings, config, os.environ)
@@ -60,12 +65,15 @@ def run(config: Path | None) -> int:
         os.umask(OWNER_ONLY)
         _run_again_after_damage(settings, ServiceManager.from_environment(os.environ), load)
     except settings_io.SettingsError as error:
+        if config is None and not any(name.startswith("FAIRLEAD_EDGE_") for name in os.environ):
+            print(f"fairlead edge: {NO_SETTINGS}", file=sys.stderr)
+            return settings_io.EXIT_STATUS
         return settings_io.complain("edge", error)
     except OutOfService as error:
         _log.info("out_of_service", reason=str(error))
         print(f"fairlead edge: {error}", file=sys.stderr)
         return 0 if error.now else settings_io.EXIT_STATUS
-    except (tls.TlsFilesError, BadTokens, CannotTrace, opening.BadKey) as error:
+    except (NotPermitted, tls.TlsFilesError, BadTokens, CannotTrace, opening.BadKey) as error:
         print(f"fairlead edge: {error}", file=sys.stderr)
         return settings_io.EXIT_STATUS
     except (StoreUnusable, StoreFailed, CannotListen, MoveFilesError, IdentityFilesError) as error:

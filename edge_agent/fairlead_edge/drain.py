@@ -4,7 +4,8 @@
       ▲                                        │
       └───────────not empty after a while──────┘        deadline ──▶ give up, or switch with what waits
 
-Producers go on while the backlog is delivered; only the last stretch is closed to them.
+Producers go on while the backlog is delivered; only the last stretch is closed to them.  It is not closed while the
+data plan lets nothing leave: that may take until the next day.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Observation(msgspec.Struct, frozen=True):
     waiting: int
     in_work: int
     connected: bool
+    held: str = ""
+    """Why nothing may leave although there is a session: the device's own data plan; "" when something may."""
 
 
 class Drain:
@@ -53,7 +56,7 @@ class Drain:
             return "switch"
         if now >= self._deadline:
             return "switch" if self._undelivered == "take-along" else "give up"
-        if now - self._closed_at > CLOSED_SECONDS_MAX:
+        if now - self._closed_at > CLOSED_SECONDS_MAX or seen.held:
             self._closed_at, self._not_before = None, now + PAUSE_SECONDS
             return "open"
         return "closed"
@@ -61,7 +64,8 @@ class Drain:
     def _while_open(self, seen: Observation, now: float) -> Step:
         if now >= self._deadline and self._undelivered == "stay" and (seen.waiting or seen.in_work):
             return "give up"
-        soon = seen.connected and now >= self._not_before and (seen.waiting <= FEW or now >= self._late)
+        can_leave = seen.connected and not seen.held
+        soon = can_leave and now >= self._not_before and (seen.waiting <= FEW or now >= self._late)
         if not seen.waiting or soon or now >= self._deadline:
             self._closed_at = now
             return "closed"

@@ -37,6 +37,10 @@ class StoreUnusable(FairleadError):
     """The store cannot be opened as it is; the text says which file and what to do.  Programs exit 1."""
 
 
+class NotPermitted(StoreUnusable):
+    """A file of the agent belongs to another user; the text names it, its owner and the command.  Programs exit 2."""
+
+
 class StoreFailed(LocalError):
     """The disk failed a write or a flush; this process must not go on with this store."""
 

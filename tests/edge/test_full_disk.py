@@ -62,6 +62,8 @@ def test_a_full_disk_drains_when_the_link_returns_and_a_restart_while_full_start
         hub.wait_for(0)
         hub.cut()
         answered = publish_until_full(edge, disk)
+        assert edge.status()["store"]["diskFull"] is True
+        assert edge.running is not None and '"disk_full"' in edge.running.tail()
         for _ in range(2):
             edge.kill()
             fill(disk / "hog")

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -19,6 +19,7 @@ from fairlead_wire.validation import addresses
 if TYPE_CHECKING:
     from fairlead_edge.io.client import EdgeClient
     from fairlead_edge.settings import EdgeSettings
+    from fairlead_wire.errors import FairleadError
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:10550"
@@ -27,31 +28,68 @@ DEVICE_VARIABLES = ("FAIRLEAD_EDGE_NODE", "FAIRLEAD_EDGE_DATA_DIR")
 SECONDS = 10.0
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 NOT_FOUND = 404
+UNAUTHORIZED = "unauthorized"
+WITH_TOKEN = "run it with sudo, or give --url and the agent's data_dir/token with --token-file"
 
 token_option = click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help='data_dir/token of the agent; needed with security = "mtls".',
+    help='data_dir/token of the agent; needed with security = "mtls" and --url. Without --url it is found.',
 )
 _url_option = click.option(
     "--url", help=f"The agent's http_listen; default: from {DEVICE_SETTINGS}, else {DEFAULT_URL}."
 )
+_config_option = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, readable=False, path_type=Path),
+    metavar="FILE",
+    help=f"The agent's settings, for its address and token, instead of {DEVICE_SETTINGS}.",
+)
+
+
+class AgentPlace(NamedTuple):
+    """Where an agent is, as options say it; None: not said."""
+
+    config: Path | None = None
+    url: str | None = None
+    token_file: Path | None = None
+
+    def found(self) -> tuple[str, Path | None]:
+        """Its address and its token.  Raises ``click.ClickException``."""
+        if self.url is None:
+            return _here(self.token_file, self.config)
+        if self.config is not None:
+            raise click.UsageError("--url and --config each name an agent; give one of them")
+        return self.url, self.token_file
+
+
+def place_options(command: F) -> F:
+    """Adds --config, --url and --token-file; the command is given ``config``, ``url`` and ``token_file`` as typed."""
+    return _config_option(_url_option(token_option(command)))
 
 
 def options(command: F) -> F:
-    """Adds --url and --token-file; the command is given ``url`` and ``token_file``.
+    """Adds --config, --url and --token-file; the command is given ``url`` and ``token_file``.
 
     Without --url it is the agent of this device, and its own token: a token is never sent to an address given by hand.
     """
 
     @functools.wraps(command)
-    def placed(*arguments: Any, url: str | None, token_file: Path | None, **others: Any) -> Any:
-        if url is None:
-            url, token_file = _here(token_file)
+    def placed(*arguments: Any, config: Path | None, url: str | None, token_file: Path | None, **others: Any) -> Any:
+        url, token_file = AgentPlace(config, url, token_file).found()
         return command(*arguments, url=url, token_file=token_file, **others)
 
-    return cast(F, _url_option(token_option(placed)))
+    return cast(F, place_options(placed))
+
+
+def failed(error: FairleadError) -> click.ClickException:
+    """What a person is told; the agent's own text about a missing token is for programs."""
+    from fairlead_wire.errors import Permanent
+
+    if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
+        return click.ClickException(f"the agent wants its token: {WITH_TOKEN}")
+    return click.ClickException(str(error))
 
 
 def device_settings(config: Path | None = None) -> EdgeSettings:
@@ -59,28 +97,59 @@ def device_settings(config: Path | None = None) -> EdgeSettings:
     from fairlead_edge.settings import EdgeSettings
     from fairlead_wire.io import settings as settings_io
 
-    path = config or (DEVICE_SETTINGS if DEVICE_SETTINGS.exists() else None)
+    path = config or (DEVICE_SETTINGS if _is_there(DEVICE_SETTINGS) else None)
     return settings_io.load("edge", EdgeSettings, path, os.environ)
 
 
 def has_device_settings() -> bool:
-    return DEVICE_SETTINGS.exists() or any(name in os.environ for name in DEVICE_VARIABLES)
+    return _is_there(DEVICE_SETTINGS) or any(name in os.environ for name in DEVICE_VARIABLES)
 
 
-def _here(token_file: Path | None) -> tuple[str, Path | None]:
+def no_device_settings() -> str:
+    """What was looked for, where no settings of an agent are found, and where they come from."""
+    return (
+        f"no settings of an agent: {DEVICE_SETTINGS} does not exist. Name the file with --config; a device that belongs"
+        " to no hub yet gets its settings by: fairlead edge join wss://HUB:PORT --token-file FILE"
+    )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
+
+
+def _may_read(path: Path) -> bool:
+    """Also where it is missing: that is another mistake."""
+    try:
+        path.open("rb").close()
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _here(token_file: Path | None, config: Path | None = None) -> tuple[str, Path | None]:
     from fairlead_wire.io.settings import SettingsError
     from fairlead_wire.validation import listen_address
 
-    if not has_device_settings():
+    if config is None and not has_device_settings():
         return DEFAULT_URL, token_file
+    file = config or DEVICE_SETTINGS
+    if not _may_read(file):
+        raise click.ClickException(f"{file}: Permission denied; {WITH_TOKEN}")
     try:
-        settings = device_settings()
+        settings = device_settings(config)
     except SettingsError as error:
         raise click.ClickException(f"{error}; name the agent with --url") from None
     if not settings.plain_http:
         return DEFAULT_URL, token_file
     host, port = listen_address.parse(settings.http_listen)
     own = Path(settings.data_dir) / "token"
+    if token_file is None and settings.security == "mtls" and not _may_read(own):
+        raise click.ClickException(f"{own}: Permission denied; {WITH_TOKEN}")
     if token_file is None and os.access(own, os.R_OK):
         token_file = own
     return f"http://{f'[{host}]' if ':' in host else host}:{port}", token_file

@@ -111,6 +111,8 @@ def _device_checks(config: Path | None) -> list[Check]:
     from fairlead_cli.doctor.device import examine
     from fairlead_wire.io import settings as settings_io
 
+    if config is None and not edge_client.has_device_settings():
+        raise click.UsageError(edge_client.no_device_settings())
     try:
         settings = edge_client.device_settings(config)
     except settings_io.SettingsError as error:

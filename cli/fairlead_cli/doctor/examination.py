@@ -96,6 +96,9 @@ class Check(msgspec.Struct, frozen=True):
     remedy: str
 
 
+PERMISSION: Final = "run the doctor as the owner of that file, or as root"
+
+
 class _Running:
     """One probe in its thread."""
 
@@ -112,7 +115,8 @@ class _Running:
         except Exception as error:  # noqa: BLE001 - a probe that fails must not hide what the others found
             said = error.message if isinstance(error, click.ClickException) else f"{type(error).__name__}: {error}"
             text = f"could not be looked at: {said}"
-            self._findings = [problem(self.check.name, text, self.check.remedy)]
+            remedy = PERMISSION if isinstance(error, PermissionError) else self.check.remedy
+            self._findings = [problem(self.check.name, text, remedy)]
         self.done.set()
 
     def findings(self) -> list[Finding]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_edge.errors import StoreUnusable
-from fairlead_edge.io import durable_file
+from fairlead_edge.io import durable_file, ownership
+from fairlead_edge.io.sqlite.disk_space import FREE_SOME
 from fairlead_wire.io import logs
 
 FOLDER_MODE: Final = 0o700
@@ -56,6 +57,8 @@ class DataDir:
                 durable_file.replace(path, token.encode(), mode=TOKEN_MODE, draft=path.with_suffix(".new"))
             path.chmod(TOKEN_MODE)
             token = path.read_text()[:TOKEN_CHARS_MAX].strip()
+        except PermissionError as error:
+            raise ownership.not_permitted(path, error, give=self.path) from None
         except (OSError, UnicodeDecodeError) as error:
             raise StoreUnusable(f"{path}: {error}") from error
         if not token:
@@ -67,7 +70,7 @@ class DataDir:
         with contextlib.suppress(OSError):
             if self._free() < RESERVE_BYTES and (self.path / "reserve").exists():
                 (self.path / "reserve").unlink()
-                _log.warning("disk_full", path=str(self.path), remedy="free some room; what is sent gives room back")
+                _log.warning("disk_full", path=str(self.path), remedy=FREE_SOME)
 
     def take_reserve(self, *, spare: int = 2 * RESERVE_BYTES) -> None:
         """If there is plenty of space (``spare``), reserve a little for a start on a full disk."""
@@ -102,6 +105,8 @@ def lock(path: Path) -> int:
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         opened = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, TOKEN_MODE)
+    except PermissionError as error:
+        raise ownership.not_permitted(path / "lock", error, give=path) from None
     except OSError as error:
         raise StoreUnusable(f"data_dir {path}: {error.strerror}") from error
     try:

@@ -19,7 +19,7 @@ import apsw
 from fairlead_edge import node_routes
 from fairlead_edge.agent_status import Encryption
 from fairlead_edge.errors import NotOurs, StoreUnusable, StoreVersionUnknown
-from fairlead_edge.io import data_dir
+from fairlead_edge.io import data_dir, ownership
 from fairlead_edge.io.encryption import opening as encryption
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.moving import switch
@@ -49,11 +49,15 @@ class OpenedFolder(NamedTuple):
 async def open_folder(settings: EdgeSettings, stack: contextlib.AsyncExitStack, *, thorough: bool) -> OpenedFolder:
     """``stack`` closes what was opened, also when a later step fails.
 
-    Raises ``StoreUnusable``, ``MoveFilesError``, ``IdentityFilesError`` and ``BadKey``.
+    Raises ``StoreUnusable`` (``NotPermitted`` for files of another user), ``MoveFilesError``, ``IdentityFilesError``
+    and ``BadKey``.
     """
     folder = data_dir.DataDir(Path(settings.data_dir))
     stack.callback(folder.close)
+    ownership.refuse_foreign(folder.path, switch.WRITTEN)
     settings = switch.in_force(settings, folder.path)
+    tls_files = (("tls_ca", settings.tls_ca), ("tls_cert", settings.tls_cert), ("tls_key", settings.tls_key))
+    ownership.refuse_unreadable((name, path) for name, path in tls_files if path)
     folder.use_reserve()
     token = folder.token()
     wanted = encryption.EncryptionOptions(

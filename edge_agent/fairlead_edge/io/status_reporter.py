@@ -123,6 +123,7 @@ class StatusReporter:
             receipts=self._upstream.receipts.counters,
             to_table=self._upstream.receipts.latency.quantiles(),
             delivery=self._upstream.policies,
+            disk_full=self._outbox.writer.is_disk_full or self._store.writer.is_disk_full,
             salvaged=self._outbox.salvaged or self._store.salvaged,
             damaged=self._store.damaged,
             encryption=self._encryption,

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from fairlead_cli.clients import edge_client
+from fairlead_wire.errors import Permanent
 
 
 class Agent(BaseHTTPRequestHandler):
@@ -113,6 +114,24 @@ def test_without_an_address_it_is_the_agent_of_this_device(tmp_path: Path, monke
     assert seen == [
         (edge_client.DEFAULT_URL, None), ("http://127.0.0.1:10551", token), ("http://127.0.0.1:9", None)
     ]  # fmt: skip
+    monkeypatch.setattr(edge_client, "DEVICE_SETTINGS", tmp_path / "none.toml")
+    assert runner.invoke(command, ["--config", str(config)]).exit_code == 0
+    assert seen[-1] == ("http://127.0.0.1:10551", token), "of another file"
+    assert runner.invoke(command, ["--config", str(config), "--url", "http://127.0.0.1:9"]).exit_code == 2
+    monkeypatch.setattr(edge_client, "DEVICE_SETTINGS", config)
     config.write_text("node = 7\n")
     refused = runner.invoke(command)
     assert refused.exit_code == 1 and "--url" in refused.output
+
+
+def test_a_token_that_is_wanted_or_may_not_be_read_is_said_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with the header of a request; and what root may read needs sudo."""
+    assert "--token-file" in edge_client.failed(Permanent("show the token: Bearer", code="unauthorized")).message
+    assert edge_client.failed(Permanent("it is closed", code="other")).message == "it is closed"
+    config = tmp_path / "edge.toml"
+    config.write_text("")
+    monkeypatch.setattr(edge_client, "_may_read", lambda path: path != config)
+    with pytest.raises(click.ClickException, match=r"edge\.toml: Permission denied; run it with sudo"):
+        edge_client.AgentPlace(config=config).found()

@@ -36,6 +36,16 @@ def test_a_probe_that_fails_is_a_finding() -> None:
     assert found.level == "problem" and "OSError: no such device" in found.message
 
 
+def test_a_probe_that_may_not_look_says_who_may() -> None:
+    """And not that the disk is broken."""
+
+    def fails() -> Iterator[Finding]:
+        raise PermissionError(13, "Permission denied", "/data/outbox.db")
+
+    [found] = examination.run([Check("store", 60, fails, "look at dmesg")])
+    assert "/data/outbox.db" in found.message and found.remedy == examination.PERMISSION
+
+
 # ---- findings ----
 
 

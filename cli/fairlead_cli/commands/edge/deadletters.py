@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -30,16 +31,28 @@ def register(root: click.Group) -> None:
 
 
 @click.group(short_help="Messages that were set aside: list, replay, discard.")
-@edge_client.options
+@edge_client.place_options
 @click.pass_context
-def deadletters(context: click.Context, url: str, token_file: Path | None) -> None:
+def deadletters(context: click.Context, /, **place: Any) -> None:
     """Messages that the hub refused for good, that no module acknowledged as often as the policy allows, and refused
     input: what MQTT 3.1.1 clients sent and the agent could not accept.
 
     Each lies there with its code and reason until it is replayed or discarded. Refused input has a share of the store
     and an age (`[store] refused_share`, `refused_seconds`); what goes for these is counted.
     """
-    context.obj = edge_client.client(url, token_file)
+    context.obj = edge_client.AgentPlace(**place)
+
+
+def _at_an_agent(command: F) -> F:
+    """The command is given the agent; its options may stand before or behind the verb."""
+
+    @functools.wraps(command)
+    def placed(*arguments: Any, config: Path | None, url: str | None, token_file: Path | None, **others: Any) -> Any:
+        above = click.get_current_context().obj
+        place = edge_client.AgentPlace(config or above.config, url or above.url, token_file or above.token_file)
+        return command(edge_client.client(*place.found()), *arguments, **others)
+
+    return edge_client.place_options(cast(F, placed))
 
 
 def _chosen(command: F) -> F:
@@ -77,7 +90,7 @@ def _chosen(command: F) -> F:
 @_chosen
 @click.option("--after", default=0, show_default=True, help="Only those with a higher number.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.pass_obj
+@_at_an_agent
 def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
     """Those that fit all options, oldest first; json is one object a line."""
     count = 0
@@ -110,7 +123,7 @@ def _changing(command: F) -> F:
 
 @deadletters.command("replay")
 @_changing
-@click.pass_obj
+@_at_an_agent
 def replay(edge: EdgeClient, /, output: str, **chosen: Any) -> None:
     """Put dead letters back into their queues, with their time to live anew.
 
@@ -130,7 +143,7 @@ def replay(edge: EdgeClient, /, output: str, **chosen: Any) -> None:
 @deadletters.command("discard")
 @_changing
 @click.option("--dry-run", is_flag=True, help="Only count them.")
-@click.pass_obj
+@_at_an_agent
 def discard(edge: EdgeClient, /, output: str, dry_run: bool, **chosen: Any) -> None:
     """Delete dead letters for good: they cannot come back, and count as evicted.
 
@@ -217,4 +230,4 @@ def _asking() -> Iterator[None]:
     try:
         yield
     except FairleadError as error:
-        raise click.ClickException(str(error)) from None
+        raise edge_client.failed(error) from None

@@ -61,7 +61,7 @@ def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None,
     try:
         found = client.receipt(id, wait_seconds=wait, until="in_topic" if until == "in_topic" else "in_table")
     except FairleadError as error:
-        raise click.ClickException(str(error)) from None
+        raise edge_client.failed(error) from None
     if found is None:
         raise click.ClickException(NOT_KNOWN.format(id=id))
     if shown.is_for_people:

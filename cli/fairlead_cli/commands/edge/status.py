@@ -40,7 +40,7 @@ def status(url: str, token_file: Path | None, shown: Printer) -> None:
     try:
         found = client.status()
     except FairleadError as error:
-        raise click.ClickException(str(error)) from None
+        raise edge_client.failed(error) from None
     if not shown.is_for_people:
         shown.document(found)
         return
@@ -69,11 +69,15 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"objects   {objects['held']} held, {objects['bytes']} of {objects['maxBytes']} bytes",
         f"messages  {store['bytes']} of {store['maxBytes']} bytes, {_dead_letters(found)}",
     ]
+    if store.get("diskFull"):
+        lines.append("disk      full: what is published is refused (507); free some room, what is sent gives room back")
     lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
     lines += [quantities.line(each) for each in found["toTable"]]
     for name, routes in sorted(found["routes"].items()):
         refused = f", {len(routes['errors'])} refused" if routes.get("errors") else ""
         lines.append(f"routes    {name}: {len(routes['accepted'])} run{refused}")
+    if not found["routes"]:
+        lines.append("routes    none: no EdgeRoutes object selects this node, or it is still on its way from the hub")
     return lines
 
 

@@ -19,7 +19,8 @@ from fairlead_cli.text import quantities
 from fairlead_edge.io.client import EdgeClient
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_wire import message
+from fairlead_edge.outbox.queues import is_held_for_routes
+from fairlead_wire import durations, message
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.objects import digest
 
@@ -80,11 +81,45 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         why = link.get("reason") or "it does not say why"
         text = f"agent {agent} runs and has no session with the hub: {link.get('state', '?')}: {why}"
         yield problem("agent", text, "see the findings about the link")
+    yield from _judge_routes(status)
+    yield from _judge_budget(link.get("plan") or {})
+    if (status.get("store") or {}).get("diskFull"):
+        text = "the agent's disk is full: it refuses what is published (507) and what the hub sends"
+        yield problem("agent.disk_full", text, "free some room; what is sent gives room back")
     dead = status.get("deadLetters") or 0
     if dead:
         text = f"set aside as dead letters: {quantities.of(dead, 'message')}"
         remedy = "fairlead edge deadletters list shows why; replay sends them again, discard deletes them"
         yield warning("agent.dead_letters", text, remedy)
+
+
+def _judge_routes(status: Mapping[str, Any]) -> Iterator[Finding]:
+    """None at all, those that were refused, and what waits for these."""
+    routes: Mapping[str, Any] = status.get("routes") or {}
+    if "routes" in status and not routes:
+        text = "the agent has no routes: what is published here goes nowhere, or is refused as not_now"
+        node = status.get("node", "NODE")
+        remedy = f"let the nodeSelector of an EdgeRoutes object select {node}: kubectl get edgeroutes, kubectl get node"
+        yield warning("agent.routes", text, f"{remedy} {node} --show-labels")
+    for name, each in sorted(routes.items()):
+        if errors := each.get("errors"):
+            first = errors[0]
+            of_route = f"route {first['route']}: " if first.get("route") else ""
+            text = f"EdgeRoutes {name}: {len(errors)} refused, for example {of_route}{first.get('message')}"
+            yield problem("agent.routes", text, "correct the EdgeRoutes object; fairlead routes check FILE shows where")
+    held = sum(each["length"] for each in status.get("queues") or () if is_held_for_routes(each.get("endpoint", "")))
+    if held:
+        text = f"held until a refused route is corrected: {quantities.of(held, 'message')}"
+        yield warning("agent.held", text, "correct the route before their time to live ends; they go on by themselves")
+
+
+def _judge_budget(plan: Mapping[str, Any]) -> Iterator[Finding]:
+    if plan.get("usedUp"):
+        text = (
+            f"the day's data budget is used up ({plan.get('bytesToday')} of {plan.get('bytesPerDay')} bytes): messages"
+            f" wait, and go on in {durations.span(plan.get('nextDaySeconds') or 0)}"
+        )
+        yield warning("agent.bytes_per_day", text, "wait for the next day, or raise [link] bytes_per_day")
 
 
 OTHERS_READ: Final = 0o004

@@ -13,16 +13,18 @@ from typing import Any
 import apsw
 
 from fairlead_cli.doctor.device import agent, certificates, clock, disk, link, store
-from fairlead_cli.doctor.examination import Check, Finding
+from fairlead_cli.doctor.examination import Check, Finding, problem
+from fairlead_edge.identity import clock as device_clock
 from fairlead_edge.io.encryption import opening
-from fairlead_edge.io.identity import identity_files
+from fairlead_edge.io.identity import identity_files, last_session
 from fairlead_edge.io.moving.files import MoveFiles
 from fairlead_edge.io.objects import schema as objects_schema
+from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import distribution
+from fairlead_wire.io import handshake, tls
 from fairlead_wire.io import settings as settings_io
-from fairlead_wire.io import tls
 from fairlead_wire.validation import listen_address
 
 LOCAL_SECONDS = 10.0
@@ -131,11 +133,26 @@ def _link(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
             context = tls.client_context(_files(settings))
         except tls.TlsFilesError:
             return  # said under ``certificate``; without them no hub can be reached
+        yield from _distrust(context, _files(settings), folder)
     # A hub hangs up on the older session of a node: one that runs here, or answers here, must not lose its own.
     runs = agent.in_use(folder) or _status(settings, folder)[0] is not None
     hello = None if runs else agent.hello(folder, settings.node, distribution.version())
     trip = link.dial(settings.hub_url, context, hello)
     yield from link.judge(trip, _now(), settings.node)
+
+
+def _distrust(context: ssl.SSLContext, files: tls.Files, folder: Path) -> Iterator[Finding]:
+    """As the agent does: with a clock that cannot be right it holds certificates against the earliest time."""
+    own, last = files.certificate(), last_session.read(folder)
+    judgement = device_clock.judge(
+        store_clock.read(),
+        last.time if last is not None else None,
+        own_not_before=own.not_before.timestamp() if own is not None else None,
+    )
+    if judgement.distrust and isinstance(context, handshake.HandshakeContext):
+        context.distrust_clock(judgement.earliest)
+        text = f"{judgement.distrust}: the agent does not believe it, and holds certificates against that"
+        yield problem("clock.distrusted", text, f"set the clock, then {clock.SYNCHRONISE}")
 
 
 def _files(settings: EdgeSettings) -> tls.Files:

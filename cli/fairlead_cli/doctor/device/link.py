@@ -30,7 +30,8 @@ from websockets.uri import parse_uri
 
 from fairlead_cli.doctor.device import certificates, clock
 from fairlead_cli.doctor.examination import Finding, ok, problem, warning
-from fairlead_wire import message
+from fairlead_edge.io.identity import join_client
+from fairlead_wire import durations, message
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
@@ -46,6 +47,7 @@ REMEDIES: dict[str, str] = {
     "upgrade": "hub_url must name the hub's listen port, and a load balancer must pass WebSockets through",
     "hello": "see the reason; fairlead doctor --cluster looks at the other side",
 }
+SILENT: Final = "look at the hub's log and load: it hangs, or a machine in between takes its connections"
 REFUSALS: dict[str, str] = {
     "protocol": "install an agent of the hub's version: one version apart is supported",
     "identity": "name the certificate of this node, or correct node in the settings",
@@ -78,6 +80,8 @@ class Trip(msgspec.Struct, frozen=True, kw_only=True):
     hub: str = ""
     hub_certificate: Certificate | None = None
     hub_time: datetime.datetime | None = None
+    silent: bool = False
+    """TCP took the connection, and TLS got no answer."""
     greeted: bool = False
     """A hello was sent and welcomed; else the agent that runs does that."""
     seconds: float = 0.0
@@ -92,13 +96,14 @@ def judge(trip: Trip, now: datetime.datetime, node: str) -> Iterator[Finding]:
         return
     yield ok("dns", f"{trip.host} is {', '.join(trip.addresses) or 'resolved by the proxy'}")
     if trip.hub_certificate is not None:
-        hub = certificates.judge_one("certificate.hub", f"the certificate of {where}", trip.hub_certificate, now)
-        yield hub
+        # By the hub's own clock where it is known: a clock here that is wrong is the finding below.
+        at, shown = trip.hub_time or now, f"the certificate of {where}"
+        yield certificates.judge_one("certificate.hub", shown, trip.hub_certificate, at)
     yield from clock.judge_skew(trip.hub_time, now)
     if trip.failed:
         what = {"tcp": "no connection to", "tls": "no TLS with", "upgrade": "no WebSocket with", "hello": "refused by"}
         code = f" ({trip.code})" if trip.code else ""
-        remedy = REFUSALS.get(trip.code, REMEDIES[trip.failed]).format(node=node)
+        remedy = _remedy(trip, now).format(node=node)
         yield problem(f"link.{trip.failed}", f"{what[trip.failed]} {where}: {trip.reason}{code}", remedy)
         return
     reached = f"{where} was reached in {trip.seconds * 1000:.0f} ms"
@@ -106,6 +111,25 @@ def judge(trip: Trip, now: datetime.datetime, node: str) -> Iterator[Finding]:
         yield ok("link", f"{reached}; hub {trip.hub} welcomes this node")
     else:
         yield ok("link", f"{reached} as far as the WebSocket; the hello is the running agent's")
+
+
+def _remedy(trip: Trip, now: datetime.datetime) -> str:
+    if trip.silent:
+        return SILENT
+    said = REFUSALS.get(trip.code, REMEDIES[trip.failed or "tls"])
+    if trip.failed != "tls" or not _is_of_dates(trip.reason):
+        return said
+    if trip.hub_time is None:
+        return f"set this device's clock if it is not {now:%Y-%m-%d %H:%M} UTC; else {said}"
+    seconds = (now - trip.hub_time).total_seconds()
+    if abs(seconds) <= clock.SKEW_PROBLEM_SECONDS:
+        return said
+    side = "ahead of" if seconds > 0 else "behind"
+    return f"set this device's clock: it is {durations.span(abs(seconds))} {side} the hub's"
+
+
+def _is_of_dates(reason: str) -> bool:
+    return "expired" in reason or "not yet valid" in reason
 
 
 def _proxies(trip: Trip) -> Iterator[Finding]:
@@ -131,9 +155,9 @@ PROXY_VARIABLES: Final = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_prox
 class _Stopped(Exception):
     """A step did not work."""
 
-    def __init__(self, step: Step, reason: str, code: str = "") -> None:
+    def __init__(self, step: Step, reason: str, code: str = "", *, silent: bool = False) -> None:
         super().__init__(reason)
-        self.step, self.reason, self.code = step, reason, code
+        self.step, self.reason, self.code, self.silent = step, reason, code, silent
 
 
 class _Way:
@@ -158,9 +182,22 @@ def dial(url: str, context: ssl.SSLContext | None, hello: message.Hello | None) 
                 connection = stack.enter_context(contextlib.closing(_secure(way, connection, context)))
             _talk(way, connection, url, hello)
     except _Stopped as stopped:
-        way.learn(failed=stopped.step, reason=stopped.reason, code=stopped.code)
+        way.learn(failed=stopped.step, reason=stopped.reason, code=stopped.code, silent=stopped.silent)
+        if stopped.step == "tls" and _is_of_dates(stopped.reason) and way.trip.hub_time is None:
+            way.learn(hub_time=_hub_time(url))
     way.learn(seconds=time.monotonic() - started)
     return way.trip
+
+
+def _hub_time(url: str) -> datetime.datetime | None:
+    """What the hub's clock shows, asked without trusting it and without showing anything; None: it does not say."""
+    way = _Way(url)
+    with contextlib.suppress(_Stopped), contextlib.ExitStack() as stack:
+        connection = stack.enter_context(contextlib.closing(_connect(way, url)))
+        _talk(
+            way, stack.enter_context(contextlib.closing(_secure(way, connection, join_client.unverified()))), url, None
+        )
+    return way.trip.hub_time
 
 
 def _connect(way: _Way, url: str) -> socket.socket:
@@ -227,6 +264,9 @@ def _secure(way: _Way, connection: socket.socket, context: ssl.SSLContext) -> ss
         secured = context.wrap_socket(connection, server_hostname=way.trip.host)
     except ssl.SSLError as error:
         raise _Stopped("tls", _why(error)) from None
+    except TimeoutError:
+        text = f"the hub accepts the connection and does not answer within {STEP_SECONDS:g} s"
+        raise _Stopped("tls", text, silent=True) from None
     except (OSError, ValueError) as error:
         raise _Stopped(
             "tls", f"the other side ended the handshake: {getattr(error, 'strerror', '') or error}"

@@ -39,8 +39,9 @@ RETRY_SECONDS_MAX: Final = 60.0
 """How long to retry while the hub asks to come back later (too many devices join at once, or it is starting)."""
 BACKOFF: Final = Backoff(0.5, 5.0)
 _ELSEWHERE: Final = "If this device joined before, with another --config, its key is beside that file: give that one"
+_AGAIN: Final = "A device that has joined is given a new one by: fairlead token create --node NAME --replace"
 REMEDIES: Final = {
-    "token_used": _ELSEWHERE,
+    "token_used": f"{_ELSEWHERE}. {_AGAIN}",
     "name_taken": _ELSEWHERE,
     "csr_key_reused": "That key is dropped here: run the same command again, and a new one is made",
 }
@@ -186,7 +187,7 @@ class _Device:
         """The key and request of an earlier attempt with this token, or new ones; on disk before they are sent."""
         found = self._files.pending()
         if found is not None and self._is_ours(found):
-            self._say("key", "the one of the attempt before, whose answer was lost")
+            self._say("key", "the one of an earlier attempt, which brought no certificate")
             return found
         made = await keys.make(node=self._node)
         pending = Pending(key=made.key, request=made.request, purpose=self._purpose())

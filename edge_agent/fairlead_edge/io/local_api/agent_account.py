@@ -105,10 +105,11 @@ class EncryptionStatus(Answer, frozen=True, kw_only=True):
 
 
 class StoreStatus(Answer, frozen=True, kw_only=True):
-    """The store of messages."""
+    """The store of messages; ``diskFull``: the disk has no room, so publishing is refused below `maxBytes`, too."""
 
     bytes: int
     max_bytes: int
+    disk_full: bool
     salvaged: str
     encryption: EncryptionStatus
 

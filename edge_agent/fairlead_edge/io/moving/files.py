@@ -53,6 +53,8 @@ class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
     step: Literal["deliver", "close", "gave up"]
     waiting: int = 0
     connected: bool = False
+    held: str = ""
+    """The part of the data plan that lets nothing leave now."""
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):

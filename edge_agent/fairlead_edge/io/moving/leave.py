@@ -20,28 +20,11 @@ import msgspec
 from fairlead_edge.drain import Undelivered
 from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io import data_dir
-from fairlead_edge.io.encryption.opening import MESSAGES, OBJECTS
-from fairlead_edge.io.identity import last_session
-from fairlead_edge.io.identity.identity_files import FOLDER as IDENTITY
-from fairlead_edge.io.moving import files as move_files
 from fairlead_edge.io.moving import move as moves
 from fairlead_edge.io.moving import switch
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MoveFiles, MovePlan
 from fairlead_edge.io.moving.move import CannotMove, Say
 
-WRITTEN: Final = (
-    IDENTITY,
-    move_files.FOLDER,
-    last_session.FILE,
-    f"{switch.ROUTES_COPY}*",
-    f"{OBJECTS}*",
-    f"{MESSAGES}*",
-    "moved.json",
-    "link.day*",
-    "token*",
-    "reserve*",
-)
-"""What agents write into their folder, except its lock and the note that the node has left."""
 END_SECONDS_MAX: Final = 60.0
 """How long an agent that has switched may take to end."""
 
@@ -79,7 +62,7 @@ async def leave(wanted: LeaveOptions, environ: Mapping[str, str], say: Say) -> L
 def bytes_kept(config: Path, environ: Mapping[str, str]) -> tuple[str, Path, int]:
     """What a purge would delete: the node, its folder, and bytes.  Raises ``CannotMove``."""
     settings, files = moves.load_device(config, environ)
-    found = [path for pattern in WRITTEN for path in files.data_dir.glob(pattern)]
+    found = [path for pattern in switch.WRITTEN for path in files.data_dir.glob(pattern)]
     parts = [part for path in found for part in (path.rglob("*") if path.is_dir() else (path,))]
     return settings.node, files.data_dir, sum(data_dir.size(part) for part in parts if part.is_file())
 
@@ -122,7 +105,7 @@ async def _purge(files: MoveFiles, left: LeftService, ca_file: Path, say: Say) -
             raise CannotMove("the agent has left, but still runs: stop it (systemctl stop fairlead-edge), then purge")
         await asyncio.sleep(moves.POLL_SECONDS)
     with _Locked(files.data_dir):
-        switch.remove(files.data_dir, WRITTEN)
+        switch.remove(files.data_dir, switch.WRITTEN)
         files.leave(msgspec.structs.replace(left, waiting=0, purged=True))
     switch.remove(ca_file.parent, (ca_file.name,))
     say("purged", str(files.data_dir))

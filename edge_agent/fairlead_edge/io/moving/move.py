@@ -112,7 +112,12 @@ def cancel(config: Path, environ: Mapping[str, str]) -> str:
 def load_device(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSettings, MoveFiles]:
     """Settings and files of a device that belongs to a hub.  Raises ``CannotMove``."""
     settings = DeviceSettings(config, environ)
-    if not settings.exists or not settings.node or not settings.text("hub_url"):
+    if not settings.exists:
+        raise CannotMove(
+            f"{config} does not exist: name the agent's settings with --config; a device that belongs to no hub yet"
+            " gets them by fairlead edge join"
+        )
+    if not settings.node or not settings.text("hub_url"):
         raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
     owner = device.owner_of(settings.data_dir, "")
     return settings, MoveFiles(settings.data_dir, owner=owner)
@@ -170,9 +175,10 @@ async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
         if _has_switched(plan, files):
             return
         if progress is not None and progress.step == "gave up":
+            why, when = (f": {progress.held}", "they may leave again") if progress.held else ("", "that hub is there")
             raise CannotMove(
-                f"{progress.waiting:,} messages were not delivered to {plan.since} in time, so the node stays there and"
-                " accepts messages again. Run it again with a longer --deadline when that hub is there; or with"
+                f"{progress.waiting:,} messages were not delivered to {plan.since} in time{why}; the node stays there"
+                f" and accepts messages. Run it again with a longer --deadline when {when}; or with"
                 f" {_ANYWAY[plan.until == OUT_OF_SERVICE]}"
             )
         if time.monotonic() > until:
@@ -197,7 +203,8 @@ def _has_switched(plan: MovePlan, files: MoveFiles) -> bool:
 
 
 def _sentence(progress: MoveProgress, hub: str) -> str:
-    link = "" if progress.connected else f", {hub} is away"
+    link = f"; they may not leave now: {progress.held}" if progress.held else ""
+    link = link if progress.connected else f", {hub} is away"
     door = "; no new ones are accepted for this moment" if progress.step == "close" else ""
     return f"{progress.waiting:,} messages for {hub}{link}{door}"
 

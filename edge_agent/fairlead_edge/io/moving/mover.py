@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from fairlead_edge.drain import Drain, Observation
 from fairlead_edge.errors import Moving
 from fairlead_edge.io.link.link import Link
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, MoveFiles, MoveFilesError, MovePlan, MoveProgress
 from fairlead_edge.io.outbox.upstream import UpstreamService
+from fairlead_edge.outbox.plan.gate import Why
+from fairlead_edge.outbox.plan.status import IN_WORDS
 from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.io import logs
 
@@ -69,7 +71,7 @@ class Mover:
                 await self._switch(plan, seen)
             if step == "give up":
                 publisher.open()
-                self._files.give_up(MoveProgress(step="gave up", waiting=seen.waiting, connected=seen.connected))
+                self._files.give_up(_progress("gave up", seen))
                 remedy = f"see `fairlead edge {'leave' if plan.until == OUT_OF_SERVICE else 'move'}`"
                 _log.warning("move_given_up", hub=plan.until, waiting=seen.waiting, remedy=remedy)
                 return
@@ -77,9 +79,7 @@ class Mover:
                 publisher.close(Moving(LEAVING) if plan.until == OUT_OF_SERVICE else Moving())
             else:
                 publisher.open()
-            progress = MoveProgress(
-                step="close" if step == "closed" else "deliver", waiting=seen.waiting, connected=seen.connected
-            )
+            progress = _progress("close" if step == "closed" else "deliver", seen)
             if progress != reported:
                 self._files.say(progress)
                 reported = progress
@@ -90,13 +90,23 @@ class Mover:
     async def _look(self) -> Observation:
         in_work = self._upstream.publisher.in_work  # before what they stored is counted
         status = await self._upstream.status()
-        waiting = sum(queue.length for queue in status.queues if queue.endpoint == UPSTREAM)
-        return Observation(waiting, in_work, self._link.state.state == "connected")
+        queues = {
+            queue.priority: queue.length for queue in status.queues if queue.endpoint == UPSTREAM and queue.length
+        }
+        held = {
+            priority: each.why for (_, priority), each in self._upstream.pump.held().items() if each.why != Why.RATE
+        }
+        why = IN_WORDS[next(iter(held.values()))] if queues and queues.keys() <= held.keys() else ""
+        return Observation(sum(queues.values()), in_work, self._link.state.state == "connected", why)
 
     async def _switch(self, plan: MovePlan, seen: Observation) -> None:
         if self._files.plan() != plan:
             return  # it was cancelled at this moment
-        self._files.say(MoveProgress(step="close", waiting=seen.waiting, connected=seen.connected))
+        self._files.say(_progress("close", seen))
         self._files.switch()
         _log.info("move_switched", hub=plan.until, taken_along=seen.waiting)
         raise Switched
+
+
+def _progress(step: Literal["deliver", "close", "gave up"], seen: Observation) -> MoveProgress:
+    return MoveProgress(step=step, waiting=seen.waiting, connected=seen.connected, held=seen.held)

@@ -24,10 +24,11 @@ import msgspec
 
 from fairlead_edge import node_routes
 from fairlead_edge.errors import OutOfService
-from fairlead_edge.io.encryption.opening import OBJECTS
+from fairlead_edge.io.encryption.opening import KEYRING_FILES, MESSAGES, OBJECTS
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.identity_files import FOLDER as IDENTITY
 from fairlead_edge.io.identity.identity_files import IdentityFiles
+from fairlead_edge.io.moving.files import FOLDER as MOVE
 from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MovedHub, MoveFiles, MoveFilesError, MovePlan
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
 from fairlead_edge.settings import EdgeSettings
@@ -35,6 +36,26 @@ from fairlead_wire.io import logs
 from fairlead_wire.objects import api_group
 
 ROUTES_COPY: Final = "routes.copy"
+WRITTEN: Final = (
+    IDENTITY,
+    MOVE,
+    last_session.FILE,
+    f".{last_session.FILE}.new",
+    f"{ROUTES_COPY}*",
+    "routes.new",
+    f"{OBJECTS}*",
+    f"{MESSAGES}*",
+    *KEYRING_FILES,
+    *(f"{name}.new" for name in KEYRING_FILES),
+    "moved.json",
+    ".moved.json.new",
+    "link.day*",
+    ".link.day*",
+    "token",
+    "token.new",
+    "reserve*",
+)
+"""What agents write into their folder, drafts too, except its lock and the note that the node has left."""
 NO_SESSION: Final = 0
 """The epoch of the last session when there was none with this hub; the time it recorded is still true."""
 

@@ -27,6 +27,9 @@ NOT_READY_RETRY_SECONDS: Final = 5.0
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
+NO_ROUTES: Final = "no routes yet: no EdgeRoutes object selects this node, or it is still on its way from the hub"
+
+
 class NotReady(Temporary):
     """No usable routes have ever arrived at this node, so no message can be routed."""
 
@@ -157,7 +160,7 @@ class MessagePublisher:
     def _usable_router(self) -> publishing.MessageRouter:
         if self._router is not None:
             return self._router
-        reason = f"not one route can be used: {self._unusable}" if self._unusable else "no routes have arrived yet"
+        reason = f"not one route can be used: {self._unusable}" if self._unusable else NO_ROUTES
         raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
 
     async def refuse_for_good(self, refused: Sequence[outbox.RefusedMessage]) -> None:

@@ -26,6 +26,7 @@ WAL_BYTES: Final = 2 * 1024 * 1024
 WAL_BYTES_MIN: Final = 128 * 1024
 SHORT_BYTES: Final = 16 * 1024 * 1024
 """With less free than this, a full store is taken for a full disk."""
+FREE_SOME: Final = "free some room; what is sent gives room back"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -34,9 +34,10 @@ from fairlead_edge.errors import StoreDamaged, StoreFailed, StoreFull
 from fairlead_edge.io.file_access import PLAIN, FileAccess
 from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.io.sqlite import statements as sql
-from fairlead_edge.io.sqlite.disk_space import Room
+from fairlead_edge.io.sqlite.disk_space import FREE_SOME, Room
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
+from fairlead_wire.io import logs
 
 PENDING_MAX: Final = 20_000
 """Jobs that may wait for the disk; more are refused, so that memory stays bounded when it stalls."""
@@ -49,6 +50,8 @@ _DAMAGE_CODES: Final = (
     apsw.SQLITE_IOERR_CORRUPTFS,
     apsw.SQLITE_IOERR_DATA,
 )
+
+_log = logs.get("edge.store")
 
 T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
@@ -89,7 +92,9 @@ class Writer:
         except apsw.Error:
             self._connection.close()
             raise
+        self._folder = path.parent
         self._room = Room(path)
+        self._refused_for_space = False
         schema_pages.keep(self._connection, self._room.file, Path(f"{path}{access.schema_end}"))
         self._loop: asyncio.AbstractEventLoop | None = None
         self.failed = asyncio.Event()
@@ -107,6 +112,13 @@ class Writer:
     def failure(self) -> Exception | None:
         """Why the disk cannot be trusted any more; None while all is well."""
         return self._failure
+
+    @property
+    def is_disk_full(self) -> bool:
+        """The disk, not the store's own limit, refused a write, and there is still no room on it."""
+        if self._refused_for_space and not self._room.is_short():
+            self._refused_for_space = False
+        return self._refused_for_space
 
     def damaged(self, reason: str) -> None:
         """Damage was found elsewhere: refuse everything from now on."""
@@ -253,6 +265,9 @@ class Writer:
         if isinstance(error, FairleadError):
             return error
         if isinstance(error, apsw.FullError):
+            if self._room.is_short() and not self._refused_for_space:
+                self._refused_for_space = True
+                _log.warning("disk_full", path=str(self._folder), remedy=FREE_SOME)
             return StoreFull("the disk is full")
         damage = _damage_named_by(error)
         if not damage and not _is_disk_failure(error):

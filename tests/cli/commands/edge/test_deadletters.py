@@ -44,7 +44,8 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EdgeProgram]:
 @pytest.fixture
 def run(edge: EdgeProgram) -> Run:
     def asked(*arguments: str) -> Result:
-        return CliRunner().invoke(build(), ["edge", "deadletters", "--url", edge.url, *arguments])
+        verb, *others = arguments or ("list",)  # the address stands behind the verb, as everywhere, or before it
+        return CliRunner().invoke(build(), ["edge", "deadletters", verb, "--url", edge.url, *others])
 
     return asked
 

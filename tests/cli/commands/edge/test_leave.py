@@ -40,7 +40,7 @@ def test_wrong_use_is_2_with_a_sentence(arguments: tuple[str, ...], said: str) -
 
 def test_a_device_that_belongs_to_no_hub(tmp_path: Path) -> None:
     done = run("--config", str(tmp_path / "edge.toml"))
-    assert done.exit_code == 1 and "fairlead edge join" in done.output
+    assert done.exit_code == 1 and "fairlead edge join" in done.output and "edge.toml does not exist" in done.output
 
 
 def test_a_purge_needs_a_terminal_or_yes(config: Path) -> None:
@@ -54,5 +54,7 @@ def test_it_says_what_is_next(config: Path) -> None:
     done = run("--undelivered", "leave", "--config", str(config))
     assert done.exit_code == 0 and done.output.endswith("in the cluster: fairlead node delete edge-1\n"), done.output
     (config.parent / "data" / "notes").write_text("of a person")
+    for written in ("encryption.keys", "encryption.keys.copy", "encryption.keys.new", ".last-session.json.new"):
+        (config.parent / "data" / written).write_text("the agent's")
     done = run("--purge", "--yes", "--config", str(config))
     assert "left alone        notes: not the agent's" in done.output and "and purged" in done.output

@@ -58,3 +58,14 @@ def test_what_is_no_address_is_one_sentence(url: str) -> None:
     """Wrong use: exit 2, and no trace."""
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", url])
     assert shown.exit_code == 2 and "the agent's address must be http://host:port" in shown.output
+
+
+@pytest.mark.process
+def test_a_node_without_routes_is_told_so(tmp_path: Path) -> None:
+    """There is no line of routes to look for."""
+    agent = EdgeAgent(tmp_path, "ws://127.0.0.1:1").start()
+    try:
+        shown = CliRunner().invoke(build(), ["edge", "status", "--url", agent.url])
+        assert "routes    none: no EdgeRoutes object selects this node" in shown.output
+    finally:
+        agent.kill()

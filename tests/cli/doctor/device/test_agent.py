@@ -58,6 +58,22 @@ def test_running_agents() -> None:
     assert levels(True, STATUS, here="0.2.0")[0] == ("agent.version", "warning")
 
 
+def test_routes_that_are_missing_or_refused_and_a_used_up_budget() -> None:
+    """None of them shows in the link, and each lets messages wait or refuses them."""
+    routes = {"ok": {"accepted": ["a"], "errors": []}}
+    assert levels(True, STATUS | {"routes": routes}) == [("agent", "ok")]
+    assert levels(True, STATUS | {"routes": {}}) == [("agent", "ok"), ("agent.routes", "warning")]
+    bad = {"accepted": [], "errors": [{"route": "r", "message": "unexpected end"}]}
+    held = [{"endpoint": "edge-1/$routes/held", "length": 2}, {"endpoint": "$upstream", "length": 7}]
+    assert levels(True, STATUS | {"routes": routes | {"bad": bad}, "queues": held}) == [
+        ("agent", "ok"), ("agent.routes", "problem"), ("agent.held", "warning")
+    ]  # fmt: skip
+    plan = {"usedUp": True, "bytesToday": 10, "bytesPerDay": 9, "nextDaySeconds": 60.0}
+    link = {"state": "connected", "hub": "hub-0", "plan": plan}
+    assert levels(True, STATUS | {"link": link}) == [("agent", "ok"), ("agent.bytes_per_day", "warning")]
+    assert levels(True, STATUS | {"store": {"diskFull": True}})[1:] == [("agent.disk_full", "problem")]
+
+
 # ---- who may read the key, and whose the files are ----
 
 

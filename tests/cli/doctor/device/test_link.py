@@ -46,6 +46,29 @@ def test_a_step_that_fails() -> None:
     assert found(failed="dns", reason="Name or service not known")[-1][:2] == ("dns", "problem")
 
 
+def test_dates_that_fail_are_held_against_the_hubs_clock() -> None:
+    """A clock that is wrong here, a certificate that has ended, and a hub whose time is not known."""
+    reason, later = "the hub's certificate: certificate is not yet valid", NOW + datetime.timedelta(days=2)
+    wrong = found(failed="tls", reason=reason, hub_time=later)
+    assert ("clock.skew", "problem") in [each[:2] for each in wrong]
+    assert "set this device's clock: it is 2 d behind the hub's" in wrong[-1][2] and "renew" not in wrong[-1][2]
+    assert found(failed="tls", reason=reason, hub_time=NOW)[-1][2].endswith(link.REMEDIES["tls"])
+    assert (
+        "set this device's clock if it is not 2026-11-22 00:00 UTC; else" in found(failed="tls", reason=reason)[-1][2]
+    )
+
+
+def test_a_hub_that_hangs_has_no_wrong_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection, and says nothing."""
+    monkeypatch.setattr(link, "STEP_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        trip = link.dial(f"wss://127.0.0.1:{port}", ssl.create_default_context(), None)
+    assert trip.failed == "tls" and trip.silent
+    [*_, last] = judge(trip, NOW, "edge-1")
+    assert "accepts the connection and does not answer" in last.message and last.remedy == link.SILENT
+
+
 def test_proxies() -> None:
     """One that is used, one that is set and not used."""
     assert found(proxy="http://proxy:3128")[0][:2] == ("proxy", "warning")
@@ -119,6 +142,12 @@ async def test_certificates(tmp_path: Path) -> None:
     ):
         async with HubServer(context=server(ours, wrong)) as hub:
             assert (await dial(hub.url, client(ours, edge))).failed == "tls"
+    admits_all = tls.server_context(  # as a hub that signs
+        tls.Files(ca=ours.certificate, cert=wrong.certificate, key=wrong.key), asks_clients=False
+    )
+    async with HubServer(context=admits_all) as hub:
+        trip = await dial(hub.url, client(ours, edge))
+        assert trip.failed == "tls" and "expired" in trip.reason and trip.hub_time is not None
 
 
 async def test_ports_and_names(monkeypatch: pytest.MonkeyPatch) -> None:

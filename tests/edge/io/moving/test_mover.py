@@ -13,6 +13,7 @@ from fairlead_edge.errors import Moving
 from fairlead_edge.io.moving import mover
 from fairlead_edge.io.moving.files import MoveFiles, MovePlan
 from fairlead_edge.io.moving.mover import Mover, Switched
+from fairlead_edge.outbox.plan.gate import HeldUntil, Why
 from fairlead_wire.errors import Temporary
 
 PLAN = MovePlan(node="edge-1", since="wss://old:1", until="wss://new:1", deadline_seconds=1000.0)
@@ -35,6 +36,7 @@ class Publisher:
 class Queue(msgspec.Struct):
     endpoint: str
     length: int
+    priority: int = 1
 
 
 class Agent:
@@ -42,9 +44,14 @@ class Agent:
 
     def __init__(self) -> None:
         self.publisher = Publisher()
+        self.pump = self
+        self.held_back: dict[tuple[str, int], HeldUntil] = {}
         self.waiting = 5
         self.state: Any = type("State", (), {"state": "connected"})
         self.looks = 0
+
+    def held(self) -> dict[tuple[str, int], HeldUntil]:
+        return self.held_back
 
     async def status(self) -> Any:
         self.looks += 1
@@ -103,6 +110,24 @@ async def test_given_up_or_cancelled_it_is_open_again(files: MoveFiles) -> None:
         files.cancel()
         while agent.publisher.closed is not None:  # noqa: ASYNC110 - the mover polls
             await asyncio.sleep(0)
+    running.cancel()
+
+
+async def test_while_the_data_plan_holds_all_of_it_nobody_is_refused(files: MoveFiles) -> None:
+    """And the plan is named, not the hub; what another priority may send goes on, with the door closed."""
+    agent: Any = Agent()
+    agent.held_back = {("iothub", 1): HeldUntil(Why.DAY, 9.0)}
+    running = asyncio.create_task(Mover(files, link=agent, upstream=agent, clock=lambda: 0.0).run())
+    files.ask(PLAN)
+    async with asyncio.timeout(60):
+        await agent.looked()
+        await agent.looked()
+        progress = files.progress()
+        assert agent.publisher.closed is None and progress is not None
+        assert (progress.step, progress.held) == ("deliver", "[link] bytes_per_day is used up")
+        agent.held_back = {("iothub", 2): HeldUntil(Why.DAY, 9.0)}
+        await agent.looked()
+        assert agent.publisher.closed is not None
     running.cancel()
 
 
