@@ -75,7 +75,7 @@ def words(folder: str) -> frozenset[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ) | frozenset(
         node.value
-        for path in root.rglob("agent_status.py")
+        for path in root.rglob("*status.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )

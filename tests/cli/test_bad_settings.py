@@ -419,10 +419,10 @@ BAD: list[tuple[str, str, list[str]]] = [
         "dedupe_seconds = -1\n"
         "starting_position = true\n",
         [
+            "starting_position: must be text or a whole number or a time, is True",
             "dedupe_seconds: must be a number of at least 0, is -1",
             "on_expired: must be one of count, gap, fail, is 'ignore'",
             "on_recreated: must be one of fail, restart, is 3",
-            "starting_position: must be text or a whole number or a time, is True",
             'http_listen: must be a loopback address with security = "insecure"',
             "topics: required, but not set (or give [[pipelines]])",
         ],

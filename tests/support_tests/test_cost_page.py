@@ -29,9 +29,9 @@ def test_every_figure_is_on_the_page() -> None:
     assert len(rows) == 4
     assert rows[0].endswith("| 50 | 300 | – | 448 | 5.4 | 7.6 |")
     assert rows[3].endswith("| 730 | 4,150 | 605 | – | 600 | 900 |")
-    assert "| all | | 100 |" in text and "could carry 20,000 messages a second; 15,000" in text
+    assert "| total | | 100 |" in text and "could handle 20,000 messages a second; 15,000" in text
     assert "\n| layer |\n" in text
-    assert "60 µs a delivery, 2.2 times what sending alone costs" in text
+    assert "60 µs a delivery, 2.2 times the cost of sending alone" in text
     assert "618 µs more at the hub and 3820 µs at the API server" in text
 
 
@@ -47,4 +47,4 @@ def test_the_same_figures_make_the_same_picture(tmp_path) -> None:
 def test_a_level_alone_concludes_nothing() -> None:
     """A run that ended early writes no sentence about what it did not measure."""
     text = page(LEVELS[:2])
-    assert "times what sending alone costs" not in text
+    assert "times the cost of sending alone" not in text

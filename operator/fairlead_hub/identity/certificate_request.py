@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
-from fairlead_hub.identity import signer
+from fairlead_hub.identity import certificate_profile
 from fairlead_hub.identity.signer import CertificateTemplate, SignedCertificate, SignerUnavailable, serial_text
 from fairlead_wire.identity.node_names import NodeNames
 
@@ -178,7 +178,7 @@ def _wrong(
         return (
             "begins before the moment from which on the old identity is revoked: take an issuer that does not backdate"
         )
-    if trusted and not signer.leads_to((leaf, *above), trusted):
+    if trusted and not certificate_profile.leads_to((leaf, *above), trusted):
         return f"is signed by {_issuer(leaf)}, which link_ca does not trust: add it there first"
     return ""
 

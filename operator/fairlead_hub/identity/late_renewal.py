@@ -1,10 +1,6 @@
 """Decides whether a node whose certificate expired while it was away may have a new one.
 
-    PEM: leaf, chain ─▶ at the leaf's last moment: signed by an authority the link trusts now? ─▶ OldCertificate
-    signature by its key over ``late_proof.content`` ─▶ verified, or ProofRefused
     Claim (proven) and what is known (EdgeNode, revocations) ─judge─▶ None: issue; else too_late, revoked, held …
-
-Everything comes from a device that is not trusted yet, so sizes are bounded before anything is parsed.
 
 A key can be copied with its disk.  A copy cannot have the newest certificate that was used, or a later one that was
 issued and not used yet, nor the number of the store's opening that the hub saw last.  If one of these differs, a person
@@ -19,21 +15,12 @@ from __future__ import annotations
 import datetime
 import email.utils
 import hashlib
-from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
-from cryptography.x509 import verification
-from cryptography.x509.oid import NameOID
 
 from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_hub.identity.signer import serial_text
 from fairlead_wire import durations
-from fairlead_wire.errors import Permanent
 
 DAY_SECONDS: Final = 86_400.0
 HELD_RETRY_SECONDS: Final = 60.0
@@ -131,114 +118,6 @@ def value(claim: Claim, known: KnownNode) -> str:
     # Else the approval of the first machine would let in every copy of its disk.
     other = known.given_to and f"after {known.given_to}"
     return "late-" + hashlib.sha256(f"{facts!r}{other}".encode()).hexdigest()[:20]
-
-
-PEM_BYTES_MAX: Final = 32 * 1024
-CERTIFICATES_MAX: Final = 6
-SIGNATURE_BYTES_MAX: Final = 1024
-SPIFFE: Final = "spiffe://"
-_SECOND: Final = datetime.timedelta(seconds=1)
-
-
-class ProofRefused(Permanent):
-    """``code`` is ``identity``: the device has not proved that it is this node."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, code="identity")
-
-
-class OldCertificate(msgspec.Struct, frozen=True, kw_only=True):
-    """One that was valid until ``not_after``.  Unix times."""
-
-    name: str
-    serial: str
-    not_before: float
-    not_after: float
-    key: ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
-
-
-def verify(pem: str, roots: Sequence[bytes]) -> OldCertificate:
-    """``roots``: DER of the authorities of nodes.  Raises ``ProofRefused``."""
-    leaf, *chain = _read(pem)
-    try:
-        key = leaf.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        raise ProofRefused("the certificate's key cannot be read") from None
-    if not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey):
-        raise ProofRefused("the certificate's key is of a kind that is not taken")
-    _verify_chain(leaf, chain, roots)
-    name = _name(leaf)
-    if not name:
-        raise ProofRefused("the certificate carries no name")
-    _require_role(leaf, name)
-    return OldCertificate(
-        name=name,
-        serial=serial_text(leaf.serial_number),
-        not_before=leaf.not_valid_before_utc.timestamp(),
-        not_after=leaf.not_valid_after_utc.timestamp(),
-        key=key,
-    )
-
-
-def verify_signature(old: OldCertificate, signature: bytes, content: bytes) -> None:
-    """``content`` was signed by its key.  Raises ``ProofRefused``."""
-    try:
-        if len(signature) > SIGNATURE_BYTES_MAX:
-            raise InvalidSignature
-        match old.key:
-            case ec.EllipticCurvePublicKey():
-                old.key.verify(signature, content, ec.ECDSA(hashes.SHA256()))
-            case ed25519.Ed25519PublicKey():
-                old.key.verify(signature, content)
-            case rsa.RSAPublicKey():
-                scheme = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=hashes.SHA256.digest_size)
-                old.key.verify(signature, content, scheme, hashes.SHA256())
-    except (InvalidSignature, UnsupportedAlgorithm, ValueError):
-        raise ProofRefused("the signature is not one by the key of the certificate over this conversation") from None
-
-
-def _read(pem: str) -> list[x509.Certificate]:
-    try:
-        content = pem.encode("ascii")
-        if len(content) > PEM_BYTES_MAX or content.count(b"-----BEGIN") > CERTIFICATES_MAX:
-            raise ValueError("too large")
-        return x509.load_pem_x509_certificates(content)
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
-        raise ProofRefused(f"no certificates in PEM, at most {CERTIFICATES_MAX}, can be read") from None
-
-
-def _verify_chain(leaf: x509.Certificate, chain: list[x509.Certificate], roots: Sequence[bytes]) -> None:
-    try:
-        trusted = verification.Store([x509.load_der_x509_certificate(each) for each in roots])
-        at = leaf.not_valid_after_utc - _SECOND
-        # The library calls this part of itself unstable: it is used here and nowhere else.
-        verifier = verification.PolicyBuilder().store(trusted).time(at).build_client_verifier()
-        verifier.verify(leaf, chain)
-    except (verification.VerificationError, ValueError, UnsupportedAlgorithm, OverflowError):
-        reason = "the certificate was not valid at its end: no authority that this hub trusts for nodes signed it"
-        raise ProofRefused(f"{reason} (join again with a token)") from None
-
-
-def _name(leaf: x509.Certificate) -> str:
-    """As ``io.tls.peer_name``: the common name, else the first DNS name."""
-    for attribute in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
-        return str(attribute.value)
-    try:
-        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
-        return ""
-    return next(iter(names.get_values_for_type(x509.DNSName)), "")
-
-
-def _require_role(leaf: x509.Certificate, name: str) -> None:
-    """As the link: one authority may sign for all, and then only this tells a node from a program named like it."""
-    try:
-        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return
-    uris = [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith(SPIFFE)]
-    if any(uri.removeprefix(SPIFFE).partition("/")[2] != f"node/{name}" for uri in uris) or len(uris) > 1:
-        raise ProofRefused(f"the certificate has another role than that of node {name}")
 
 
 WARN_SECONDS: Final = 30.0

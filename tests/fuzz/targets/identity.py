@@ -13,10 +13,10 @@ from tests.fuzz import der
 from tests.fuzz.target import Target, promise
 
 from fairlead_hub.cluster import api_json
-from fairlead_hub.identity import csr, join_tokens, joining, late_renewal, revocation, signer
+from fairlead_hub.identity import certificate_profile, csr, join_tokens, joining, old_certificate, revocation
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_tokens import UnreadableToken
-from fairlead_hub.identity.late_renewal import ProofRefused
+from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import CertificateTemplate
 from fairlead_wire import message
@@ -52,8 +52,8 @@ def request(content: bytes) -> None:
     """Whatever a request asks for, the certificate says what the hub says, and nothing else."""
     checked = csr.check(content, NAMES)
     template = CertificateTemplate(names=NAMES, request=checked, serial=5, not_before=SINCE, not_after=UNTIL)
-    made = signer.certificate(template, *_issuer())
-    again = signer.certificate(template, *_issuer())
+    made = certificate_profile.certificate(template, *_issuer())
+    again = certificate_profile.certificate(template, *_issuer())
     promise(made == again, "the same template makes the same bytes")
     spki = made.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     promise(csr.key_sha256(spki) == checked.key_sha256, "the key is that of the request")
@@ -84,13 +84,13 @@ def late_proof(content: bytes) -> None:
     """An old certificate in DER, as a device shows it that cannot speak TLS with it any more."""
     pem = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(content) + b"-----END CERTIFICATE-----\n"
     issuer = _issuer()[0].public_bytes(serialization.Encoding.DER)
-    old = late_renewal.verify(pem.decode(), [issuer])
+    old = old_certificate.verify(pem.decode(), [issuer])
     promise(old.name == NODE, "only what the authority signed is believed")
 
 
 def late_chain(content: bytes) -> None:
     """The same as text, right or wrong in any way."""
-    late_renewal.verify(content.decode(errors="replace"), [_issuer()[0].public_bytes(serialization.Encoding.DER)])
+    old_certificate.verify(content.decode(errors="replace"), [_issuer()[0].public_bytes(serialization.Encoding.DER)])
 
 
 def token(content: bytes) -> None:

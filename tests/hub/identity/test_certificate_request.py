@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from tests.support.joining import pki
 
-from fairlead_hub.identity import certificate_request, csr, signer
+from fairlead_hub.identity import certificate_profile, certificate_request, csr
 from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable
 from fairlead_wire.identity import node_names
 
@@ -100,7 +100,7 @@ class Issuer:
 
     def signs(self, template: CertificateTemplate = TEMPLATE) -> bytes:
         key: Any = load_pem_private_key(self.root.key.read_bytes(), None)
-        return signer.certificate(template, self.certificate, key).public_bytes(Encoding.PEM)
+        return certificate_profile.certificate(template, self.certificate, key).public_bytes(Encoding.PEM)
 
 
 def test_a_right_certificate_is_taken_with_its_chain(tmp_path: Path):

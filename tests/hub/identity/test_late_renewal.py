@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.joining.pki import Authority, Pair
 
-from fairlead_hub.identity import late_renewal
-from fairlead_hub.identity.late_renewal import DAY_SECONDS, Claim, KnownNode, OldCertificate, ProofRefused, judge
+from fairlead_hub.identity import late_renewal, old_certificate
+from fairlead_hub.identity.late_renewal import DAY_SECONDS, Claim, KnownNode, judge
+from fairlead_hub.identity.old_certificate import OldCertificate, ProofRefused
 
 ISSUED, ENDED = 1e9, 1e9 + 90 * DAY_SECONDS
 CLAIM = Claim(node="shop-1", serial="a1", not_before=ISSUED, not_after=ENDED, store_epoch=77)
@@ -102,23 +103,23 @@ def edges(tmp_path: Path) -> Authority:
 
 
 def test_one_that_was_valid_at_its_end_is_read(edges: Authority) -> None:
-    found = late_renewal.verify(ended(edges).certificate.read_text(), [der(edges)])
+    found = old_certificate.verify(ended(edges).certificate.read_text(), [der(edges)])
     assert found.name == "shop-1" and found.not_after - found.not_before == pytest.approx(90 * 86_400, abs=2)
 
 
 def test_its_authority_may_have_ended_since(tmp_path: Path) -> None:
     """The hub trusts it still, and at the certificate's end it was valid."""
     old = Authority(tmp_path / "old", "old", age=400 * DAY, valid=-2 * DAY)
-    assert late_renewal.verify(ended(old).certificate.read_text(), [der(old)]).name == "shop-1"
+    assert old_certificate.verify(ended(old).certificate.read_text(), [der(old)]).name == "shop-1"
 
 
 def test_a_chain_below_the_root_is_followed(tmp_path: Path) -> None:
     root = Authority(tmp_path / "root", "root", age=400 * DAY)
     middle = Authority(tmp_path / "middle", "middle", signer=root, age=400 * DAY)
     leaf = ended(middle).certificate.read_text()
-    assert late_renewal.verify(leaf + middle.certificate.read_text(), [der(root)]).name == "shop-1"
+    assert old_certificate.verify(leaf + middle.certificate.read_text(), [der(root)]).name == "shop-1"
     with pytest.raises(ProofRefused):
-        late_renewal.verify(leaf, [der(root)])
+        old_certificate.verify(leaf, [der(root)])
 
 
 @pytest.mark.parametrize(
@@ -136,10 +137,10 @@ def test_only_the_role_of_this_node_counts(edges: Authority, uri: str, is_taken:
     begins = datetime.datetime.now(datetime.UTC) - 120 * DAY
     leaf = edges.issue("shop-1", hosts=("shop-1",), begins=begins, valid=-30 * DAY, uri=uri).certificate.read_text()
     if is_taken:
-        assert late_renewal.verify(leaf, [der(edges)]).name == "shop-1"
+        assert old_certificate.verify(leaf, [der(edges)]).name == "shop-1"
     else:
         with pytest.raises(ProofRefused, match="role"):
-            late_renewal.verify(leaf, [der(edges)])
+            old_certificate.verify(leaf, [der(edges)])
 
 
 def test_others_are_refused(edges: Authority, tmp_path: Path) -> None:
@@ -148,11 +149,11 @@ def test_others_are_refused(edges: Authority, tmp_path: Path) -> None:
     young = Authority(tmp_path / "young", "young", age=DAY)
     for authority, roots in ((stranger, [der(edges)]), (young, [der(young)]), (edges, [])):
         with pytest.raises(ProofRefused, match="was not valid at its end"):
-            late_renewal.verify(ended(authority).certificate.read_text(), roots)
-    many = ended(edges).certificate.read_text() * (late_renewal.CERTIFICATES_MAX + 1)
-    for text in ("", "-----BEGIN CERTIFICATE-----", "\u00e9", many, "x" * (late_renewal.PEM_BYTES_MAX + 1)):
+            old_certificate.verify(ended(authority).certificate.read_text(), roots)
+    many = ended(edges).certificate.read_text() * (old_certificate.CERTIFICATES_MAX + 1)
+    for text in ("", "-----BEGIN CERTIFICATE-----", "\u00e9", many, "x" * (old_certificate.PEM_BYTES_MAX + 1)):
         with pytest.raises(ProofRefused):
-            late_renewal.verify(text, [der(edges)])
+            old_certificate.verify(text, [der(edges)])
 
 
 def sign(key: Any) -> bytes:
@@ -177,19 +178,19 @@ def test_the_signature_is_checked_by_the_kind_of_key(kind: str) -> None:
     key = made[kind]()
     old = OldCertificate(name="shop-1", serial="a", not_before=0.0, not_after=1.0, key=key.public_key())
     signature = sign(key)
-    late_renewal.verify_signature(old, signature, CONTENT)
+    old_certificate.verify_signature(old, signature, CONTENT)
     for wrong in (b"", signature[:-1], b"x" * 2000):
         with pytest.raises(ProofRefused):
-            late_renewal.verify_signature(old, wrong, CONTENT)
+            old_certificate.verify_signature(old, wrong, CONTENT)
     with pytest.raises(ProofRefused):
-        late_renewal.verify_signature(old, signature, CONTENT + b"x")
+        old_certificate.verify_signature(old, signature, CONTENT + b"x")
 
 
 def test_a_real_key_of_a_real_pair(edges: Authority) -> None:
     pair = ended(edges)
-    old = late_renewal.verify(pair.certificate.read_text(), [der(edges)])
+    old = old_certificate.verify(pair.certificate.read_text(), [der(edges)])
     key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
-    late_renewal.verify_signature(old, sign(key), CONTENT)
+    old_certificate.verify_signature(old, sign(key), CONTENT)
 
 
 DATE, AT = "Tue, 01 Jan 2030 00:00:00 GMT", 1_893_456_000.0

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.support.joining import pki
 
-from fairlead_hub.identity import csr, signer
+from fairlead_hub.identity import certificate_profile, csr, signer
 from fairlead_hub.identity.signer import Authority, CertificateTemplate, SignerUnavailable
 from fairlead_wire.identity import node_names
 from fairlead_wire.io import tls
@@ -67,7 +67,7 @@ def _made(tmp_path: Path, node: str = "shop-17", key: object = None) -> tuple[x5
     before, after = _times()
     request = csr.check(pki.signing_request(KEY), names)
     template = CertificateTemplate(names=names, request=request, serial=2**158 + 5, not_before=before, not_after=after)
-    made, again = (signer.certificate(template, issuer, signing) for _ in range(2))  # type: ignore[arg-type]
+    made, again = (certificate_profile.certificate(template, issuer, signing) for _ in range(2))  # type: ignore[arg-type]
     assert made.public_bytes(Encoding.DER) == again.public_bytes(Encoding.DER)
     made.verify_directly_issued_by(issuer)
     return made, issuer
@@ -126,8 +126,8 @@ def test_a_chain_leads_to_an_authority_that_is_trusted(tmp_path: Path):
         x509.load_pem_x509_certificate(each.certificate.read_bytes()) for each in (root, namesake, low)
     ]
     der = [each.public_bytes(Encoding.DER) for each in (top, other)]
-    assert signer.leads_to([below], der[:1]) and signer.leads_to([top], der[:1])
-    assert not signer.leads_to([below], der[1:]) and not signer.leads_to([below], [])
-    assert signer.name(below) == "low"
+    assert certificate_profile.leads_to([below], der[:1]) and certificate_profile.leads_to([top], der[:1])
+    assert not certificate_profile.leads_to([below], der[1:]) and not certificate_profile.leads_to([below], [])
+    assert certificate_profile.name(below) == "low"
     unnamed = x509.load_pem_x509_certificate(low.issue("x").certificate.read_bytes())
-    assert signer.name(unnamed) == "x"
+    assert certificate_profile.name(unnamed) == "x"

@@ -120,10 +120,10 @@ class Reader(ABC):
             if not (found := list(self._walk(data[name], field.type, join(key, name), {}, depth + 1))):
                 continue
             yield from found
-            # Without what is optional and bad, the model can still judge the rest.
+            # Without what is optional and bad the model can judge the rest, but not without tables that are there.
             del rest[name]
             bad.add(name)
-            can_judge = can_judge and not field.required
+            can_judge = can_judge and not field.required and not self._is_list_of_tables(field.type)
             if choices := _choices(field.type):
                 switches[name] = choices
         for name in [name for name in data if name not in fields and self.is_closed(model)]:
@@ -167,6 +167,10 @@ class Reader(ABC):
         if isinstance(data, list):
             return [each for each in members if get_origin(each) is list]
         return [] if str in members else [each for each in members if mistakes.allowed(each) is not None]
+
+    def _is_list_of_tables(self, type: Any) -> bool:
+        lists = (member for member, _ in mistakes.members(type) if get_origin(member) is list)
+        return any(self.is_model(get_args(each)[0]) for each in lists)
 
     def _keys_of_tables(self, model: Any) -> dict[str, str]:
         """Keys of the tables below ``model`` and where they belong, for one that was written outside its table."""

@@ -20,14 +20,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
-from fairlead_hub.identity import csr, signer
-from fairlead_hub.identity import signer as chain_of
+from fairlead_hub.identity import certificate_profile, csr
+from fairlead_hub.identity.certificate_profile import SigningKey
 from fairlead_hub.identity.signer import (
     Authority,
     CertificateTemplate,
     SignedCertificate,
     SignerUnavailable,
-    SigningKey,
     serial_text,
 )
 from fairlead_wire.identity.authority_bundle import is_issued
@@ -76,7 +75,7 @@ class FileSigner:
         if template.not_after > pair.authority.not_after:
             raise SignerUnavailable(f"the authority {pair.authority.name} ends before the certificate would: try again")
         # A third of a millisecond with elliptic curves: no thread is worth it.
-        made = signer.certificate(template, pair.certificate, pair.key)
+        made = certificate_profile.certificate(template, pair.certificate, pair.key)
         return SignedCertificate(
             node=template.names.node,
             chain=made.public_bytes(serialization.Encoding.PEM) + pair.intermediates,
@@ -145,13 +144,13 @@ def _pair(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
     if not is_authority:
         raise SignerFilesError(f"[identity] ca_cert {ca_cert}: its first certificate is not that of an authority")
     authority = Authority(
-        name=chain_of.name(first),
+        name=certificate_profile.name(first),
         fingerprint=first.fingerprint(hashes.SHA256()).hex(),
         not_before=first.not_valid_before_utc,
         not_after=first.not_valid_after_utc,
     )
     chain = _chain(first, others)
-    if trusted and not chain_of.leads_to((first, *chain), trusted):
+    if trusted and not certificate_profile.leads_to((first, *chain), trusted):
         reason = f"[identity] ca_cert {ca_cert}: link_ca does not trust {authority.name}, so no node it signs could"
         raise SignerFilesError(f"{reason} connect: add it to link_ca first")
     if ca_key.stat().st_mode & READABLE_BY_ALL:

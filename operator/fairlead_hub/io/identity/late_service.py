@@ -17,9 +17,10 @@ from typing import Final
 import msgspec
 
 from fairlead_hub.hub import Hub
-from fairlead_hub.identity import late_renewal, refusal
+from fairlead_hub.identity import old_certificate, refusal
 from fairlead_hub.identity.csr import CsrRefused
-from fairlead_hub.identity.late_renewal import Claim, ProofRefused
+from fairlead_hub.identity.late_renewal import Claim
+from fairlead_hub.identity.old_certificate import ProofRefused
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import CheckedRequest, SignedCertificate, SignerUnavailable
 from fairlead_hub.io.identity.issuing import Issuing
@@ -133,11 +134,11 @@ class LateService:
             signature = base64.b64decode(proof.signature, validate=True)
         except (binascii.Error, ValueError):
             raise ProofRefused("the request or the signature is no base64") from None
-        old = late_renewal.verify(proof.certificates, self._roots())
+        old = old_certificate.verify(proof.certificates, self._roots())
         if old.name != begun.late.node:
             raise ProofRefused(f"the certificate is {old.name}'s, not {begun.late.node}'s")
         signed = message.late_proof(begun.nonce, hub_certificate=self._hub_certificate(), request=request)
-        late_renewal.verify_signature(old, signature, signed)
+        old_certificate.verify_signature(old, signature, signed)
         claim = Claim(
             node=old.name,
             serial=old.serial,

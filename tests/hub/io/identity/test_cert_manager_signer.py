@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from tests.support.joining import pki
 
 from fairlead_hub.identity import certificate_request, csr
-from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable, certificate
+from fairlead_hub.identity.certificate_profile import certificate
+from fairlead_hub.identity.signer import CertificateTemplate, SignerUnavailable
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.identity import cert_manager_signer
 from fairlead_hub.io.identity.cert_manager_signer import CertManagerSigner
