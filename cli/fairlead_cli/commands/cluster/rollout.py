@@ -29,7 +29,7 @@ PAUSE_SHARE = 4.0
 """A survey that takes long is made more seldom: it costs the API server."""
 NAMED_MAX = 5
 """Nodes that a line names."""
-_STYLES: dict[str, Style] = {"held": "good", "parked": "bad", "undeliverable": "bad"}
+_STYLES: dict[str, Style] = {"held": "good", "parked": "bad", "undeliverable": "bad", "refused": "bad"}
 
 
 def register(root: click.Group) -> None:
@@ -66,7 +66,7 @@ def rollout(
 
     Contents are compared, as the nodes acknowledged them: a change of status alone moves nothing. When the object
     changes meanwhile, the newest counts. It ends early where a node will not have it without a person's help:
-    parked, paused, or too large to be sent.
+    parked, paused, too large to be sent, or EdgeRoutes of which a node refuses a route.
 
     \b
     kubectl apply -f prices.yaml && fairlead rollout configmap/prices -n shop --timeout 5m
