@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fairlead_cli.clients import hub_client
-from fairlead_cli.cluster import names
+from fairlead_cli.cluster import hub_lease, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
@@ -90,4 +90,5 @@ def _surveyed(target: Target, node: str, kind: str, name: str) -> dict[str, Any]
     from fairlead_hub.io import offline_report
 
     namespace = target.namespace
+    target.ask(hub_lease.warn)
     return target.ask(lambda kube: offline_report.explain(kube, node, kind, namespace, name))

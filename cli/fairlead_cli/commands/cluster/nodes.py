@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.cluster import collections, names, node_table
+from fairlead_cli.cluster import collections, hub_lease, names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
@@ -47,6 +47,7 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
     fairlead nodes -l zone=eu --watch
     fairlead nodes -o jsonpath='{.items[?(@.status.connected==false)].metadata.name}'
     """
+    target.ask(hub_lease.warn)
     if watch:
         shown.follow(VIEW, target.pages(lambda kube: _followed(kube, target.selector, frozenset(wanted))))
         return

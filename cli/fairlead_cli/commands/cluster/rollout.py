@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from fairlead_cli import parameters
-from fairlead_cli.cluster import delivered, names
+from fairlead_cli.cluster import delivered, hub_lease, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.output import printer
@@ -79,6 +79,7 @@ def rollout(
     if len(words) != 1:
         raise click.UsageError("name one object, KIND/NAME; of the words of kubectl rollout only status is known")
     kind, name = delivered.split(words[0])
+    target.ask(hub_lease.warn)
 
     def asked() -> Rollout:
         return target.ask(lambda kube: _survey(kube, kind, target.namespace, name))
