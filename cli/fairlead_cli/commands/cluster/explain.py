@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from fairlead_cli.clients import hub_client
-from fairlead_cli.cluster import hub_lease, names
+from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead_cli.cluster import collections, hub_lease, names, node_table
+from fairlead_cli.cluster import collections, names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_wire.objects import api_group

@@ -12,9 +12,10 @@ import click
 import msgspec
 
 from fairlead_cli import parameters
-from fairlead_cli.cluster import delivered, hub_lease, names
+from fairlead_cli.cluster import delivered, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, Style, TableView
