@@ -12,12 +12,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from fairlead_hub.cluster import paused_objects
 from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.cluster.sync_rule import Routes
+from fairlead_hub.status import node_routes
 from fairlead_hub.status.object_sync import Record
 
-State = Literal["held", "pending", "away", "paused", "parked", "undeliverable", "removing"]
+State = Literal["held", "pending", "away", "paused", "parked", "undeliverable", "refused", "removing"]
 STATES: tuple[State, ...] = get_args(State)
 
 
@@ -56,7 +59,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def stopped(self) -> tuple[NodeProgress, ...]:
         """Rows that stay as they are until a person acts."""
-        return tuple(row for row in self.rows if row.state in ("paused", "parked", "undeliverable"))
+        return tuple(row for row in self.rows if row.state in ("paused", "parked", "undeliverable", "refused"))
 
 
 def judge(
@@ -65,11 +68,14 @@ def judge(
     records: Iterable[Record],
     accounts: Mapping[str, Mapping[str, Any]],
     doubts: Iterable[str] = (),
+    routes: Routes | None = None,
 ) -> Rollout:
-    """``accounts``: EdgeNodes by name, as the API has them."""
+    """``accounts``: EdgeNodes by name, as the API has them; ``routes``: the object, where it is an EdgeRoutes."""
     of_node = {record.node: record for record in records if record.uid == live.uid}
     nodes = sorted(wanted)
     rows = [_row(live, node, of_node.get(node), accounts.get(node, {})) for node in nodes]
+    if routes is not None:
+        rows = [_routes_held(row, routes, accounts.get(row.node, {})) for row in rows]
     rows += [
         NodeProgress(
             node=node,
@@ -110,3 +116,20 @@ def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) 
         since = (account.get("status") or {}).get("lastContactTime")
         return "away", f"last contact {since}" if since else "never connected"
     return "pending", (record.message or record.reason) if record is not None else ""
+
+
+def _routes_held(row: NodeProgress, routes: Routes, account: Mapping[str, Any]) -> NodeProgress:
+    """A node that holds EdgeRoutes runs them only as far as it could compile them, which it reports apart."""
+    if row.state != "held":
+        return row
+    said = node_routes.rows_in(account.get("status") or {}).get(routes.name)
+    if said is None or (said.get("uid"), said.get("observedGeneration")) != (routes.uid, routes.generation):
+        if row.away:
+            return row
+        return replace(row, state="pending", reason="the node has not reported yet which of its routes it runs")
+    errors = said.get("errors") or ()
+    if not errors:
+        return row
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    first = f"route {errors[0].get('route', '')}: {errors[0].get('message', '')}"
+    return replace(row, state="refused", reason=f"{first}{more}")

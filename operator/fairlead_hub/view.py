@@ -29,7 +29,8 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.counts import Counts
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Backoff, KeyInFlight, Queued, Withheld
+from fairlead_hub.delivery.keys.key_state import Backoff, Cause, KeyInFlight, Queued, Withheld
+from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import edge_node
@@ -54,6 +55,8 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Since when the oldest object is on its way, by the monotonic clock; None: none is."""
     parked: int
     kept: int
+    unjudged: tuple[int, str]
+    """Of the kept ones, those of which it is not known whether they are wanted: how many, and the first reason."""
     """Objects that are not deleted although they are not wanted there."""
     in_flight: int
     backoff: int
@@ -182,6 +185,7 @@ class HubView:
             oldest=unsynced.oldest(),
             parked=unsynced.count(Parked),
             kept=unsynced.kept_count,
+            unjudged=_unjudged(unsynced),
             in_flight=unsynced.count(KeyInFlight),
             backoff=unsynced.count(Backoff),
             held=len(keys.held) if keys.live else int(session.hello.held),
@@ -334,6 +338,8 @@ class HubView:
             "deletionGuard": edge_node.guard_status(facts.guard),
             "waitingFor": self._desired_state.not_synced(name),
             "kept": session.kept if session is not None else 0,
+            "keptUnknown": session.unjudged[0] if session is not None else 0,
+            "keptUnknownReason": session.unjudged[1] if session is not None else "",
             "rules": deletion_blocked.unreadable_rules(self._placement, name),
             "toTable": list(facts.to_table),
         }
@@ -519,3 +525,11 @@ def _delivery(edge: message.EdgeStatus | None) -> dict[str, str]:
     """By which policies the node's messages go again, in its own words."""
     said = {} if edge is None else edge.delivery
     return {name: said[name][: message.NAME_CHARS_MAX] for name in DELIVERIES if name in said}
+
+
+def _unjudged(unsynced: UnsyncedKeys) -> tuple[int, str]:
+    """What is kept because a kind cannot be listed, or a rule cannot be read."""
+    if not unsynced.kept_count:
+        return 0, ""
+    whys = [each.why for each in unsynced.kept().values() if each.cause is Cause.DELETION_BLOCKED]
+    return len(whys), whys[0] if whys else ""

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlead_hub import rollout
-from fairlead_hub.cluster import content
+from fairlead_hub.cluster import content, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.rollout import NodeProgress
 from fairlead_hub.status.object_sync import Record
@@ -100,3 +100,21 @@ def test_it_is_not_done_while_its_nodes_are_not_known() -> None:
     """Whatever those have that are known."""
     found = rollout.judge(live(), ["edge-1"], [record("edge-1")], {"edge-1": HERE}, ["SyncRule r cannot be read"])
     assert found.rows[0].state == "held" and not found.is_done
+
+
+def test_a_node_that_refuses_routes_is_not_done() -> None:
+    """It holds the object; of an older generation its report says nothing."""
+    routes = sync_rule.routes(
+        {"metadata": {"name": "prices", "uid": "u1", "generation": 2}, "spec": {"schemaVersion": "1.3", "routes": {}}}
+    )
+
+    def row(**said: Any) -> NodeProgress:
+        rows = [{"name": "prices", "uid": "u1", "observedGeneration": 2, **said}] if said else []
+        account = {"status": {"connected": True, "routes": rows}}
+        return rollout.judge(live(), ["edge-1"], [record("edge-1")], {"edge-1": account}, routes=routes).rows[0]
+
+    mistakes = [{"route": "a", "message": "no table prices"}, {"route": "b", "message": "no table b"}]
+    refused = row(errors=mistakes)
+    assert (refused.state, refused.reason) == ("refused", "route a: no table prices (and 1 more)")
+    assert row(acceptedRoutes=["a"]).state == "held"
+    assert (row().state, row(observedGeneration=1, errors=mistakes).state) == ("pending", "pending")

@@ -63,6 +63,7 @@ def test_one_node_in_detail_names_every_key(core):
     assert parked["nextRetrySeconds"] == 298.5
     [kept] = found["keptObjects"]
     assert kept["key"] == "configmaps/shop/old" and "403 Forbidden" in kept["reason"]
+    assert (found["kept"], found["keptUnknown"]) == (1, 1) and "403 Forbidden" in found["keptUnknownReason"]
     assert found["grantedTopics"] == ["default/telemetry"]
 
 

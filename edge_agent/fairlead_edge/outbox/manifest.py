@@ -197,6 +197,7 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
         else:
             refused.append(route)
         warnings += _warnings(name, route, value)
+    warnings += _odd_store_keys(document.get("storeAndForwardConfiguration"))
     if found:
         raise ManifestError(*found, routes=quarantined)
     return Manifest(
@@ -353,6 +354,18 @@ def _warnings(name: str, made: ManifestRoute | RefusedRoute, value: object) -> l
     if route is not None and fields.get("topic") is not None and route.route.sink.module:
         found.append(_of_field(name, "topic", "has no effect, because the route does not go to $upstream"))
     return found + [_positioned(name, each) for each in (advise(route.route) if route is not None else ())]
+
+
+def _odd_store_keys(section: object) -> list[RouteProblem]:
+    """Keys that mean nothing: the time to live that was wished for is not in force."""
+    found = []
+    for key in section if isinstance(section, Mapping) else ():
+        if key != "timeToLiveSecs":
+            shown = str(key)[:KEY_CHARS_MAX]
+            meant = difflib.get_close_matches(shown, ["timeToLiveSecs"], n=1)
+            reason = "unknown key, it has no effect" + (f"; did you mean {meant[0]}?" if meant else "")
+            found.append(_of_field("storeAndForwardConfiguration", shown, reason))
+    return found
 
 
 def _field(fields: Mapping[str, Any], key: str, default: Any) -> Any:

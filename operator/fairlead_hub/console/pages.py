@@ -238,7 +238,7 @@ def node(view: PageContext, line: NodeLine, detail: Mapping[str, Any]) -> str:
     for id, title, head, rows in (
         ("node-parked", "Parked", (("Object", ""), ("Code", ""), ("Why", "wide"), ("Retries", "n")), parked),
         ("node-pending", "Pending", (("Object", ""), ("Step", "wide")), pending),
-        ("node-kept", "Kept although no longer wanted", (("Object", ""), ("Why", "wide")), kept),
+        ("node-kept", "Kept, not deleted", (("Object", ""), ("Why", "wide")), kept),
     ):
         if rows:
             parts.append(sections.panel(id, title, sections.table(title, head, rows)))

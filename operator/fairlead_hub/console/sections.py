@@ -212,8 +212,15 @@ def attention(snapshot: ConsoleSnapshot, topics: TopicsSeen) -> Html:
     add("Dead letters at nodes", (("Node", ""), ("Messages", "n"), ("On the node", "wide")), rows, f"{HOME}nodes")
     behind = [(line.topic, each) for line in topics.lines for each in line.readers if each.is_lagging]
     add("Consumers that lag", READER_HEAD, [_reader_row(*each) for each in behind], f"{HOME}topics")
-    if snapshot.kept:
-        kept = f"{number(snapshot.kept)} objects are kept on nodes although they are no longer wanted."
+    if snapshot.unjudged:
+        unjudged = (
+            f"{number(snapshot.unjudged)} objects on nodes cannot be judged, and stay as they are"
+            f" ({snapshot.unjudged_why}): nothing is to be deleted by hand."
+        )
+        parts.append(tag("p", unjudged, class_="hint"))
+    if snapshot.kept > snapshot.unjudged:
+        unwanted = number(snapshot.kept - snapshot.unjudged)
+        kept = f"{unwanted} objects are kept on nodes although they are no longer wanted."
         parts.append(tag("p", kept, class_="hint"))
     more = tag("a", "All parked objects", href=f"{HOME}parked") if snapshot.groups else None
     return panel("attention", "Needs attention", parts or nothing("Nothing needs attention."), hint=more)

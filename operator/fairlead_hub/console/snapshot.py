@@ -112,6 +112,9 @@ class ConsoleSnapshot(NamedTuple):
     """What is wrong with the hub's own sources, in sentences."""
     rules: tuple[UnreadableRule, ...] = ()
     routes: tuple[RefusedRoutes, ...] = ()
+    unjudged: int = 0
+    """Of the kept objects, those of which it is not known whether they are wanted."""
+    unjudged_why: str = ""
 
 
 def empty(view: HubView, now: float) -> ConsoleSnapshot:
@@ -143,6 +146,8 @@ def survey(view: HubView, freshness: WatchHealth, now: float) -> Generator[None,
         pending=found.pending,
         parked=found.parked,
         kept=found.kept,
+        unjudged=found.unjudged,
+        unjudged_why=found.unjudged_why,
         in_flight=found.in_flight,
         backoff=found.backoff,
         groups=found.groups(),
@@ -159,6 +164,7 @@ class _Sums:
     """Sums over the nodes seen so far."""
 
     def __init__(self) -> None:
+        self.unjudged, self.unjudged_why = 0, ""
         self.pending = self.parked = self.kept = self.in_flight = self.backoff = 0
         self.listed: list[ParkedLine] = []
         self.to_nodes: dict[int, PriorityQueues] = {}
@@ -171,6 +177,8 @@ class _Sums:
             return
         self.pending += line.pending
         self.kept += session.kept
+        self.unjudged += session.unjudged[0]
+        self.unjudged_why = self.unjudged_why or session.unjudged[1]
         self.in_flight += session.in_flight
         self.backoff += session.backoff
         if line.parked:

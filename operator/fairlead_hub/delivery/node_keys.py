@@ -148,8 +148,8 @@ class NodeKeys:
                 if not is_same(held, desired):
                     self.unsynced.move(key, "offered", Queued(_priority(desired)), now)
                 return
-            if record.reported is not None and (desired is None or desired.live.uid != record.reported.uid):
-                self._end_report(key, record)
+            if record.reported is not None:
+                self._check_report(key, record, record.reported, desired)
             if type(record.state) is not KeyInFlight and is_same(held, desired):
                 self._matched(key, record)
             else:
@@ -266,7 +266,7 @@ class NodeKeys:
         if desired is None:
             assert held is not None
             if withheld := self._withheld_deletion(key, held, now):
-                self._keep(key, withheld, now)
+                self._keep(key, held, withheld, now)
                 return ()
             deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
             return (frames.delete(self._sent(deletion, len(held.path), now), held),)
@@ -295,17 +295,20 @@ class NodeKeys:
             return Withheld(Cause.DELETION_GUARD, why)
         return None
 
-    def _keep(self, key: str, withheld: Withheld, now: float) -> None:
+    def _keep(self, key: str, held: HeldCopy, withheld: Withheld, now: float) -> None:
         """Offered again by the diff that follows when the watch becomes certain, or the deletions are approved."""
         record = self.unsynced.pending[key]
-        self._end_report(key, record)
+        if record.reported is not None and record.reported.uid != held.uid:
+            self._end_report(key, record)
+        # Also where nothing is reported yet: the hub that ran before may have said that it is kept.
+        record.reported = ReportedState(held.uid, held.path, is_wanted=False, is_due=True)
         record.failures = None
         self.unsynced.move(key, "withheld", withheld, now)
 
     def _pause_object(self, key: str, why: str, now: float) -> None:
         """Offered again when the object changes, or is resumed."""
         self.unsynced.move(key, "withheld", Withheld(Cause.OBJECT_PAUSED, why), now)
-        if self.unsynced.pending[key].reported is None:
+        if not self.unsynced.pending[key].is_reported:
             self.events.append(Paused(key=key))
 
     def _sent(self, sent: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> int:
@@ -358,6 +361,9 @@ class NodeKeys:
             return
         if held is not None and held.uid == acked.uid:
             del self.held[key]
+        record = self.unsynced.get(key)
+        if record is not None and record.reported is not None and record.reported.uid == acked.uid:
+            record.reported = None  # its status goes with it
         self.events.append(RemovedAtEdge(key=key, uid=acked.uid, path=acked.path))
         if self.guard is not None and key not in self.held:
             self.guard.drop(key)
@@ -405,7 +411,7 @@ class NodeKeys:
         record = self.unsynced.pending[given_up.key]
         retries = record.failures.retries if record.failures is not None else 0
         record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
-        record.reported = ReportedState(given_up.uid, given_up.path)
+        record.reported = ReportedState(given_up.uid, given_up.path, is_wanted=given_up.held is not None)
         parked = Parked(
             key=given_up.key,
             content_id=given_up.content_id,
@@ -470,11 +476,20 @@ class NodeKeys:
             return Withheld(Cause.PAUSE, self.paused)
         return state
 
-    def reported(self, key: str, uid: str, path: str) -> None:
+    def reported(self, key: str, uid: str, path: str, *, is_wanted: bool = True) -> None:
         """The status of this object at this node says that it is late or kept; it is set right when that is over."""
         record = self.unsynced.get(key)
         if record is not None:
-            record.reported = ReportedState(uid, path)
+            record.reported = ReportedState(uid, path, is_wanted)
+
+    def _check_report(self, key: str, record: KeyState, reported: ReportedState, desired: Desired | None) -> None:
+        """Something else may be wanted than what the status says: about another object it ends, else it is renewed."""
+        held = self.held.get(key)
+        about = desired.live.uid if desired is not None else held.uid if held is not None else ""
+        if about != reported.uid:
+            self._end_report(key, record)
+        elif reported.is_wanted is not (desired is not None):
+            record.reported = reported._replace(is_due=True)
 
     def _end_report(self, key: str, record: KeyState) -> None:
         """What was reported of this key is over; the status of something the edge never got goes with it."""

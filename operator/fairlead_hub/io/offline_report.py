@@ -99,6 +99,21 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
     return view.unreadable(placement)
 
 
+async def troubled(kube: Kube) -> list[dict[str, Any]]:
+    """SyncRules with kinds that cannot be listed, and both kinds where they are not in force at some node."""
+    found = []
+    for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes")):
+        for item in await items(kube, f"{api_group.ROOT}/{plural}"):
+            status = item.get("status") or {}
+            reasons = [str(each) for each in status.get("unlistedKinds") or ()]
+            if not reasons and status.get("failingNodes"):
+                first = status["failingNodes"][0]
+                reasons = [f"not in force everywhere: {status.get('message') or first.get('node')}"]
+            if reasons:
+                found.append({"kind": kind, "name": item["metadata"]["name"], "reason": "; ".join(reasons)})
+    return found
+
+
 async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:
     """Is this object wanted at the node, and what does its record say?"""
     placement, live, problem = await _placement(kube, node, asked, namespace, name)

@@ -49,7 +49,9 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     accounts = {
         item["metadata"]["name"]: item for item in await offline_report.items(kube, f"{api_group.ROOT}/edgenodes")
     }
-    return rollout.judge(live, placement.nodes_for(live), records, accounts, _doubts(placement, live, broken))
+    routes = placement.rules.routes.get(name) if live.group_kind == content.EDGE_ROUTES else None
+    doubts = _doubts(placement, live, broken)
+    return rollout.judge(live, placement.nodes_for(live), records, accounts, doubts, routes)
 
 
 def _doubts(placement: Placement, live: LiveObject, broken: Mapping[str, str]) -> list[str]:

@@ -64,7 +64,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
     def says_the_same(self, other: Record) -> bool:
         """Nothing a reader decides by differs; a later ack of the same alone is no reason to write."""
-        message = other.message if self.reason == PAUSED else self.message
+        message = other.message if self.reason in (PAUSED, "Kept") else self.message
         same = msgspec.structs.replace(other, last_ack_time=self.last_ack_time, message=message)
         return self == same
 

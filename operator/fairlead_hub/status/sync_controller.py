@@ -146,11 +146,11 @@ class SyncController:
             for key, record in session.keys.unsynced.pending.items():
                 if now - record.since < pending_seconds:
                     break  # oldest first
-                if record.reported is None:
+                if not record.is_reported:
                     live = self._desired_state.live(session.node, key)
                     about = live.held if live is not None else session.keys.held.get(key)
                     if about is not None:
-                        session.keys.reported(key, about.uid, about.path)
+                        session.keys.reported(key, about.uid, about.path, is_wanted=live is not None)
                         self.object_syncs.lagging(session, key, live, record.since, now)
             if session.keys.unsynced.kept_count:
                 self._report_kept(session, now)
@@ -160,13 +160,13 @@ class SyncController:
         is_waiting = bool(self._desired_state.not_synced(session.node))
         for key, record in session.keys.unsynced.stopped.items():
             held, state = session.keys.held.get(key), record.state
-            if record.reported is not None or held is None or not isinstance(state, Withheld):
+            if record.is_reported or held is None or not isinstance(state, Withheld):
                 continue
             if state.cause is Cause.DELETION_GUARD:
-                session.keys.reported(key, held.uid, held.path)
+                session.keys.reported(key, held.uid, held.path, is_wanted=False)
                 self.object_syncs.tripped(session, held, now)
             elif not is_waiting:
-                session.keys.reported(key, held.uid, held.path)
+                session.keys.reported(key, held.uid, held.path, is_wanted=False)
                 self.object_syncs.kept(session, held, state, now)
                 self._node_status.changed(session.node)
 
@@ -180,7 +180,7 @@ class SyncController:
     def _report_paused(self, session: NodeSession, key: str, now: float) -> None:
         """At once: a person has asked for it, and looks."""
         record, live = session.keys.unsynced.get(key), self._desired_state.live(session.node, key)
-        if record is not None and record.reported is None and live is not None:
+        if record is not None and not record.is_reported and live is not None:
             session.keys.reported(key, live.uid, live.path)
             self.object_syncs.lagging(session, key, live, record.since, now)
 

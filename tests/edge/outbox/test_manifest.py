@@ -279,3 +279,10 @@ def test_what_is_no_json_is_refused(raw: bytes) -> None:
     """As strictly as everything else that comes in."""
     with pytest.raises(ValueError):
         manifest.decode(raw)
+
+
+def test_an_unknown_key_beside_the_global_time_to_live_is_said() -> None:
+    """It was meant, and is not in force."""
+    whole = {"schemaVersion": "1.1", "routes": {}, "storeAndForwardConfiguration": {"timeToLiveSec": 7200}}
+    [warning] = parse(whole).warnings
+    assert warning.message == "timeToLiveSec: unknown key, it has no effect; did you mean timeToLiveSecs?"

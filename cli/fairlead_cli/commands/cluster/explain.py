@@ -12,6 +12,7 @@ from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
@@ -90,4 +91,5 @@ def _surveyed(target: Target, node: str, kind: str, name: str) -> dict[str, Any]
     from fairlead_hub.io import offline_report
 
     namespace = target.namespace
+    target.ask(hub_lease.warn)
     return target.ask(lambda kube: offline_report.explain(kube, node, kind, namespace, name))

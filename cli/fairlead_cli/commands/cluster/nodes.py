@@ -11,6 +11,7 @@ from fairlead_cli.cluster import collections, names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.collections import Collection, Item
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_wire.objects import api_group
@@ -47,6 +48,7 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
     fairlead nodes -l zone=eu --watch
     fairlead nodes -o jsonpath='{.items[?(@.status.connected==false)].metadata.name}'
     """
+    target.ask(hub_lease.warn)
     if watch:
         shown.follow(VIEW, target.pages(lambda kube: _followed(kube, target.selector, frozenset(wanted))))
         return

@@ -15,6 +15,7 @@ from fairlead_cli import parameters
 from fairlead_cli.cluster import delivered, names
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, Style, TableView
@@ -29,7 +30,7 @@ PAUSE_SHARE = 4.0
 """A survey that takes long is made more seldom: it costs the API server."""
 NAMED_MAX = 5
 """Nodes that a line names."""
-_STYLES: dict[str, Style] = {"held": "good", "parked": "bad", "undeliverable": "bad"}
+_STYLES: dict[str, Style] = {"held": "good", "parked": "bad", "undeliverable": "bad", "refused": "bad"}
 
 
 def register(root: click.Group) -> None:
@@ -66,7 +67,7 @@ def rollout(
 
     Contents are compared, as the nodes acknowledged them: a change of status alone moves nothing. When the object
     changes meanwhile, the newest counts. It ends early where a node will not have it without a person's help:
-    parked, paused, or too large to be sent.
+    parked, paused, too large to be sent, or EdgeRoutes of which a node refuses a route.
 
     \b
     kubectl apply -f prices.yaml && fairlead rollout configmap/prices -n shop --timeout 5m
@@ -79,6 +80,7 @@ def rollout(
     if len(words) != 1:
         raise click.UsageError("name one object, KIND/NAME; of the words of kubectl rollout only status is known")
     kind, name = delivered.split(words[0])
+    target.ask(hub_lease.warn)
 
     def asked() -> Rollout:
         return target.ask(lambda kube: _survey(kube, kind, target.namespace, name))

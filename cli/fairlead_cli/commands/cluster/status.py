@@ -14,6 +14,7 @@ from fairlead_cli.clients import hub_client
 from fairlead_cli.cluster import names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
+from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
@@ -51,7 +52,7 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
 
     def found() -> dict[str, Any]:
         if url is None:
-            return _surveyed(target)
+            return _surveyed(target, says_if_dead=not watch)
         return hub_client.ask(url, "/v1/nodes", expected="nodes")
 
     with hub_client.readable(url):
@@ -64,16 +65,20 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
             _show_one(hub_client.ask(url, path, expected="node") if url else _one(found(), node), shown)
 
 
-def _surveyed(target: Target) -> dict[str, Any]:
+def _surveyed(target: Target, *, says_if_dead: bool) -> dict[str, Any]:
     from fairlead_hub.io import offline_report
     from fairlead_hub.io.cluster.kube import Kube
 
     async def asked(kube: Kube) -> dict[str, Any]:
+        if says_if_dead:
+            await hub_lease.warn(kube)
         nodes, parked = await offline_report.nodes(kube, target.selector), await offline_report.parked(kube)
         if target.selector:
             names = {row["node"] for row in nodes}
             parked = [record for record in parked if record["node"] in names]
-        return {"nodes": nodes, "parked": parked, "unreadable": await offline_report.unreadable(kube)}
+        troubled = await offline_report.troubled(kube)
+        unreadable = await offline_report.unreadable(kube)
+        return {"nodes": nodes, "parked": parked, "unreadable": unreadable, "troubled": troubled}
 
     return target.ask(asked)
 
@@ -114,6 +119,8 @@ def _print_problems(found: dict[str, Any]) -> None:
             _say(f"{row['node']}: {note}")
     for rule in found.get("unreadable", []):
         _say(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
+    for rule in found.get("troubled", []):
+        _say(f"{rule['kind']} {rule['name']}: {rule['reason']}")
     for record in found.get("parked", []):
         parked = _parked(record)
         _say(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
@@ -144,7 +151,13 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
     elif guard:
         yield f"deletion guard {guard['id']} approved: {quantities.of(guard['count'], 'deletion')} to go"
     if row.get("kept"):
-        yield f"{row['kept']} kept although no longer wanted"
+        unknown = row.get("keptUnknown", 0)
+        if unknown:
+            why = f" ({row['keptUnknownReason']})" if row.get("keptUnknownReason") else ""
+            what = quantities.of(unknown, "object")
+            yield f"{what} cannot be judged, and stay as they are{why}: nothing is to be deleted by hand"
+        if row["kept"] > unknown:
+            yield f"{row['kept'] - unknown} kept although no longer wanted"
     if row.get("rules"):
         yield str(row["rules"])
 

@@ -226,7 +226,7 @@ def amount(quantity: Any) -> Decimal | None:
 
 def judge_secrets(secrets: Iterable[Mapping[str, Any]], now: datetime.datetime) -> Iterator[Finding]:
     """One finding for each certificate that ends soon or ended; one for all the others."""
-    good = 0
+    good = bad = 0
     for secret in secrets:
         name = f"Secret {secret['metadata'].get('namespace', '')}/{secret['metadata']['name']}"
         for key in PUBLIC:
@@ -236,8 +236,12 @@ def judge_secrets(secrets: Iterable[Mapping[str, Any]], now: datetime.datetime) 
             if found.level == "ok":
                 good += 1
             else:
+                bad += 1
                 yield found
-    yield ok("certificates", f"{good} certificates in Secrets of this installation are good for a while")
+    if good:
+        yield ok("certificates", f"{good} certificates in Secrets of this installation are good for a while")
+    elif not bad:
+        yield ok("certificates", "no Secret of this installation holds a certificate")
 
 
 def _judge_secret(where: str, text: str, now: datetime.datetime) -> Finding:

@@ -28,7 +28,7 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
             found.append(problem(check, f"{kind} {name} is not accepted: {why}", f"kubectl edit {check} {name}"))
         elif status.get("unlistedKinds"):
             text = f"{kind} {name}: {'; '.join(status['unlistedKinds'])}"
-            found.append(problem(check, text, "install the definition, correct the version, or take the entry out"))
+            found.append(problem(check, text, _remedy_unlisted(status["unlistedKinds"])))
         elif status.get("failingNodes"):
             first = status["failingNodes"][0]
             text = f"{kind} {name} is not in force everywhere: {status.get('message') or first.get('node')}"
@@ -38,6 +38,14 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
         yield ok(check, f"{kind}: {count} of {count} accepted")
     elif not count:
         yield ok(check, f"there are no {kind} objects")
+
+
+def _remedy_unlisted(reasons: Iterable[str]) -> str:
+    """A kind that the hub may not list is there: what is missing is the right."""
+    forbidden = ["403" in each or "forbidden" in each.lower() for each in reasons]
+    parts = ["grant the right: fairlead rbac | kubectl apply -f -"] if any(forbidden) else []
+    parts += ["install the definition, correct the version, or take the entry out"] if not all(forbidden) else []
+    return "; else ".join(parts)
 
 
 def judge_nodes(items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:

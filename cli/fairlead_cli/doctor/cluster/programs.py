@@ -23,6 +23,17 @@ def judge_leases(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) ->
         yield _judge_lease(lease, now)
 
 
+def no_hub(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) -> str:
+    """Why no hub serves nodes now; empty: one does."""
+    found = list(leases)
+    if any(finding.level == "ok" for finding in judge_leases(found, now)):
+        return ""
+    times = [at for each in found if (at := _time((each.get("spec") or {}).get("renewTime"))) is not None]
+    if not times:
+        return "no hub holds a Lease"
+    return f"no hub has renewed the Lease for {(now - max(times)).total_seconds():.0f} s"
+
+
 def _judge_lease(lease: Mapping[str, Any], now: datetime.datetime) -> Finding:
     spec, name = lease.get("spec") or {}, f"{lease['metadata'].get('namespace', '')}/{lease['metadata']['name']}"
     holder, renewed = spec.get("holderIdentity") or "", _time(spec.get("renewTime"))

@@ -177,6 +177,10 @@ class ReportedState(NamedTuple):
 
     uid: str
     path: str
+    is_wanted: bool = True
+    """It is reported as something that is on its way to the node, not as something to be deleted there."""
+    is_due: bool = False
+    """By now something else is to be said; the next sweep does so."""
 
 
 class KeyState(msgspec.Struct, gc=False):
@@ -191,3 +195,8 @@ class KeyState(msgspec.Struct, gc=False):
     reported: ReportedState | None = None
     failures: KeyFailures | None = None
     """Of the content that failed last; something newer begins without."""
+
+    @property
+    def is_reported(self) -> bool:
+        """What the status says of it is still so."""
+        return self.reported is not None and not self.reported.is_due

@@ -96,7 +96,8 @@ def load(kubeconfig: str | None, context: str | None = None) -> ApiAccess:
         # Asked every few seconds, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
         token = settings.get_api_key_with_prefix("BearerToken") or settings.get_api_key_with_prefix("authorization")
         if token:
-            return {"Authorization": token}
+            # Many files end with a newline, and kubectl takes them.
+            return {"Authorization": token.strip()}
         basic = settings.get_basic_auth_token() if settings.username else None
         return {"Authorization": basic} if basic else {}
 

@@ -136,6 +136,8 @@ class Kube:
                     raise await self._failure(answer.status, answer.headers, content)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiUnavailable(f"API server: {_text(error)}") from None
+        except ValueError as error:  # a character that no header may have
+            raise ApiUnavailable(f"API server: it cannot be asked: {error}; is the token of one line?") from None
         if self._rejected:
             self._rejected = False
             _log.info("credentials_accepted")
@@ -168,6 +170,8 @@ class Kube:
                         raise ApiUnavailable(f"a watch line is longer than {LINE_BYTES_MAX} bytes")
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiUnavailable(f"watch of {path}: {_text(error)}") from None
+        except ValueError as error:
+            raise ApiUnavailable(f"watch of {path}: it cannot be asked: {error}; is the token of one line?") from None
 
     async def _follow_files(self) -> None:
         """A replaced authority or client certificate is used from the next request on; of a bad one the log tells."""

@@ -56,3 +56,13 @@ def test_what_the_hub_does_not_see_is_said(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     assert "stale since 2026-11-22T10:00:00Z: api/v1/nodes: answered 503" in said
     assert "3 records refused since 2026-11-22T10:01:00Z: forbidden" in said
+
+
+def test_what_cannot_be_judged_is_not_called_unwanted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A kind the hub may not list: its objects stay, and nobody is told to delete them."""
+    row = {"node": "edge-1", "connected": True, "wanted": 1, "held": 4, "pending": 0, "parked": 0, "lastContact": ""}
+    why = "Secret cannot be listed: 403"
+    status._show_all({"nodes": [{**row, "kept": 3, "keptUnknown": 2, "keptUnknownReason": why}]}, Printer())
+    said = capsys.readouterr().out
+    assert f"edge-1: 2 objects cannot be judged, and stay as they are ({why}): nothing is to be deleted by hand" in said
+    assert "edge-1: 1 kept although no longer wanted" in said

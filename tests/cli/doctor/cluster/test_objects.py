@@ -34,6 +34,10 @@ def test_rules() -> None:
     )
     assert [each.level for each in found] == ["problem", "warning", "problem", "warning"]
     assert found[0].message == "SyncRule b is not accepted: priority: too high"
+    assert found[2].remedy.startswith("install the definition")
+    denied = rule("f", "True", unlistedKinds=["Secret: the API server answered 403: forbidden"])
+    [found_denied] = judge_written("SyncRule", [denied])
+    assert found_denied.remedy == "grant the right: fairlead rbac | kubectl apply -f -"
     assert found[3].remedy == "fairlead explain syncrule/e --node edge-1"
 
 

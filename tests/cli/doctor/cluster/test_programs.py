@@ -5,7 +5,14 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from fairlead_cli.doctor.cluster.programs import is_near, judge_leases, judge_pods, judge_ready, judge_versions
+from fairlead_cli.doctor.cluster.programs import (
+    is_near,
+    judge_leases,
+    judge_pods,
+    judge_ready,
+    judge_versions,
+    no_hub,
+)
 
 NOW = datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.UTC)
 
@@ -57,3 +64,10 @@ def test_versions() -> None:
     assert is_near("0.2.1", "0.1.0") and not is_near("0.3.0", "0.1.0") and is_near("", "0.1.0")
     assert [each.level for each in judge_versions(["0.1.0", "0.4.0"], "0.1.0")] == ["warning"]
     assert list(judge_versions([], "0.1.0")) == []
+
+
+def test_no_hub_serves() -> None:
+    """One valid Lease is enough; else the youngest says since when."""
+    assert no_hub([lease("hub-0", 3), lease("hub-1", 60)], NOW) == ""
+    assert no_hub([lease("hub-0", 42), lease("hub-1", 60)], NOW) == "no hub has renewed the Lease for 42 s"
+    assert no_hub([], NOW) == "no hub holds a Lease"

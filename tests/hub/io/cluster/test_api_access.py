@@ -28,7 +28,7 @@ def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     )
     found = api_access.load(str(config))
     assert found.headers() == {"Authorization": "Bearer one"}
-    token.write_text("two")
+    token.write_text("two\n")
     found.renew()
     assert found.headers() == {"Authorization": "Bearer two"}
     token.unlink()
