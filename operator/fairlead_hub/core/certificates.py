@@ -20,7 +20,7 @@ from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.delivery.opening.identities import Shown
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
-from fairlead_hub.identity.joining import KnownIdentity
+from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.late_renewal import Claim, KnownNode, RenewalRefusal
 from fairlead_hub.identity.signer import Authority, AuthorityBundle
 from fairlead_hub.session_ref import SessionRef

@@ -16,7 +16,7 @@ from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.delivery.opening.identities import Identities, Shown
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.identity import revocation
-from fairlead_hub.identity.joining import KnownIdentity
+from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.node_status import NodeStatus
 from fairlead_hub.upstream.publish_batch import TopicGrants

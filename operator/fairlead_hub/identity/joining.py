@@ -23,25 +23,12 @@ import msgspec
 
 from fairlead_hub.identity import signer
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
+from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import Authority, CheckedRequest, serial_text
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.identity import join_token, node_names
-
-
-class KnownIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hub knows of a name.  Times are seconds since 1970; 0 and empty: none."""
-
-    unknown: str = ""
-    """Why it cannot be judged yet."""
-    node_uid: str = ""
-    """Of the Node that has this name now."""
-    bound_uid: str = ""
-    """Of the Node its newest certificate was used for."""
-    issued: int = 0
-    expires: int = 0
-    revoked_before: int = 0
 
 REPEAT_SECONDS: Final = 600
 """So long the same request by the same token gets the same certificate again: its answer may have been lost."""

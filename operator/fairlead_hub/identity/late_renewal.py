@@ -5,22 +5,14 @@
 A key can be copied with its disk.  A copy cannot have the newest certificate that was used, or a later one that was
 issued and not used yet, nor the number of the store's opening that the hub saw last.  If one of these differs, a person
 decides; the approval is for one claim against one state, and changes with either.
-
-Certificates carry the hub's time, so the hub compares its clock with the ``Date`` of the API server's answers
-(``clock_skew``): above ``WARN_SECONDS`` it logs the difference, above ``STOP_SECONDS`` it signs nothing.
 """
 
 from __future__ import annotations
 
-import datetime
-import email.utils
 import hashlib
 from typing import Final, Literal
 
 import msgspec
-
-from fairlead_hub.identity.refusal import IdentityRefused
-from fairlead_wire import durations
 
 DAY_SECONDS: Final = 86_400.0
 HELD_RETRY_SECONDS: Final = 60.0
@@ -118,31 +110,3 @@ def value(claim: Claim, known: KnownNode) -> str:
     # Else the approval of the first machine would let in every copy of its disk.
     other = known.given_to and f"after {known.given_to}"
     return "late-" + hashlib.sha256(f"{facts!r}{other}".encode()).hexdigest()[:20]
-
-
-WARN_SECONDS: Final = 30.0
-STOP_SECONDS: Final = 300.0
-RETRY_SECONDS: Final = 30.0
-
-
-def clock_skew(date: str, wall: float) -> float | None:
-    """How many seconds ``wall`` is ahead of an HTTP ``Date`` (whole seconds); None: it is none."""
-    try:
-        there = email.utils.parsedate_to_datetime(date)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return wall - there.replace(tzinfo=there.tzinfo or datetime.UTC).timestamp()
-
-
-def clock_skew_text(seconds: float) -> str:
-    """For people."""
-    side = "ahead of" if seconds > 0 else "behind"
-    return f"the clock of this hub is {durations.span(abs(seconds))} {side} the API server's"
-
-
-def clock_skew_refusal(seconds: float) -> IdentityRefused | None:
-    """Why nothing is signed; None: the clock is right enough."""
-    if abs(seconds) <= STOP_SECONDS:
-        return None
-    reason = f"{clock_skew_text(seconds)}, and no certificate is signed by it"
-    return IdentityRefused("clock", reason, retry_after=RETRY_SECONDS)

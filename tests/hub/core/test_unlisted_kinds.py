@@ -1,9 +1,12 @@
 """A kind that may not be listed for a while: nothing is deleted, the status says why, and nothing of that stays."""
 
+from typing import Any
+
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, KINDS, Core
 from tests.support.hubs.live import CONFIG_MAP, POD, SECRET
 
+from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.listed import EDGE_NODES, INPUTS
 from fairlead_hub.io.cluster.status_writer import StatusWriter
 from fairlead_hub.status.object_sync_status import COLLECTIONS
@@ -37,13 +40,20 @@ def restarted(before: Core) -> Core:
             core.hub.cluster.kind_frozen(kind.group_kind, "403")
         else:
             core.hub.cluster.kind_synced(kind.group_kind)
-    for name, document in core.api.documents.items():
-        if name[0] in COLLECTIONS:
-            core.hub.documents.observed(name, "edge-1", document)
+    for document, observed in core.api.documents.items():
+        if document[0] in COLLECTIONS:
+            core.hub.documents.observed(document, "edge-1", observed)
     for collection in (*COLLECTIONS, EDGE_NODES):
         core.hub.documents.listed(collection, core.now)
     core.settle()
     return core
+
+
+def said_of(core: Core, one: LiveObject) -> dict[str, Any]:
+    """The status of its ObjectSync, which is there."""
+    found = core.status(one)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("order", [(SECRET, POD), (POD, SECRET)], ids=["secret first", "pod first"])
@@ -59,14 +69,14 @@ async def test_the_status_says_synced_again_when_the_right_is_back(order, betwee
     edge = core.connect("edge-1", pod, secret)
     edge.sent()
     await wait(core, 5)
-    assert core.status(secret)["state"] == "Synced"
+    assert said_of(core, secret)["state"] == "Synced"
     if restart:
         core = restarted(core)
         edge = core.connect("edge-1", pod, secret)
         edge.sent()
         await wait(core, unlisted)
         if unlisted:
-            said = core.status(secret)
+            said = said_of(core, secret)
             assert (said["state"], said["reason"]) == ("Deleting", "Kept")
             assert said["conditions"][0]["message"] == "Secret cannot be listed: 403"
     else:
@@ -82,7 +92,7 @@ async def test_the_status_says_synced_again_when_the_right_is_back(order, betwee
         await wait(core, between)
     await wait(core, 10)
     for one in (pod, secret):
-        said = core.status(one)
+        said = said_of(core, one)
         assert (said["state"], said["reason"]) == ("Synced", "")
     assert edge.sent() == [], "and nothing was deleted"
 
@@ -102,9 +112,9 @@ async def test_the_status_tells_the_reason_that_holds_now():
     core.remove(one)
     edge.sent()
     await wait(core, 5)
-    assert core.status(one)["conditions"][0]["message"] == "ConfigMap cannot be listed: 403"
+    assert said_of(core, one)["conditions"][0]["message"] == "ConfigMap cannot be listed: 403"
     core.hub.cluster.kind_frozen(CONFIG_MAP.group_kind, "404")
     core.hub.open_sessions.compare_all()
     assert edge.sent() == []
     await wait(core, 5)
-    assert core.status(one)["conditions"][0]["message"] == "ConfigMap cannot be listed: 404"
+    assert said_of(core, one)["conditions"][0]["message"] == "ConfigMap cannot be listed: 404"

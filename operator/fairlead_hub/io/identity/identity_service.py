@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_hub.hub import Hub
-from fairlead_hub.identity import late_renewal
+from fairlead_hub.identity import clock_skew
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.joining import Admitted
 from fairlead_hub.identity.refusal import IdentityRefused
@@ -183,15 +183,15 @@ class IdentityService:
 
     def _look_at_clock(self) -> None:
         date, at = self._kube.date
-        seconds = late_renewal.clock_skew(date, at)
+        seconds = clock_skew.skew(date, at)
         if seconds is None:
             return
         self.skew = seconds
-        if abs(seconds) > late_renewal.WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
-            stops = " and no certificate is signed" if late_renewal.clock_skew_refusal(seconds) is not None else ""
+        if abs(seconds) > clock_skew.WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
+            stops = " and no certificate is signed" if clock_skew.refusal(seconds) is not None else ""
             _log.warning(
                 "clock_skewed",
-                reason=late_renewal.clock_skew_text(seconds) + stops,
+                reason=clock_skew.text(seconds) + stops,
                 remedy="set the clock (NTP) of both",
             )
 
@@ -200,7 +200,7 @@ class IdentityService:
             reason = "this hub may have been replaced: try again"
             return IdentityRefused("signer_unavailable", reason, retry_after=LEASE_RETRY_SECONDS)
         self._look_at_clock()
-        return late_renewal.clock_skew_refusal(self.skew)
+        return clock_skew.refusal(self.skew)
 
     # ---- what became of it -----------------------------------------------------------------------
 

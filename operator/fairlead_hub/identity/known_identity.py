@@ -1,0 +1,19 @@
+"""What the hub knows of a name that a device wants to have."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class KnownIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hub knows of a name.  Times are seconds since 1970; 0 and empty: none."""
+
+    unknown: str = ""
+    """Why it cannot be judged yet."""
+    node_uid: str = ""
+    """Of the Node that has this name now."""
+    bound_uid: str = ""
+    """Of the Node its newest certificate was used for."""
+    issued: int = 0
+    expires: int = 0
+    revoked_before: int = 0
