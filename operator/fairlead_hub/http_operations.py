@@ -86,6 +86,9 @@ class NodeRow(ResponseBody, frozen=True, kw_only=True):
     deletion_guard: Guard | None
     waiting_for: str
     kept: int
+    kept_unknown: int
+    """Of those: objects of which it is not known whether they are wanted, because their kind cannot be listed."""
+    kept_unknown_reason: str
     rules: str
     to_table: list[ToTable]
 
