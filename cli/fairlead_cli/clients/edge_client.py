@@ -84,7 +84,7 @@ def options(command: F) -> F:
 
 
 def failed(error: FairleadError) -> click.ClickException:
-    """What a person is told; the agent's own text about a missing token is for programs."""
+    """The error as people read it: the agent's own text about a missing token is for programs."""
     from fairlead_wire.errors import Permanent
 
     if isinstance(error, Permanent) and error.code == UNAUTHORIZED:

@@ -21,7 +21,7 @@ async def warn(kube: Kube) -> None:
     try:
         found = await collections.items(kube, "apis/coordination.k8s.io/v1/leases")
     except (ApiRefused, ApiUnavailable):
-        return  # who may not read Leases is told nothing
+        return  # without the right to read Leases nothing can be said about hubs
     leases = [each for each in found if str(each["metadata"]["name"]).startswith(leadership.NAME)]
     if why := programs.no_hub(leases, target.server_time(kube)):
         click.echo(f"{why}: what follows is the last known state", err=True)
