@@ -68,9 +68,10 @@ def node() -> None:
 @node.command(short_help="Refuse every certificate the node has; its session is cut.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @click.option("--reason", default="", metavar="TEXT", help="Why; sent to the node and written in its EdgeNode.")
+@click.option("--force", is_flag=True, help="Even if nothing in the cluster has this name.")
 @targets.options()
 @printer.options(FORMS)
-def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
+def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) -> None:
     """Refuse every certificate of NODE that was issued until now, for good.
 
     Its session is cut within two seconds and none opens again: not after restarts, not when the Node is made again,
@@ -83,17 +84,21 @@ def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
     fairlead node revoke shop-17 --reason "stolen on Tuesday"
 
     Undone, if it was a mistake: kubectl patch edgenode NODE --type=merge -p '{"spec":{"revoked":null}}'
+    Exit code 1: nothing in the cluster has this name. --force revokes it all the same: the certificate of a Node that
+    was deleted with its EdgeNode is refused then, too, if the Node is made again.
     """
     from fairlead_hub.identity.revocation import Revocation
-    from fairlead_wire.identity import node_names
 
-    if not node_names.is_node_name(name):
-        raise click.UsageError(f"{name!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+    _refuse_no_name(name)
     why = " ".join(reason.split())
     if len(why) > REASON_CHARS_MAX:
         raise click.UsageError(f"--reason: at most {REASON_CHARS_MAX} characters")
 
     async def act(kube: Kube) -> tuple[dict[str, Any], str]:
+        if not force and await _found(kube, instructions.node_path(name)) is None:
+            leaving = await _Leaving.of(kube, name)
+            if leaving.is_nothing:
+                raise click.ClickException(f"{_nothing(name)}; if it is to be revoked all the same, use --force")
         found, clock = await _written(kube, name, lambda before: Revocation(before=before, reason=why))
         found, noticed = await _noticed(kube, name, found)
         return found, f"{_verdict(name, found, noticed)}{clock}"
@@ -165,13 +170,14 @@ def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
     fairlead node delete shop-17 --dry-run
     fairlead node delete shop-17 --force        # the device is lost, with what it had not delivered
 
-    Exit codes: 0 deleted; 1 refused, and why, or there is no such node.
+    Exit codes: 0 deleted; 1 refused, and why, or nothing in the cluster has this name.
     """
+    _refuse_no_name(name)
 
     async def act(kube: Kube) -> None:
         leaving = await _Leaving.of(kube, name)
-        if not (leaving.node or leaving.edge_node or leaving.tokens or leaving.records):
-            raise click.ClickException(f"there is no Node and no EdgeNode {name}; fairlead nodes lists them")
+        if leaving.is_nothing:
+            raise click.ClickException(_nothing(name))
         end = time.monotonic() + ENDED_SECONDS
         while (why := leaving.why_not()) and not force:
             if not leaving.is_connected or time.monotonic() > end:
@@ -221,6 +227,11 @@ class _Leaving:
         edge_node = await _found(kube, instructions.node_path(name))
         now = f"{targets.server_time(kube):{RFC_3339}}"
         return cls(name, node, edge_node, tokens, await _records(kube, name), now)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Nothing in the cluster has this name."""
+        return not (self.node or self.edge_node or self.tokens or self.records)
 
     def why_not(self) -> str:
         """Why it is not deleted without --force; "" when nothing speaks against it."""
@@ -272,6 +283,17 @@ class _Leaving:
             f"kept       edgenode/{self.name}: it remembers that its certificates are revoked, until the last one ends"
             f" ({self._expires}); the same command deletes it then"
         )
+
+
+def _refuse_no_name(name: str) -> None:
+    from fairlead_wire.identity import node_names
+
+    if not node_names.is_node_name(name):
+        raise click.UsageError(f"{name!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+
+
+def _nothing(name: str) -> str:
+    return f"there is no Node, EdgeNode, JoinToken or record named {name}; fairlead nodes lists the nodes"
 
 
 def _node_path(name: str) -> str:

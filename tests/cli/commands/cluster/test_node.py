@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.kube import written_by_hand
+from tests.support.kube import api_in_memory, written_by_hand
+from tests.support.kube.api_in_memory import ApiInMemory
 from tests.support.kube.cluster import Cluster
 from tests.support.processes import wait_until
 
@@ -80,7 +81,7 @@ def test_a_hub_that_noticed_is_waited_for(kube: Cluster, monkeypatch: pytest.Mon
 
 def test_a_node_that_was_never_seen(kube: Cluster) -> None:
     """Its EdgeNode is made, with no owner that would take it along."""
-    done = run(kube, "revoke", "act-3", "-o", "name")
+    done = run(kube, "revoke", "act-3", "--force", "-o", "name")
     assert (done.exit_code, done.stdout) == (0, "edgenode.fairlead.dev/act-3\n")
     found = stands(kube, "act-3")
     assert found["spec"]["revoked"]["reason"] == "" and "ownerReferences" not in found["metadata"]
@@ -91,6 +92,39 @@ def test_a_node_that_was_never_seen(kube: Cluster) -> None:
 def test_a_name_that_no_node_has_is_wrong_use(name: str) -> None:
     done = CliRunner().invoke(build(), ["node", "revoke", name])
     assert done.exit_code == 2 and "cannot be the name of a Node" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["revoke", "delete"])
+def test_a_name_that_nothing_has(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be mistyped: nothing is written, and it says what was looked for."""
+    api = ApiInMemory()
+    api.is_asked(monkeypatch)
+    done = CliRunner().invoke(build(), ["node", verb, "shop-71"])
+    assert (done.exit_code, api.written) == (1, [])
+    assert "there is no Node, EdgeNode, JoinToken or record named shop-71; fairlead nodes lists" in done.stderr
+    assert CliRunner().invoke(build(), ["node", verb, "shop_71"]).exit_code == 2
+
+
+TOKEN = {"metadata": {"name": "abcdef"}, "spec": {"node": "shop-17"}}
+
+
+@pytest.mark.parametrize(
+    ("collection", "item"),
+    [(api_in_memory.NODES, {"metadata": {"name": "shop-17"}}), (api_in_memory.TOKENS, TOKEN)],
+)
+def test_what_there_is_of_a_node_is_enough(
+    collection: str, item: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its Node, or a token for it, without an EdgeNode."""
+    monkeypatch.setattr(node, "NOTICED_SECONDS", 0.0)
+    monkeypatch.setattr(node, "RECORDS_SECONDS", 0.0)
+    api = ApiInMemory({collection: [item]})
+    api.is_asked(monkeypatch)
+    done = CliRunner().invoke(build(), ["node", "revoke", "shop-17"])
+    assert done.exit_code == 0 and "there was no EdgeNode shop-17, so one was made" in done.output
+    api.objects.pop(api_in_memory.EDGE_NODES)
+    done = CliRunner().invoke(build(), ["node", "delete", "shop-17"])
+    assert done.exit_code == 0 and done.output.startswith("deleted ") and api.objects == {collection: []}
 
 
 def test_an_owner_is_taken_off(kube: Cluster) -> None:
