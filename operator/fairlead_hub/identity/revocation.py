@@ -21,6 +21,8 @@ REASON_CHARS_MAX: Final = 256
 RETRY_SECONDS: Final = 600.0
 """A revoked node may ask again then: only a person can change the answer."""
 REMEDY: Final = "give it a new certificate: fairlead token create --replace, then fairlead edge join on the device"
+"""Also in the log of the agent that is refused."""
+MISTAKEN: Final = "if it was revoked by mistake: fairlead node unrevoke {node}, and restart the agent, or wait 10 min"
 
 
 class Revocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,9 +42,10 @@ class Revocation(msgspec.Struct, frozen=True, kw_only=True):
 
     def why(self, node: str) -> str:
         """For the node, for its EdgeNode and for events."""
+        mistaken = MISTAKEN.format(node=node)
         if self.before == FOR_EVER:
-            return f"every certificate of {node} is revoked{self._said}"
-        return f"certificates of {node} from before {self.before} are revoked{self._said}; {REMEDY}"
+            return f"every certificate of {node} is revoked{self._said}; {mistaken}"
+        return f"certificates of {node} from before {self.before} are revoked{self._said}; {REMEDY}; {mistaken}"
 
     @property
     def _said(self) -> str:

@@ -58,6 +58,7 @@ def node() -> None:
     \b
     It was taken out of service:            fairlead node delete shop-17
     A device was stolen, its disk copied:   fairlead node revoke shop-17 --reason "stolen on Tuesday"
+    It was revoked by mistake:              fairlead node unrevoke shop-17
     It gets a successor of the same name:   fairlead token create --node shop-17 --replace
     Its Node was deleted and made again:    fairlead node approve shop-17
 
@@ -83,7 +84,7 @@ def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) 
     fairlead node revoke shop-17
     fairlead node revoke shop-17 --reason "stolen on Tuesday"
 
-    Undone, if it was a mistake: kubectl patch edgenode NODE --type=merge -p '{"spec":{"revoked":null}}'
+    Undone, if it was a mistake: fairlead node unrevoke NODE.
     Exit code 1: nothing in the cluster has this name. --force revokes it all the same: the certificate of a Node that
     was deleted with its EdgeNode is refused then, too, if the Node is made again.
     """
@@ -102,6 +103,37 @@ def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) 
         found, clock = await _written(kube, name, lambda before: Revocation(before=before, reason=why))
         found, noticed = await _noticed(kube, name, found)
         return found, f"{_verdict(name, found, noticed)}{clock}"
+
+    found, said = target.ask(act)
+    _answer(found, said, shown)
+
+
+@node.command(short_help="Accept the certificates of a node again that was revoked by mistake.")
+@click.argument("name", metavar="NODE", shell_complete=names.nodes)
+@targets.options()
+@printer.options(FORMS)
+def unrevoke(name: str, target: Target, shown: Printer) -> None:
+    """Lift the revocation of NODE: every certificate that is still valid opens a session again.
+
+    Do so only where it was a mistake, and where no copy of the device's disk may exist: a copy is accepted again, too.
+    A node that was refused comes again by itself after ten minutes at most, and at once when its agent is restarted.
+
+    \b
+    fairlead node unrevoke shop-17
+
+    Exit code 1: there is no EdgeNode of this name.
+    """
+
+    async def act(kube: Kube) -> tuple[dict[str, Any], str]:
+        from fairlead_hub.io.cluster.kube import MERGE_PATCH
+
+        found = await instructions.edge_node(kube, name)
+        if (found.get("spec") or {}).get("revoked") is None:
+            return found, f"node/{name} is not revoked"
+        path, body = instructions.node_path(name), {"spec": {"revoked": None}}
+        lifted: dict[str, Any] = json.loads(await kube.request("PATCH", path, body, content_type=MERGE_PATCH))
+        said = f"node/{name}: its certificates are accepted again; it comes back within ten minutes, or at once when"
+        return lifted, f"{said} you restart its agent: sudo systemctl restart fairlead-edge"
 
     found, said = target.ask(act)
     _answer(found, said, shown)

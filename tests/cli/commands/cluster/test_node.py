@@ -127,6 +127,19 @@ def test_what_there_is_of_a_node_is_enough(
     assert done.exit_code == 0 and done.output.startswith("deleted ") and api.objects == {collection: []}
 
 
+def test_a_revocation_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else of its spec is touched; a second time there is nothing to lift."""
+    spec = {"revoked": {"before": "2026-11-23T08:00:00Z", "reason": ""}, "other": 1}
+    api = ApiInMemory({api_in_memory.EDGE_NODES: [{"metadata": {"name": "shop-17"}, "spec": spec}]})
+    api.is_asked(monkeypatch)
+    done = CliRunner().invoke(build(), ["node", "unrevoke", "shop-17"])
+    assert done.exit_code == 0 and "accepted again; it comes back within ten minutes, or at once" in done.output
+    assert api.objects[api_in_memory.EDGE_NODES][0]["spec"] == {"other": 1}
+    done = CliRunner().invoke(build(), ["node", "unrevoke", "shop-17"])
+    assert (done.exit_code, done.output, len(api.written)) == (0, "node/shop-17 is not revoked\n", 1)
+    assert CliRunner().invoke(build(), ["node", "unrevoke", "shop-71"]).exit_code == 1
+
+
 def test_an_owner_is_taken_off(kube: Cluster) -> None:
     """What a Node takes along when it is deleted would take the revocation along, too."""
     # One that is there: of an owner that never was the garbage collector would take it along at once.
