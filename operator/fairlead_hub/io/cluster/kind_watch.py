@@ -22,6 +22,7 @@ from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable, decode
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_wire.errors import Malformed
 from fairlead_wire.io import logs
+from fairlead_wire.validation import mistakes
 
 DISCOVERY_RETRY_SECONDS = 5.0
 UNLISTED_SECONDS = 15.0
@@ -153,12 +154,15 @@ async def discover(kube: Kube, api_version: str, kind: str) -> ServedKind:
     group, slash, version = api_version.rpartition("/")
     root = f"apis/{api_version}" if slash else f"api/{api_version}"
     listed = decoded(_discovered, await kube.get(root), root)
+    others: dict[str, str] = {}
     for row in listed.resources or ():
         try:
             item = api_json.decode(_served, row)
         except Malformed:
             continue  # a row of another kind must not hide this one
-        if item.kind == kind and "/" not in item.name and "list" in item.verbs:
+        if "/" in item.name or "list" not in item.verbs:
+            continue
+        if item.kind == kind:
             return ServedKind(
                 short_names=frozenset((item.singular or kind.lower(), *(item.short or ()))),
                 group=group,
@@ -167,4 +171,8 @@ async def discover(kube: Kube, api_version: str, kind: str) -> ServedKind:
                 plural=item.name,
                 namespaced=item.namespaced,
             )
-    raise ApiRefused(404, f"the API server serves no {kind} in {api_version} that can be listed", "NotFound")
+        others |= dict.fromkeys([item.kind, item.name, item.singular, *(item.short or ())], item.kind)
+    # Also a name by which kubectl takes it: configmap, cm.
+    meant = others.get(kind.lower()) or mistakes.nearest(kind, others.values())
+    hint = f"; did you mean {meant}?" if meant else ""
+    raise ApiRefused(404, f"the API server serves no {kind} in {api_version} that can be listed{hint}", "NotFound")

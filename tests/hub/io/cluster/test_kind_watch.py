@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from tests.support.edges.upstream import until
@@ -19,6 +20,37 @@ from fairlead_hub.io.cluster.kube import Kube
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
 KIND = ("", "ConfigMap")
 GADGET = ("example.com", "Gadget")
+
+
+class Discovery:
+    """The group of the core, as far as a typing error may mean something of it."""
+
+    async def get(self, path: str) -> bytes:
+        assert path == "api/v1"
+        listable = {"namespaced": True, "verbs": ["get", "list"]}
+        return json.dumps({"resources": [
+            {**listable, "name": "configmaps", "singularName": "configmap", "kind": "ConfigMap", "shortNames": ["cm"]},
+            {**listable, "name": "secrets", "singularName": "secret", "kind": "Secret"},
+            {**listable, "name": "bindings", "kind": "Binding", "verbs": ["create"]},
+        ]}).encode()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("ConfigMaps", "; did you mean ConfigMap?"),
+        ("configmap", "; did you mean ConfigMap?"),
+        ("cm", "; did you mean ConfigMap?"),
+        ("Secert", "; did you mean Secret?"),
+        ("Bindings", ""),
+        ("Gadget", ""),
+    ],
+)
+async def test_a_kind_with_a_typing_error(kind: str, hint: str) -> None:
+    """What was probably meant is named, if it can be listed."""
+    with pytest.raises(ApiRefused) as refused:
+        await discover(Discovery(), "v1", kind)  # type: ignore[arg-type]
+    assert str(refused.value) == f"the API server serves no {kind} in v1 that can be listed{hint}"
 
 
 async def test_a_kind_that_is_not_served_is_frozen_until_it_is_there(
