@@ -1,10 +1,12 @@
-"""Groups with a default command: `fairlead routes -A` is `fairlead routes list -A`."""
+"""Groups with a default command: `fairlead routes -A` is `fairlead routes list -A`, and so with a name after it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import click
+
+from fairlead_wire.validation import mistakes
 
 
 class DefaultCommand(click.Group):
@@ -23,6 +25,21 @@ class DefaultCommand(click.Group):
         except click.UsageError:
             return super().parse_args(ctx, args)  # which says it again
         # While a shell completes, an empty rest may become a command's name.
-        if rest[0].startswith("-") if rest else not ctx.resilient_parsing:
+        if self._is_for_default(ctx, rest[0]) if rest else not ctx.resilient_parsing:
             args = [*args[: len(args) - len(rest)], self.default, *rest]
         return super().parse_args(ctx, args)
+
+    def _is_for_default(self, ctx: click.Context, word: str) -> bool:
+        """An option, or a name where it takes one; not what is or resembles a command."""
+        if word.startswith("-"):
+            return True
+        default = self.get_command(ctx, self.default)
+        takes_name = default is not None and any(isinstance(each, click.Argument) for each in default.params)
+        return takes_name and self.get_command(ctx, word) is None and not mistakes.nearest(word, self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and (meant := mistakes.nearest(args[0], self.commands)):
+            ctx.fail(f"there is no command {args[0]}; did you mean {ctx.command_path} {meant}?")
+        return super().resolve_command(ctx, args)

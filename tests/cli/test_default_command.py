@@ -45,6 +45,31 @@ def test_the_default_is_run(line: list[str], printed: str) -> None:
     assert CliRunner().invoke(group, line).output.strip() == printed
 
 
+def test_a_name_is_for_the_default() -> None:
+    """Where it takes one, and unless it resembles a command."""
+
+    @click.group(cls=DefaultCommand)
+    def routes() -> None:
+        pass
+
+    @routes.command("list")
+    @click.argument("name", required=False)
+    @click.option("--by-node", is_flag=True)
+    def of(name: str | None, by_node: bool) -> None:
+        click.echo(f"list {name} {by_node}")
+
+    @routes.command()
+    def check() -> None:
+        click.echo("check")
+
+    def run(*line: str) -> str:
+        return CliRunner().invoke(routes, line).output.strip()
+
+    assert run("mine", "--by-node") == run("--by-node", "mine") == "list mine True"
+    assert run("check") == "check" and run("list", "check") == "list check False"
+    assert run("chekc").endswith("there is no command chekc; did you mean routes check?")
+
+
 @pytest.mark.parametrize(
     ("line", "words"), [(["--help"], "Commands:"), (["nonsense"], "No such command"), (["--url"], "requires")]
 )

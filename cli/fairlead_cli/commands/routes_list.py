@@ -40,7 +40,7 @@ def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target
     \b
     fairlead routes
     fairlead routes --by-node -o wide
-    fairlead routes list telemetry --node edge-1 -o jsonpath='{.items[*].errors}'
+    fairlead routes telemetry --node edge-1 -o jsonpath='{.items[*].errors}'
     """
     if by_node or node is not None:
         asked = Collection(f"{api_group.ROOT}/edgenodes", {"fieldSelector": f"metadata.name={node}"} if node else {})
