@@ -153,7 +153,8 @@ def build(raw: bytes | msgspec.Raw, kind: ServedKind) -> LiveObject:
     namespace = header.namespace if kind.namespaced else ""
     name = Resource(group=kind.group, version=kind.version, plural=kind.plural, namespace=namespace, name=header.name)
     if not message.is_uid(header.uid) or not header.version:
-        raise Unusable(f"{kind.kind} {namespace}/{header.name} has no UID or no version", key=name.key)
+        shown = "/".join(filter(None, (namespace, header.name)))
+        raise Unusable(f"{kind.kind} {shown} has no UID or no version", key=name.key)
     problem, canonical = UndeliverableObject("too_deep", deep) if deep else None, b""
     if problem is None:
         problem, canonical = _delivered(body, kind, name, header)

@@ -15,6 +15,7 @@ from fairlead_hub.console.snapshot import ConsoleSnapshot
 from fairlead_hub.console.topics import TopicsSeen
 from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.objects import resource
 
 ROWS = 100
 """Nodes on one page without script."""
@@ -315,7 +316,8 @@ def explain(view: PageContext, given: Mapping[str, str], answer: Mapping[str, An
                 facts.append((name, f"version {said['resourceVersion']}, uid {said['uid']}"))
         about = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts]
         answered = tag("p", answer["answer"], class_="answer")
-        body.insert(0, sections.panel("answer", answer["key"], answered, tag("dl", about, class_="facts")))
+        title, details = resource.shown(answer["key"]), tag("dl", about, class_="facts")
+        body.insert(0, sections.panel("answer", title, answered, details))
     return _document(view, "explain", "Explain", *body)
 
 

@@ -15,6 +15,7 @@ from fairlead_hub.console.snapshot import ConsoleSnapshot, ParkedGroup, Priority
 from fairlead_hub.console.topics import ReaderLag, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import durations
+from fairlead_wire.objects import resource
 
 HOME = "/console/"
 GROUPS_SHOWN = 8
@@ -49,7 +50,7 @@ def explain_link(node: str, key: str) -> Html:
     kind, _, rest = key.partition("/")
     namespace, _, name = rest.partition("/")
     query = urlencode({"node": node, "kind": kind, "namespace": namespace, "name": name})
-    return tag("a", key, href=f"{HOME}explain?{query}")
+    return tag("a", resource.shown(key), href=f"{HOME}explain?{query}")
 
 
 def badge(state: str) -> Html:

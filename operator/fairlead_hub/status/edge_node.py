@@ -17,7 +17,7 @@ from fairlead_hub.identity.revocation import Revocation
 from fairlead_hub.status import status_cache, to_table
 from fairlead_hub.status.object_sync import condition
 from fairlead_wire import message
-from fairlead_wire.objects import api_group
+from fairlead_wire.objects import api_group, resource
 
 PRIORITIES_MAX = 64
 """Priorities listed for one node; the contract knows 0 to 9."""
@@ -215,7 +215,7 @@ def _behind(facts: NodeFacts) -> tuple[str, str]:
     if facts.held < facts.wanted:
         return "Connected", ""
     for key, why in facts.kept:
-        return "Kept", f"{key} and perhaps more should go and is kept: {why}"
+        return "Kept", f"{resource.shown(key)} and perhaps more should go and is kept: {why}"
     return "", ""
 
 

@@ -51,5 +51,6 @@ def test_sizes(count, said):
 def test_links_survive_odd_names():
     """A key is asked for as it is."""
     assert 'href="/console/nodes/a%2Fb%3Fc"' in sections.node_link("a/b?c")
+    assert ">nodes/edge-1</a>" in str(sections.explain_link("n", "nodes//edge-1"))
     link = sections.explain_link("n", "deployments.apps/shop/a&b")
     assert "kind=deployments.apps&amp;namespace=shop&amp;name=a%26b" in link

@@ -90,3 +90,16 @@ def test_zero_is_a_version():
     """ "0" is the one number that may start with a zero."""
     assert is_comparable("0")
     assert not is_comparable("00")
+
+
+@pytest.mark.parametrize(
+    ("key", "read"),
+    [
+        ("edgeroutes.fairlead.dev//mine", "edgeroutes.fairlead.dev/mine"),
+        ("configmaps/shop/prices", "configmaps/shop/prices"),
+        ("configmap/prices", "configmap/prices"),
+    ],
+)
+def test_a_key_for_people(key, read):
+    """Without the place of a namespace that the object has not."""
+    assert resource.shown(key) == read

@@ -59,6 +59,11 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return self.path
 
 
+def shown(key: str) -> str:
+    """A key as people read it: of an object without a namespace nothing stands between the slashes, so one is left."""
+    return key.replace("//", "/", 1)
+
+
 def parse(path: str) -> Resource:
     """Parse a REST path.  Raises ``Malformed`` when it is none or over ``PATH_CHARS_MAX``."""
     if len(path) > PATH_CHARS_MAX:

@@ -16,6 +16,7 @@ from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
+from fairlead_wire.objects import resource
 
 NO = frozenset(
     (
@@ -77,7 +78,8 @@ def explain(object_name: str, node: str, hub: str | None, config: Path | None, t
 
 def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -> None:
     answer = shown.paint(str(found["answer"]), "bad" if found["code"] in NO else "")
-    click.echo(f"{shown.paint(str(found.get('key', object_name)), '')} on {node}: {answer}", color=shown.is_colored)
+    name = shown.paint(resource.shown(str(found.get("key", object_name))), "")
+    click.echo(f"{name} on {node}: {answer}", color=shown.is_colored)
     if delivered := found.get("lastDelivered"):
         ago = quantities.since(delivered, quantities.utc())
         click.echo(f"  last delivered  {ago} ago, at {printable.one_line(str(delivered))}")

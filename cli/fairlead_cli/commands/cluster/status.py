@@ -19,6 +19,7 @@ from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
 from fairlead_wire import durations
+from fairlead_wire.objects import resource
 
 VIEW = node_table.view(node_table.of_row)
 
@@ -174,12 +175,12 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
     for each in row.get("toTable", []):
         _say(quantities.line(each))
     for pending in row.get("pendingObjects", []):
-        _say(f"pending  {pending['key']}: {pending['step']}")
+        _say(f"pending  {resource.shown(pending['key'])}: {pending['step']}")
     for parked in row.get("parkedObjects", []):
         retries = quantities.of(parked["retries"], "retry", "retries")
-        _say(f"parked   {parked['key']}: {parked['code']}: {parked['reason']} ({retries})")
+        _say(f"parked   {resource.shown(parked['key'])}: {parked['code']}: {parked['reason']} ({retries})")
     for kept in row.get("keptObjects", []):
-        _say(f"kept     {kept['key']}: {kept['reason']}")
+        _say(f"kept     {resource.shown(kept['key'])}: {kept['reason']}")
 
 
 def _say(line: str) -> None:

@@ -66,3 +66,14 @@ def test_what_cannot_be_judged_is_not_called_unwanted(capsys: pytest.CaptureFixt
     said = capsys.readouterr().out
     assert f"edge-1: 2 objects cannot be judged, and stay as they are ({why}): nothing is to be deleted by hand" in said
     assert "edge-1: 1 kept although no longer wanted" in said
+
+
+def test_what_has_no_namespace_has_one_slash(capsys: pytest.CaptureFixture[str]) -> None:
+    """As kubectl prints it; the document keeps the key."""
+    row = {"node": "edge-1", "connected": True, "wanted": 1, "held": 1, "pending": 0, "parked": 0, "lastContact": ""}
+    key = "edgeroutes.fairlead.dev//mine"
+    parked = {"key": key, "code": "c", "reason": "r", "retries": 1}
+    more = {"pendingObjects": [{"key": key, "step": "queued"}], "parkedObjects": [parked]}
+    status._show_one({**row, **more, "keptObjects": [{"key": key, "reason": "r"}]}, Printer())
+    said = capsys.readouterr().out
+    assert "//" not in said and said.count("edgeroutes.fairlead.dev/mine:") == 3
