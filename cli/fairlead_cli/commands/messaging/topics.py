@@ -23,7 +23,7 @@ from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
 from fairlead_cli.output.topic_lines import print_json, print_messages
 from fairlead_cli.text import quantities
-from fairlead_wire import durations
+from fairlead_wire import durations, event
 
 if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
@@ -137,12 +137,30 @@ def update(
 
 @topics.command(short_help="Delete a topic and everything in it.")
 @topic
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before deleting one of Fairlead's own topics (system/…).")
 @click.pass_context
-def delete(context: click.Context, topic: tuple[str, str]) -> None:
-    """Delete a topic and everything in it, at once and for good."""
+def delete(context: click.Context, topic: tuple[str, str], yes: bool) -> None:
+    """Delete a topic and everything in it, at once and for good.
+
+    Topics in namespace `system` are Fairlead's own: events are in them, and what is on its way to modules. Before it
+    deletes one of these the command asks; where there is no terminal it needs --yes.
+    """
+    name = "/".join(topic)
+    if event.is_reserved(name) and not yes:
+        harm = f"{name} is Fairlead's own topic: what is in it is lost, and its readers miss it"
+        if not _is_asked():
+            raise click.UsageError(f"{harm}; to delete it all the same, run it again with --yes")
+        if not click.confirm(f"{harm}. Delete it?", err=True):
+            click.echo("not deleted; nothing was changed", err=True)
+            sys.exit(1)
     with service(context) as client:
         client.delete_topic(*topic)
-    click.echo(f"{'/'.join(topic)} deleted")
+    click.echo(f"{name} deleted")
+
+
+def _is_asked() -> bool:
+    """There is a person to ask."""
+    return sys.stdin.isatty()
 
 
 @topics.command()

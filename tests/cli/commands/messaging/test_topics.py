@@ -35,6 +35,19 @@ def test_a_topic_from_create_to_delete(run: Run) -> None:
     assert run("list", "-n", "ns").stdout == ""
 
 
+def test_a_topic_of_fairlead_is_not_deleted_unasked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal only with --yes; at one it asks."""
+    assert run("create", "system/events").exit_code == 0
+    done = run("delete", "system/events")
+    assert done.exit_code == 2 and "system/events is Fairlead's own topic" in done.output and "--yes" in done.output
+    monkeypatch.setattr(command, "_is_asked", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    assert "nothing was changed" in (done := run("delete", "system/events")).output and done.exit_code == 1
+    assert run("list", "-n", "system").stdout == "events\n"
+    assert run("delete", "system/events", "--yes").exit_code == 0
+    assert run("list", "-n", "system").stdout == ""
+
+
 def test_publish_and_poll(run: Run) -> None:
     """Arguments or lines are messages; poll starts at ids and times."""
     run("create", "t")
