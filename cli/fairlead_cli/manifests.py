@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from fairlead_cli.text import printable
+from fairlead_wire.validation import route_manifest
 
 if TYPE_CHECKING:
     from fairlead_edge.outbox.manifest import RouteProblem
@@ -151,6 +152,11 @@ class _Checker:
             for bad in refused.routes:
                 self.mistake(bad)
             return []
+        version = str(self.manifest.get("schemaVersion"))
+        if self.path[-1:] == ("spec",) and not re.fullmatch(route_manifest.OBJECT_VERSION, version):
+            # The agent would run it, and never gets it: the API server refuses it.
+            said = f"schemaVersion: {version} is not for EdgeRoutes objects; {route_manifest.VERSIONS}"
+            self.at((*self.path, "schemaVersion"), said)
         for bad in manifest.quarantined:
             self.mistake(bad)
         for odd in manifest.warnings:

@@ -70,6 +70,14 @@ def test_findings_come_in_the_order_of_the_file() -> None:
     assert [finding.line for finding in findings] == sorted(finding.line for finding in findings)
 
 
+def test_1_0_is_for_files() -> None:
+    """The API server refuses it in an object."""
+    old = {**spec(), "schemaVersion": "1.0"}
+    assert manifests.check_text(json.dumps(old)) == ([], [])
+    _, (found,) = manifests.check_text(json.dumps({"kind": "EdgeRoutes", "metadata": {"name": "a"}, "spec": old}))
+    assert found.message == "schemaVersion: 1.0 is not for EdgeRoutes objects; 1.1 to 1.3 are known, and in a file 1.0"
+
+
 def test_a_range_over_several_characters() -> None:
     """Carets below all of it, also where the file needs more room than the text."""
     text = json.dumps(spec(a="FROM /messages/* WHERE 'é' = unknown('x') INTO $upstream"))

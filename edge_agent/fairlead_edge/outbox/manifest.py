@@ -247,9 +247,9 @@ def _schema_minor(version: object, mistakes: list[Mistake]) -> int:
     found = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if found is None:
         what = "is missing" if version is None else f'{version!r} is not a version in quotes, such as "1.1"'
-        mistakes.append(Mistake("schemaVersion", f"{what}; 1.0 to 1.{SCHEMA_MINOR_MAX} are known"))
+        mistakes.append(Mistake("schemaVersion", f"{what}; {route_manifest.VERSIONS}"))
     elif int(found[1]) != 1 or int(found[2]) > SCHEMA_MINOR_MAX:
-        mistakes.append(Mistake("schemaVersion", f"{version} is not known, 1.0 to 1.{SCHEMA_MINOR_MAX} are"))
+        mistakes.append(Mistake("schemaVersion", f"{version} is not known; {route_manifest.VERSIONS}"))
     return int(found[2]) if found else SCHEMA_MINOR_MAX
 
 

@@ -22,6 +22,9 @@ TEXT_FORM_MINOR: Final = 0
 
 OBJECT_VERSION: Final = rf"1\.[1-{SCHEMA_MINOR_MAX}](\.[0-9]{{1,9}}){{0,2}}"
 """Of an EdgeRoutes object; a file may say 1.0 as well."""
+OBJECT_VERSIONS: Final = f"1.1 to 1.{SCHEMA_MINOR_MAX}"
+"""The same for people."""
+VERSIONS: Final = f"{OBJECT_VERSIONS} are known, and in a file 1.0"
 VERSION_CHARS_MAX: Final = 32
 TOPIC: Final = r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+"
 NOT_BLANK: Final = r"[^\t\n\v\f\r ]"

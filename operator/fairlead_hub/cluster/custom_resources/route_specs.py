@@ -94,12 +94,10 @@ class EdgeRoutesSpec(SpecModel):
 
     node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     schema_version: Annotated[
-        str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not taken, 1.1 to 1.{route_manifest.SCHEMA_MINOR_MAX} are")
+        str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not taken, {route_manifest.OBJECT_VERSIONS} are")
     ] = Field(
         max_length=route_manifest.VERSION_CHARS_MAX,
-        description=(
-            f"Of the manifest, in quotes: 1.1 to 1.{route_manifest.SCHEMA_MINOR_MAX}; what 1.0 takes, 1.1 does, too."
-        ),
+        description=f"Of the manifest, in quotes: {route_manifest.OBJECT_VERSIONS}; what 1.0 takes, 1.1 does, too.",
         json_schema_extra={"pattern": f"^{route_manifest.OBJECT_VERSION}$"},
     )
     routes: dict[str, RouteText | RouteObject | None] = Field(
