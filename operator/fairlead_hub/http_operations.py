@@ -103,6 +103,14 @@ class UnreadableObject(ResponseBody, frozen=True, kw_only=True):
     nodes: int
 
 
+class TroubledObject(ResponseBody, frozen=True, kw_only=True):
+    """A SyncRule or EdgeRoutes object of which not all works."""
+
+    kind: str
+    name: str
+    reason: str
+
+
 class Nodes(ResponseBody, frozen=True, kw_only=True):
     """Every edge node."""
 
@@ -112,6 +120,7 @@ class Nodes(ResponseBody, frozen=True, kw_only=True):
     records_refused: RecordsRefused
     nodes: list[NodeRow]
     unreadable: list[UnreadableObject]
+    troubled: list[TroubledObject]
 
 
 class PendingObject(ResponseBody, frozen=True, kw_only=True):

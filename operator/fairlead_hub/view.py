@@ -33,7 +33,7 @@ from fairlead_hub.delivery.keys.key_state import Backoff, Cause, KeyInFlight, Qu
 from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import HubSettings
-from fairlead_hub.status import edge_node
+from fairlead_hub.status import edge_node, rule_status
 from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -365,6 +365,17 @@ class HubView:
     def unreadable(self) -> list[dict[str, Any]]:
         """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
         return unreadable(self._placement)
+
+    def troubled(self) -> list[dict[str, Any]]:
+        """SyncRules and EdgeRoutes whose status, as it stands, says that not all of it works."""
+        names = [("syncrules", "SyncRule", each) for each in sorted(self._rules.rule_names())]
+        names += [("edgeroutes", "EdgeRoutes", each) for each in sorted(self._rules.routes)]
+        found = []
+        for collection, kind, name in names:
+            observed = self._cache.observed.get((collection, "", name))
+            row = rule_status.trouble(kind, name, observed.status) if observed is not None else None
+            found += [row] if row is not None else []
+        return found
 
     # ---- where one object is ---------------------------------------------------------------------
 

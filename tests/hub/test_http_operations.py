@@ -78,6 +78,7 @@ def test_answers_have_the_fields_of_the_document(core: Core) -> None:
         **core.hub.view.stale(freshness, core.now),
         "nodes": core.hub.view.nodes(core.now),
         "unreadable": core.hub.view.unreadable(),
+        "troubled": core.hub.view.troubled(),
     }
     read(everything, Nodes)
     for name in ("edge-0", "edge-1"):

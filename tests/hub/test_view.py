@@ -7,7 +7,7 @@ from tests.support.hubs.live import ROUTES
 
 from fairlead_hub import view
 from fairlead_hub.cluster import sync_rule
-from fairlead_hub.status import to_table
+from fairlead_hub.status import status_cache, to_table
 from fairlead_wire import message
 
 
@@ -87,6 +87,17 @@ def test_what_a_rule_that_cannot_be_read_does_is_listed(core):
     assert "stays in force" in rule["consequence"] and "sent to no node" in routes["consequence"]
     [row] = core.hub.view.nodes(0.0)
     assert "SyncRule r: spec: why" in row["rules"]
+
+
+def test_rules_in_trouble_are_listed_as_their_statuses_tell(core):
+    """As without a hub; of what is gone nothing is told."""
+    core.put("main", ROUTES, namespace="", spec={})
+    for collection, name in (("syncrules", "r"), ("edgeroutes", "main"), ("syncrules", "gone")):
+        status = {"unlistedKinds": ["Widget: not served"], "message": ""}
+        observed = status_cache.Observed(version="1", generation=1, status=status, head={})
+        core.hub.rule_statuses.observed(collection, name, observed)
+    found = [(row["kind"], row["name"], row["reason"]) for row in core.hub.view.troubled()]
+    assert found == [("SyncRule", "r", "Widget: not served"), ("EdgeRoutes", "main", "Widget: not served")]
 
 
 def test_a_node_in_detail_says_by_which_policies_its_messages_go_again(core):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 PATH = f"{api_group.ROOT}/jointokens"
-EDGE_LABEL = "node-role.kubernetes.io/edge"
+EDGE_LABEL = api_group.EDGE_LABEL
 HUB_SECONDS = 10.0
 """How long a hub may take to see a new token."""
 LOOK_SECONDS = 0.1

@@ -132,8 +132,8 @@ class NodesApi:
     async def _all_nodes(self, _: web.Request) -> web.Response:
         view, now = self._view, self._clock()
         stale = view.stale(self._freshness, now)
-        rows, unreadable = view.nodes(now), view.unreadable()
-        return _json({"hub": view.name, "fence": view.fence, **stale, "nodes": rows, "unreadable": unreadable})
+        rules = {"unreadable": view.unreadable(), "troubled": view.troubled()}
+        return _json({"hub": view.name, "fence": view.fence, **stale, "nodes": view.nodes(now), **rules})
 
     async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]

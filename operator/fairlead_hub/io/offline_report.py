@@ -20,12 +20,11 @@ from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import EDGE_LABEL
 from fairlead_hub.settings import NodeDelivery
-from fairlead_hub.status import node_routes, object_sync, to_table
+from fairlead_hub.status import node_routes, object_sync, rule_status, to_table
 from fairlead_wire.errors import Malformed
 from fairlead_wire.objects import api_group
-from fairlead_wire.objects.api_group import APPROVE_DELETIONS, PAUSED
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS, EDGE_LABEL, PAUSED
 
 WAITING = ("no_record", "pending", "deleting")
 """Codes of verdicts after which something would be sent."""
@@ -100,18 +99,13 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
 
 
 async def troubled(kube: Kube) -> list[dict[str, Any]]:
-    """SyncRules with kinds that cannot be listed, and both kinds where they are not in force at some node."""
-    found = []
-    for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes")):
-        for item in await items(kube, f"{api_group.ROOT}/{plural}"):
-            status = item.get("status") or {}
-            reasons = [str(each) for each in status.get("unlistedKinds") or ()]
-            if not reasons and status.get("failingNodes"):
-                first = status["failingNodes"][0]
-                reasons = [f"not in force everywhere: {status.get('message') or first.get('node')}"]
-            if reasons:
-                found.append({"kind": kind, "name": item["metadata"]["name"], "reason": "; ".join(reasons)})
-    return found
+    """Rules and EdgeRoutes for no node, with a kind that cannot be listed, or not in force at some node."""
+    found = [
+        rule_status.trouble(kind, str(item["metadata"]["name"]), item.get("status") or {})
+        for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes"))
+        for item in await items(kube, f"{api_group.ROOT}/{plural}")
+    ]
+    return [each for each in found if each is not None]
 
 
 async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.explain import NOTES_MAX
 from fairlead_hub.io import offline_report
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.io.cluster.watches import EDGE_LABEL
 from fairlead_hub.io.offline_report import POD_KIND
 from fairlead_hub.rollout import Rollout
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import object_sync
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import EDGE_LABEL
 
 
 class Nothing(Exception):

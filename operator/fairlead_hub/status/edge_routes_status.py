@@ -14,7 +14,7 @@ from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.status.object_sync import condition
-from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of, valid
+from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of, no_node, valid
 
 FAILING_MAX = 50
 """Nodes listed; the counts are of all."""
@@ -70,6 +70,7 @@ def of_routes(
     errors = broken or _summary(refusing, "errors", refused)
     warnings = _summary(outcomes.first_warned(FAILING_MAX), "warnings", 0) if outcomes is not None else ""
     behind = _joined([f"{node}: {why}" for node, why in late[:TOLD_MAX]], lagging)
+    nowhere = "" if broken else no_node(selected)
     conditions = conditions_of(before)
     return {
         "observedGeneration": generation,
@@ -79,7 +80,7 @@ def of_routes(
         "laggingNodes": lagging,
         "failingNodes": [*map(_refusing, refusing), *map(_late, late)][:FAILING_MAX],
         "message": "; ".join(
-            filter(None, (errors, warnings and f"warnings: {warnings}", behind and f"not current: {behind}"))
+            filter(None, (nowhere, errors, warnings and f"warnings: {warnings}", behind and f"not current: {behind}"))
         )[:MESSAGE_CHARS_MAX],
         "conditions": [
             condition("Accepted", not errors, "Invalid" if broken else "Errors" if errors else "Accepted", errors,

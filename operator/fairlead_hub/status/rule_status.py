@@ -12,9 +12,13 @@ from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.status.object_sync import condition
+from fairlead_wire.objects.api_group import EDGE_LABEL
 
 MESSAGE_CHARS_MAX = 1024
 """Of the sentence for the column; the conditions hold all of it."""
+NO_NODE = "selects no node"
+NO_NODE_REMEDY = f"compare nodeSelector with kubectl get nodes -l {EDGE_LABEL} --show-labels"
+"""Also where the edge label alone is missing: then it lists no node."""
 
 
 def of_rule(
@@ -37,15 +41,17 @@ def of_rule(
     unlisted = _unlisted(placement, rule.entries if rule is not None else ())
     listed = not unlisted and all(kind in placement.listed.kinds for kind in kinds)
     why = "; ".join(unlisted)
+    members = len(placement.rules.members_of(name))
+    nowhere = no_node(members) if placement.listed.nodes and not broken else ""
     conditions = conditions_of(before)
     return {
         "observedGeneration": generation,
-        "matchedNodes": len(placement.rules.members_of(name)),
+        "matchedNodes": members,
         "matchedObjects": placement.rules.matches.count(name),
         "unlistedKinds": unlisted,
         # What cannot be read now was read once: a hub that starts anew must know what it selected.
         "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),
-        "message": "; ".join(filter(None, (broken, why)))[:MESSAGE_CHARS_MAX],
+        "message": "; ".join(filter(None, (broken, nowhere, why)))[:MESSAGE_CHARS_MAX],
         "conditions": [
             condition("Accepted", not broken, _accepted(placement, name), broken, conditions, generation, now),
             condition("Listed", listed, "Unlistable" if unlisted else "Listed" if listed else "Listing", why,
@@ -53,6 +59,22 @@ def of_rule(
             *valid(check, conditions, generation, now),
         ],
     }  # fmt: skip
+
+
+def no_node(selected: int) -> str:
+    """What is said of a rule that is for no node; empty where it is for one."""
+    return "" if selected else f"{NO_NODE}: {NO_NODE_REMEDY}"
+
+
+def trouble(kind: str, name: str, status: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A row for people, of a SyncRule or EdgeRoutes object whose status says that not all of it works; else None."""
+    said = str(status.get("message") or "")
+    reasons = [str(each) for each in status.get("unlistedKinds") or ()]
+    if not reasons and status.get("failingNodes"):
+        reasons = [f"not in force everywhere: {said or status['failingNodes'][0].get('node')}"]
+    if said.startswith(NO_NODE):
+        reasons.insert(0, no_node(0))
+    return {"kind": kind, "name": name, "reason": "; ".join(reasons)} if reasons else None
 
 
 def valid(check: SpecCheck | None, before: list[dict[str, Any]], generation: int, now: str) -> list[dict[str, Any]]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from tests.support.hubs.hub import config_map, edge_node, sync_rule
+from tests.support.kube.api_in_memory import ApiInMemory
 from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.cluster import content
 from fairlead_hub.io import offline_report
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.status import object_sync
+from fairlead_hub.status import object_sync, rule_status
 from fairlead_wire.objects import api_group
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -57,6 +58,27 @@ async def recorded(client: Kube, namespace: str, **fields: Any) -> None:
 
 async def live(client: Kube, namespace: str) -> content.LiveObject:
     return content.build(await client.get(f"api/v1/namespaces/{namespace}/configmaps/a"), KIND)
+
+
+async def test_what_is_troubled_is_told_of_both_kinds() -> None:
+    """In the words of their statuses; what works is not in it."""
+    api = ApiInMemory({
+        f"{api_group.ROOT}/syncrules": [
+            {"metadata": {"name": "good"}, "status": {"matchedNodes": 2, "message": ""}},
+            {"metadata": {"name": "new"}},
+            {"metadata": {"name": "typo"}, "status": {"unlistedKinds": ["v1 ConfigMaps: not served", "Secret: 403"]}},
+        ],
+        f"{api_group.ROOT}/edgeroutes": [
+            {"metadata": {"name": "main"}, "status": {"failingNodes": [{"node": "edge-1"}], "message": "a: why"}},
+            {"metadata": {"name": "for-nobody"}, "status": {"matchedNodes": 0, "message": rule_status.no_node(0)}},
+        ],
+    })  # fmt: skip
+    found = [(row["kind"], row["name"], row["reason"]) for row in await offline_report.troubled(cast(Kube, api))]
+    assert found == [
+        ("SyncRule", "typo", "v1 ConfigMaps: not served; Secret: 403"),
+        ("EdgeRoutes", "main", "not in force everywhere: a: why"),
+        ("EdgeRoutes", "for-nobody", rule_status.no_node(0)),
+    ]
 
 
 async def test_nodes_tell_what_their_edge_nodes_tell(kube: Cluster, client: Kube) -> None:

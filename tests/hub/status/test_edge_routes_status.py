@@ -49,6 +49,12 @@ def test_each_node_is_counted(placement):
     assert conditions(found)["Current"][0] == "True"
 
 
+def test_who_selects_no_node_says_so(placement):
+    """Nothing else is wrong with it, so its conditions stay."""
+    found = of(placement, outcomes())
+    assert found["message"].startswith("selects no node: ") and conditions(found)["Accepted"][0] == "True"
+
+
 def test_the_same_mistake_is_named_once(placement):
     """With the nodes that found it."""
     rows = {node: {"errors": [error()]} for node in ("edge-1", "edge-2")}

@@ -46,6 +46,35 @@ def test_a_rule_learns_how_much_it_matches(placement):
     assert conditions(status_of(placement, "r", {}, 1, "t"))["Listed"]["status"] == "True"
 
 
+def test_a_rule_that_selects_no_node_says_so(placement):
+    """As soon as Nodes are listed, and unless it cannot be read: then that is not known."""
+    assert status_of(placement, "r", {}, 1, "t")["message"] == ""
+    spec = {"resources": [{"apiVersion": "v1", "kind": "ConfigMap"}], "nodeSelector": {"matchLabels": {"site": "x"}}}
+    placement.rules.set_rule(sync_rule.rule({"metadata": {"name": "r"}, "spec": spec}))
+    found = status_of(placement, "r", {}, 1, "t")
+    assert found["message"].startswith("selects no node: compare nodeSelector with kubectl get nodes -l node-role")
+    assert rule_status.trouble("SyncRule", "r", found) == {"kind": "SyncRule", "name": "r", "reason": found["message"]}
+    placement.listed.inputs.discard("nodes")
+    assert status_of(placement, "r", {}, 1, "t")["message"] == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ({}, None),
+        ({"message": "warnings: odd", "matchedNodes": 2}, None),
+        ({"unlistedKinds": ["A: 403", "B: 404"], "message": "A: 403; B: 404"}, "A: 403; B: 404"),
+        ({"failingNodes": [{"node": "n"}], "message": "b: unknown [n]"}, "not in force everywhere: b: unknown [n]"),
+        ({"failingNodes": [{"node": "n"}]}, "not in force everywhere: n"),
+        ({"message": "selects no node: …; A: 404", "unlistedKinds": ["A: 404"]}, f"{rule_status.no_node(0)}; A: 404"),
+    ],
+)
+def test_what_of_a_status_is_trouble(status, reason):
+    """The same with a hub and without."""
+    found = rule_status.trouble("SyncRule", "r", status)
+    assert (found and found["reason"]) == reason
+
+
 def test_a_kind_that_cannot_be_listed_is_reported(placement):
     """With the reason, as a condition."""
     placement.listed.frozen[CONFIG_MAP.group_kind] = "403 Forbidden"

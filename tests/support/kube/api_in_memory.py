@@ -43,7 +43,8 @@ class ApiInMemory:
         collection, _, name = path.rpartition("/")
         if collection in self.objects or collection in (NODES, EDGE_NODES, TOKENS):
             return json.dumps(self._one(collection, name)).encode()
-        return json.dumps({"kind": "List", "metadata": {}, "items": self.objects.get(path, [])}).encode()
+        listed = {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(path, [])}
+        return json.dumps({"kind": "List", **listed}).encode()
 
     async def request(self, method: str, path: str, body: Any = None, **_: str) -> bytes:
         self.written.append((method, path, body))

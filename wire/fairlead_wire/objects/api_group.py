@@ -10,6 +10,9 @@ API_VERSION: Final = f"{GROUP}/{VERSION}"
 ROOT: Final = f"apis/{API_VERSION}"
 """Path of its resources at an API server, without a slash at either end."""
 
+EDGE_LABEL: Final = "node-role.kubernetes.io/edge"
+"""On a Node: it is an edge node, whatever the value."""
+
 # Instructions to the hub, as annotations.
 
 PAUSED: Final = f"{GROUP}/paused"

@@ -15,11 +15,11 @@ from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_wire.objects import api_group
+from fairlead_wire.objects.api_group import EDGE_LABEL
 
 if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
-EDGE_LABEL = "node-role.kubernetes.io/edge"
 NODES, ACCOUNTS = 0, 1
 """Which collection a change belongs to."""
 VIEW = node_table.view(node_table.of_item)

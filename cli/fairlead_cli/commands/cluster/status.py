@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from fairlead_cli.cluster import names, node_table
 from fairlead_cli.cluster import target as targets
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.doctor.cluster import hub_lease
+from fairlead_cli.doctor.cluster.hub_lease import LeaseLine
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
@@ -51,14 +52,16 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
     if url and target.selector:
         raise click.UsageError("-l asks the cluster for its labels, not the hub: leave out --hub and --config")
 
+    lease = hub_lease.LeaseLine()
+
     def found() -> dict[str, Any]:
         if url is None:
-            return _surveyed(target, says_if_dead=not watch)
+            return _surveyed(target, lease)
         return hub_client.ask(url, "/v1/nodes", expected="nodes")
 
     with hub_client.readable(url):
         if watch:
-            shown.follow(VIEW, printer.changed_rows(lambda: _only(found()["nodes"], node), operator.itemgetter("node")))
+            shown.follow(VIEW, _followed(found, node, shown))
         elif node is None:
             _show_all(found(), shown)
         else:
@@ -66,13 +69,30 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
             _show_one(hub_client.ask(url, path, expected="node") if url else _one(found(), node), shown)
 
 
-def _surveyed(target: Target, *, says_if_dead: bool) -> dict[str, Any]:
+def _followed(found: Callable[[], dict[str, Any]], node: str | None, shown: Printer) -> Iterator[list[dict[str, Any]]]:
+    """Rows that changed; below them, once, each line about hubs and rules that was not there before."""
+    last: dict[str, Any] = {}
+
+    def rows() -> list[dict[str, Any]]:
+        last.update(found())
+        return _only(last["nodes"], node)
+
+    said: set[str] = set()
+    for page in printer.changed_rows(rows, operator.itemgetter("node")):
+        yield page
+        lines = list(_rule_problems(last)) if node is None and shown.is_for_people else []
+        for line in lines:
+            if line not in said:
+                _say(line)
+        said = set(lines)
+
+
+def _surveyed(target: Target, lease: LeaseLine) -> dict[str, Any]:
     from fairlead_hub.io import offline_report
     from fairlead_hub.io.cluster.kube import Kube
 
     async def asked(kube: Kube) -> dict[str, Any]:
-        if says_if_dead:
-            await hub_lease.warn(kube)
+        await lease.warn(kube)
         nodes, parked = await offline_report.nodes(kube, target.selector), await offline_report.parked(kube)
         if target.selector:
             names = {row["node"] for row in nodes}
@@ -118,10 +138,8 @@ def _print_problems(found: dict[str, Any]) -> None:
     for row in found["nodes"]:
         for note in _notes(row):
             _say(f"{row['node']}: {note}")
-    for rule in found.get("unreadable", []):
-        _say(f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}")
-    for rule in found.get("troubled", []):
-        _say(f"{rule['kind']} {rule['name']}: {rule['reason']}")
+    for line in _rule_problems(found):
+        _say(line)
     for record in found.get("parked", []):
         parked = _parked(record)
         _say(f"parked at {record['node']}: {parked['key']}: {parked['reason']}")
@@ -130,6 +148,13 @@ def _print_problems(found: dict[str, Any]) -> None:
     refused = found.get("recordsRefused") or {"count": 0}
     if refused["count"]:
         _say(f"{quantities.of(refused['count'], 'record')} refused since {refused['since']}: {refused['reason']}")
+
+
+def _rule_problems(found: dict[str, Any]) -> Iterator[str]:
+    for rule in found.get("unreadable", []):
+        yield f"{rule['kind']} {rule['name']} cannot be read: {rule['reason']}; {rule['consequence']}"
+    for rule in found.get("troubled", []):
+        yield f"{rule['kind']} {rule['name']}: {rule['reason']}"
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:

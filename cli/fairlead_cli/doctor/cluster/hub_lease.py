@@ -14,6 +14,25 @@ if TYPE_CHECKING:
 
 async def warn(kube: Kube) -> None:
     """One line on stderr where no hub holds a valid Lease; nothing where that cannot be read."""
+    await LeaseLine().warn(kube)
+
+
+class LeaseLine:
+    """For a command that asks again and again: the line comes once, and again when a hub was there in between."""
+
+    def __init__(self) -> None:
+        self._is_said = False
+
+    async def warn(self, kube: Kube) -> None:
+        """As the function."""
+        why = await no_hub(kube)
+        if why and not self._is_said:
+            click.echo(f"{why}: what follows is the last known state", err=True)
+        self._is_said = bool(why)
+
+
+async def no_hub(kube: Kube) -> str:
+    """Why no hub serves nodes; "": one does, or Leases cannot be read."""
     from fairlead_cli.doctor.cluster import programs
     from fairlead_hub import leadership
     from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
@@ -21,7 +40,6 @@ async def warn(kube: Kube) -> None:
     try:
         found = await collections.items(kube, "apis/coordination.k8s.io/v1/leases")
     except (ApiRefused, ApiUnavailable):
-        return  # without the right to read Leases nothing can be said about hubs
+        return ""  # without the right to read Leases nothing can be said about hubs
     leases = [each for each in found if str(each["metadata"]["name"]).startswith(leadership.NAME)]
-    if why := programs.no_hub(leases, target.server_time(kube)):
-        click.echo(f"{why}: what follows is the last known state", err=True)
+    return programs.no_hub(leases, target.server_time(kube))

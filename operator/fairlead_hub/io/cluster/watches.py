@@ -25,8 +25,8 @@ from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.status import status_cache
 from fairlead_wire.io import logs
 from fairlead_wire.objects import api_group, resource
+from fairlead_wire.objects.api_group import EDGE_LABEL
 
-EDGE_LABEL = "node-role.kubernetes.io/edge"
 _log = logs.get("hub.watches")
 
 EDGE_ROUTES_KIND = ServedKind(

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.kube import api_in_memory
+from tests.support.kube.api_in_memory import ApiInMemory
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.commands.cluster import status
 from fairlead_cli.main import build
+from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
+
+KEYWORDS = dict(printer.changed_rows.__kwdefaults__)
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -77,3 +82,28 @@ def test_what_has_no_namespace_has_one_slash(capsys: pytest.CaptureFixture[str])
     status._show_one({**row, **more, "keptObjects": [{"key": key, "reason": "r"}]}, Printer())
     said = capsys.readouterr().out
     assert "//" not in said and said.count("edgeroutes.fairlead.dev/mine:") == 3
+
+
+RULE = {"metadata": {"name": "r"}, "spec": {"resources": []}, "status": {"unlistedKinds": ["ConfigMaps: not served"]}}
+TROUBLE = "SyncRule r: ConfigMaps: not served"
+
+
+def test_followed_it_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once: that no hub holds the Lease, and which rules are in trouble."""
+    api = ApiInMemory({
+        api_in_memory.NODES: [{"metadata": {"name": "edge-1"}}], f"{api_in_memory.ROOT}/syncrules": [RULE],
+    })  # fmt: skip
+    api.is_asked(monkeypatch)
+    asked = iter(range(3))
+
+    def pause(_: float) -> None:
+        if next(asked) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(printer.changed_rows, "__kwdefaults__", {**KEYWORDS, "pause": pause})
+    done = CliRunner().invoke(build(), ["status", "--watch"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr == "no hub holds a Lease: what follows is the last known state\n"
+    assert done.stdout.count(TROUBLE) == 1 and done.stdout.startswith("NAME")
+    assert CliRunner().invoke(build(), ["status"]).stderr == done.stderr
+    assert CliRunner().invoke(build(), ["status"]).stdout.endswith(f"{TROUBLE}\n")

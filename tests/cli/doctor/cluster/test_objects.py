@@ -29,11 +29,13 @@ def test_rules() -> None:
                 rule("c", None),
                 rule("d", "True", unlistedKinds=["Widget: not served"]),
                 rule("e", "True", failingNodes=[{"node": "edge-1"}], message="1 node refuses it"),
+                rule("f", "True", matchedNodes=0, message="selects no node: …"),
             ],
         )
     )
-    assert [each.level for each in found] == ["problem", "warning", "problem", "warning"]
+    assert [each.level for each in found] == ["problem", "warning", "problem", "warning", "warning"]
     assert found[0].message == "SyncRule b is not accepted: priority: too high"
+    assert found[4].message == "SyncRule f selects no node" and "kubectl get nodes" in found[4].remedy
     assert found[2].remedy.startswith("install the definition")
     denied = rule("f", "True", unlistedKinds=["Secret: the API server answered 403: forbidden"])
     [found_denied] = judge_written("SyncRule", [denied])
