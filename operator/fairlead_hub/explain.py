@@ -20,7 +20,7 @@ from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import Cause, Withheld
 from fairlead_wire import durations
-from fairlead_wire.objects.api_group import APPROVE_IDENTITY, PAUSED
+from fairlead_wire.objects.api_group import APPROVE_IDENTITY, PAUSED, no_edge_node
 
 ROUTES_MAX = 100
 """Routes in force that one sentence names."""
@@ -132,7 +132,7 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
 def explain(facts: ExplainFacts) -> Step:
     """At which step of the path to this node the object is."""
     if not facts.is_node:
-        return Step("no_node", f"there is no edge Node {facts.node}")
+        return Step("no_node", no_edge_node(facts.node))
     if facts.key is None:
         if facts.unlistable:
             return Step("not_listed", facts.unlistable)

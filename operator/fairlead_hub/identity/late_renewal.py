@@ -14,6 +14,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from fairlead_wire.objects import api_group
+
 DAY_SECONDS: Final = 86_400.0
 HELD_RETRY_SECONDS: Final = 60.0
 """A person may approve it meanwhile."""
@@ -69,7 +71,7 @@ def judge(claim: Claim, known: KnownNode, *, now: float, late_days: int) -> Rene
         reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
         return RenewalRefusal(code="late_off", reason=reason, retry_after=REFUSED_RETRY_SECONDS)
     if not known.exists:
-        reason = f"there is no Node {claim.node} with label node-role.kubernetes.io/edge"
+        reason = api_group.no_edge_node(claim.node)
         return RenewalRefusal(code="node_unknown", reason=reason, retry_after=HELD_RETRY_SECONDS)
     if known.revoked:
         return RenewalRefusal(code="revoked", reason=known.revoked, retry_after=REFUSED_RETRY_SECONDS)

@@ -205,10 +205,11 @@ async def _placement(
     except ApiRefused as error:
         if error.status != 404:
             raise
-        return placement, None, ("no_node", f"there is no edge Node {node}")
+        return placement, None, ("no_node", f"there is no Node {node}; fairlead status lists the edge nodes")
     labels = found["metadata"].get("labels", {})
     if EDGE_LABEL not in labels:
-        return placement, None, ("no_node", f"Node {node} carries no label {EDGE_LABEL}")
+        why = f"Node {node} lacks the label {EDGE_LABEL}; to make it an edge node: {api_group.label(node)}"
+        return placement, None, ("no_node", why)
     placement.rules.set_node(node, labels)
     for item in await items(kube, f"{api_group.ROOT}/syncrules"):
         try:

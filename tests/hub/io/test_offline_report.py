@@ -81,6 +81,18 @@ async def test_what_is_troubled_is_told_of_both_kinds() -> None:
     ]
 
 
+async def test_a_node_that_lacks_the_label_is_told_how_to_get_it() -> None:
+    """And one that is not there is not told so."""
+    api = ApiInMemory({"api/v1/nodes": [{"metadata": {"name": "shop-1"}}]})
+    found = await offline_report.explain(cast(Kube, api), "shop-1", "configmap", "shop", "a")
+    assert found["code"] == "no_node" and found["answer"] == (
+        "Node shop-1 lacks the label node-role.kubernetes.io/edge; to make it an edge node:"
+        " kubectl label node shop-1 node-role.kubernetes.io/edge="
+    )
+    found = await offline_report.explain(cast(Kube, api), "shop-2", "configmap", "shop", "a")
+    assert found["answer"] == "there is no Node shop-2; fairlead status lists the edge nodes"
+
+
 async def test_nodes_tell_what_their_edge_nodes_tell(kube: Cluster, client: Kube) -> None:
     """Only those with the edge label; one that never came has empty columns."""
     await apply(

@@ -13,6 +13,17 @@ ROOT: Final = f"apis/{API_VERSION}"
 EDGE_LABEL: Final = "node-role.kubernetes.io/edge"
 """On a Node: it is an edge node, whatever the value."""
 
+
+def no_edge_node(node: str) -> str:
+    """For people, where a name has no Node, or one without the label: which of them is seldom known there."""
+    return f"there is no Node {node} with label {EDGE_LABEL}; if the Node exists: {label(node)}"
+
+
+def label(node: str) -> str:
+    """The command that makes a Node an edge node."""
+    return f"kubectl label node {node} {EDGE_LABEL}="
+
+
 # Instructions to the hub, as annotations.
 
 PAUSED: Final = f"{GROUP}/paused"

@@ -20,7 +20,7 @@ from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
 from fairlead_wire import durations
-from fairlead_wire.objects import resource
+from fairlead_wire.objects import api_group, resource
 
 VIEW = node_table.view(node_table.of_row)
 
@@ -113,7 +113,7 @@ def _one(found: dict[str, Any], node: str) -> dict[str, Any]:
         if row["node"] == node:
             mine = [record for record in found["parked"] if record["node"] == node]
             return {**row, "parkedObjects": [_parked(record) for record in mine]}
-    raise click.ClickException(f"there is no edge Node {node}")
+    raise click.ClickException(api_group.no_edge_node(node))
 
 
 def _parked(record: dict[str, Any]) -> dict[str, Any]:

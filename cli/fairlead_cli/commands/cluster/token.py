@@ -22,6 +22,7 @@ from fairlead_cli.output.tables import OutputColumn, Style, TableView
 from fairlead_cli.parameters import Lifetime
 from fairlead_cli.text import printable, quantities
 from fairlead_wire.identity import join_token, node_names
+from fairlead_wire.objects import api_group
 from fairlead_wire.validation import mistakes
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ async def _look_at_nodes(kube: Kube, nodes: Sequence[str], create_node: bool, sh
     elif missing:
         shown.say(f"there is no Node {_some(missing)} yet: the device joins, and waits for it; --create-node makes it")
     if plain:
-        label = f"kubectl label node {plain[0]} {join_tokens.EDGE_LABEL}="
+        label = api_group.label(plain[0])
         shown.say(f"Node {_some(plain)} has not the label of edge nodes, so the hub serves it not: {label}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from fairlead_hub import leadership
 from fairlead_wire import message
+from fairlead_wire.objects import api_group
 
 NODE_GONE_RETRY_SECONDS = 30.0
 BUSY_RETRY_SECONDS = 5.0
@@ -53,4 +54,4 @@ def stale(hello: message.Hello, fence: int, *, approved: bool) -> message.Refuse
 
 
 def unknown(node: str) -> str:
-    return f"there is no Node {node} with label node-role.kubernetes.io/edge"
+    return api_group.no_edge_node(node)

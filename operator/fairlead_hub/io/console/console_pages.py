@@ -14,6 +14,7 @@ from fairlead_hub.console.pages import PageContext
 from fairlead_hub.io.console.event_stream import EventStreams
 from fairlead_hub.io.console.live_source import LiveSource
 from fairlead_hub.view import LIST_MAX, HubView
+from fairlead_wire.objects import api_group
 
 ROOT = "/console"
 ASSETS = ("console.css", "console.js", "live.js", "nodes.js", "ages.js")
@@ -111,7 +112,7 @@ class ConsolePages:
         context = await self._source.view()
         found = view.node(name, self._clock())
         if found is None:
-            return self._problem(context, f"There is no edge Node {name[:TEXT_CHARS_MAX]}.")
+            return self._problem(context, f"T{api_group.no_edge_node(name[:TEXT_CHARS_MAX])[1:]}")
         edge = view.edge(name)
         queues = list(edge.queues[:LIST_MAX]) if edge is not None else []
         line = node_line.of(view, name, view.session(name))

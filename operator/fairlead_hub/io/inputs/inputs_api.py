@@ -20,6 +20,7 @@ from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent, RemoteError, Temporary
 from fairlead_wire.http.content_encoding import Unpacker
 from fairlead_wire.io import tls
+from fairlead_wire.objects import api_group
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BODY_SECONDS_MAX = 30.0
@@ -99,7 +100,7 @@ class InputsApi:
         if self._inputs is None or not self._hub.view.nodes_known:
             raise NotNow("starting", "this hub does not serve nodes yet, or no more", retry_after_seconds=1.0)
         if node not in self._hub.view.edge_nodes:
-            raise AccessDenied(404, "no_node", f"there is no edge Node {node}")
+            raise AccessDenied(404, "no_node", api_group.no_edge_node(node))
         uid = self._hub.view.node_uid(node)
         module, input = request.match_info["module"], request.match_info["input"]
         submission.check_names(module, input)

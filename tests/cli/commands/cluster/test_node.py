@@ -248,4 +248,4 @@ def test_a_deleted_node_stays_revoked_while_its_certificate_could_come_back(edge
     done = run(edge, "delete", "act-1")
     assert done.exit_code == 0 and "deleted    edgenode/act-1" in done.output
     done = run(edge, "delete", "act-1")
-    assert done.exit_code == 1 and "there is no Node and no EdgeNode act-1" in done.output
+    assert done.exit_code == 1 and "there is no Node, EdgeNode, JoinToken or record named act-1" in done.output

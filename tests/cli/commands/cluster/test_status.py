@@ -15,6 +15,7 @@ from fairlead_cli.commands.cluster import status
 from fairlead_cli.main import build
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
+from fairlead_wire.objects import api_group
 
 KEYWORDS = dict(printer.changed_rows.__kwdefaults__)
 
@@ -49,7 +50,7 @@ def test_one_node(hub_http: str, hub_config: Path) -> None:
     code, text = run("edge-near", "--config", str(hub_config), "-o", "json")
     assert code == 0 and json.loads(text)["grantedTopics"] == ["default/telemetry"]
     code, text = run("edge-9", "--hub", hub_http)
-    assert (code, text.strip()) == (1, "Error: there is no edge Node edge-9")
+    assert (code, text.strip()) == (1, f"Error: {api_group.no_edge_node('edge-9')}")
 
 
 def test_what_the_hub_does_not_see_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ def test_an_edge_node_with_its_own_name_is_welcome():
         ({"hello": message.Hello(**{**{f: getattr(HELLO, f) for f in HELLO.__struct_fields__}, "protocol": 99})},
          "protocol", "protocol 99"),
         ({"node": "edge-2"}, "identity", "the certificate is edge-2's, the hello says edge-1"),
-        ({"nodes": ()}, "node_unknown", "no Node edge-1 with label"),
+        ({"nodes": ()}, "node_unknown", "if the Node exists: kubectl label node edge-1 node-role.kubernetes.io/edge="),
         ({"others": 2}, "busy", "2 nodes are connected already"),
     ],
 )  # fmt: skip
