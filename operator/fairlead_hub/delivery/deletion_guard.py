@@ -18,6 +18,8 @@ import msgspec
 from fairlead_hub.settings import DeletionGuardSettings as Limits
 
 ID_CHARS = 8
+MISTAKEN_CHARS_MAX = 32
+"""Of an id that a person wrote and that is none."""
 
 
 class Tripped(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +38,7 @@ class DeletionGuard:
     ``news`` gets the node's name when there is something to tell of it.
     """
 
-    __slots__ = ("_allowed", "_limits", "_news", "_node", "_sent", "_text", "approved", "due", "tripped")
+    __slots__ = ("_allowed", "_limits", "_mistaken", "_news", "_node", "_sent", "_text", "approved", "due", "tripped")
 
     def __init__(self, node: str, limits: Limits, *, news: set[str], text: Callable[[float], str]) -> None:
         self.tripped: Tripped | None = None
@@ -49,6 +51,8 @@ class DeletionGuard:
         self._news = news
         self._text = text
         self._allowed: set[str] = set()
+        self._mistaken = ""
+        """The id that a person approved, where it is not the one under which it has tripped."""
         self._sent: dict[str, float] = {}
         """Keys whose removal was sent within the window → when (seconds, monotonic), oldest first."""
 
@@ -104,7 +108,7 @@ class DeletionGuard:
         if not self.stops:
             since = self._text(now)
             self.tripped = Tripped(id=self._id(since), count=len(self.due), since=since)
-            self.approved = False
+            self.approved, self._mistaken = False, ""
             self._news.add(self._node)
         return self.why
 
@@ -112,13 +116,23 @@ class DeletionGuard:
     def why(self) -> str:
         """In words, with the remedy."""
         id = self.tripped.id if self.tripped is not None else ""
+        mistaken = f" (the annotation has {self._mistaken!r}, which approves nothing)" if self._mistaken else ""
         return (
             f"deletion guard: {self.count} deletions are due, more than {self._limits.removals_max} at once; if they "
             f"are meant: kubectl annotate enode {self._node} --overwrite fairlead.dev/approve-deletions={id}"
+            f"{mistaken}"
         )
 
     def approve(self, id: str) -> bool:
-        """A person means it.  True: that is the id under which it has tripped, and what is due may go."""
+        """A person means it.  True: that is the id under which it has tripped, and what is due may go.
+
+        Another id is named in ``why``; empty: no id is approved.
+        """
+        is_wrong = self.tripped is not None and not self.approved and id not in ("", self.tripped.id)
+        mistaken = id[:MISTAKEN_CHARS_MAX] if is_wrong else ""
+        if mistaken != self._mistaken:
+            self._mistaken = mistaken
+            self._news.add(self._node)
         if self.tripped is None or self.tripped.id != id or self.approved:
             return False
         self.approved = True

@@ -100,7 +100,7 @@ class NodeControls:
 
     def _is_approved(self, node: str, id: str) -> bool:
         guard = self._guards.get(node)
-        return bool(id) and guard is not None and guard.approve(id)
+        return guard is not None and guard.approve(id)
 
     def _restore(self, node: str, status: Mapping[str, Any]) -> None:
         """The first time a node is seen: the guard of an earlier hub.  Later we know better than the document."""

@@ -76,6 +76,22 @@ def test_only_its_own_id_approves_and_only_once(guard):
     assert not guard.approve(first)
 
 
+def test_a_wrong_id_is_named_with_the_right_one(guard, news):
+    """Until it is taken back or corrected; it is news once."""
+    guard.set_due(set("abcd"))
+    going(guard, "abcd")
+    right, plain = guard.tripped.id, guard.why
+    news.clear()
+    assert not guard.approve("3f0c91aa") and news == {"edge-1"}
+    assert guard.why == f"{plain} (the annotation has '3f0c91aa', which approves nothing)" and right in plain
+    news.clear()
+    assert not guard.approve("3f0c91aa") and not news
+    assert not guard.approve("") and guard.why == plain and news == {"edge-1"}
+    guard.approve("x" * 1000)
+    assert len(guard.why) < 300
+    assert guard.approve(right) and guard.why.endswith(right)
+
+
 def test_a_mistake_that_follows_an_approval_trips_it_while_the_first_removals_still_go(guard):
     """The approval was for what was due then."""
     guard.set_due(set("abcd"))
