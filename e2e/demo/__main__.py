@@ -24,6 +24,8 @@ from tests.support.kube.assets import NoControlPlane
 from tests.support.kube.kubernetes import KubectlError
 from tests.support.processes import Unmet
 
+from fairlead_wire import errors
+
 FOLDER = ROOT / ".run" / "demo"
 MARKER = ".fairlead-demo"
 """Of folders that the user names, only one with this file in it is emptied."""
@@ -89,7 +91,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - a fault of the demo itself: where it is matters, and things must be ended
         screen.fail(traceback.format_exc())
-        screen.last(f"demo: failed: {type(error).__name__}: {error}")
+        screen.last(f"demo: failed: {errors.described(error)}")
         return 1
     except KeyboardInterrupt:
         screen.last("demo: failed: interrupted")

@@ -1,5 +1,9 @@
 """Errors carry what the reader needs to decide what comes next."""
 
+import ssl
+
+import pytest
+
 from fairlead_wire import errors
 
 
@@ -16,3 +20,19 @@ def test_what_comes_next_is_in_the_fields():
     assert errors.Temporary("busy").retry_after_seconds is None
     assert errors.Permanent("no such topic", code="not_found").code == "not_found"
     assert "70 bytes" in str(errors.FrameTooLarge(size=70, limit=60))
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "line"),
+    [
+        (ConnectionResetError("by peer"), "by peer", "ConnectionResetError: by peer"),
+        (ConnectionResetError(), "connection reset", "connection reset"),
+        (TimeoutError(" "), "timeout error", "timeout error"),
+        (OSError(), "OS error", "OS error"),
+        (ssl.SSLEOFError(), "SSLEOF error", "SSLEOF error"),
+    ],
+)
+def test_a_reason_is_never_empty(error, text, line):
+    """An error that says nothing is named in words."""
+    assert (errors.text_of(error), errors.described(error)) == (text, line)
+    assert errors.described(error, "first line").endswith(": first line")

@@ -11,6 +11,10 @@ FairleadError
 
 from __future__ import annotations
 
+import re
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+
 
 class FairleadError(Exception):
     """Root of everything Fairlead raises on purpose; ``str()`` is the sentence people read."""
@@ -51,3 +55,26 @@ class Permanent(FairleadError):
     def __init__(self, message: str, *, code: str = "permanent") -> None:
         super().__init__(message)
         self.code = code
+
+
+def text_of(error: BaseException) -> str:
+    """What it says; of one that says nothing the name of its class in words: ``connection reset``."""
+    return _said(str(error)) or _in_words(type(error).__name__)
+
+
+def described(error: BaseException, text: str | None = None) -> str:
+    """Its class and what it says, or ``text``; in words where that is nothing: a reason is never empty."""
+    name = type(error).__name__
+    said = _said(str(error) if text is None else text)
+    return f"{name}: {said}" if said else _in_words(name)
+
+
+def _said(text: str) -> str:
+    """An error of the TLS library that says nothing says ``()``."""
+    return "" if text.strip() == "()" else text.strip()
+
+
+def _in_words(name: str) -> str:
+    words = [word if word.isupper() else word.lower() for word in _WORD.findall(name)]
+    # "timeout error" and "OS error" keep it: one word alone says too little.
+    return " ".join(words[:-1] if len(words) > 2 and words[-1] == "error" else words)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
+from fairlead_wire.errors import text_of
 from fairlead_wire.validation import addresses
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
         ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         hint = addresses.scheme_hint(url, error)
-        raise click.ClickException(f"{url} is not the address of an agent: {error}{hint}") from None
+        raise click.ClickException(f"{url} is not the address of an agent: {text_of(error)}{hint}") from None
     if not isinstance(found, dict):
         raise click.ClickException(f"{url} is not the address of an agent: it answered no object")
     return found

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from fairlead_wire.errors import text_of
 from fairlead_wire.validation import addresses
 
 SECONDS = 40.0
@@ -116,7 +117,7 @@ class InputClient:
             hint = addresses.scheme_hint(self.hub.url, error)
             raise click.ClickException(f"the hub at {self.hub.url} does not answer: {why}{hint}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise _NoAnswer(f"the hub at {self.hub.url} did not answer: {error}") from None
+            raise _NoAnswer(f"the hub at {self.hub.url} did not answer: {text_of(error)}") from None
 
 
 class _NoAnswer(Exception):

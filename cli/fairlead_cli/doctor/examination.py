@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from fairlead_cli.text import printable
+from fairlead_wire import errors
 
 Level = Literal["ok", "warning", "problem"]
 RANK: Final[dict[str, int]] = {"ok": 0, "warning": 1, "problem": 2}
@@ -113,7 +114,7 @@ class _Running:
         try:
             self._findings = list(self.check.probe())
         except Exception as error:  # noqa: BLE001 - a probe that fails must not hide what the others found
-            said = error.message if isinstance(error, click.ClickException) else f"{type(error).__name__}: {error}"
+            said = error.message if isinstance(error, click.ClickException) else errors.described(error)
             text = f"could not be looked at: {said}"
             remedy = PERMISSION if isinstance(error, PermissionError) else self.check.remedy
             self._findings = [problem(self.check.name, text, remedy)]

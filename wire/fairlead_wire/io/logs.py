@@ -23,6 +23,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from fairlead_wire import errors
 from fairlead_wire.validation import addresses
 
 LINE_CHARS_MAX = 16 * 1024
@@ -81,7 +82,7 @@ def describe_error(error: BaseException) -> dict[str, str]:
     """An unexpected error as fields of an event: what it is, what it says, and where it came from.  No traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-PLACES_MAX:]
     at = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))
-    return {"error": type(error).__name__, "reason": str(error), "at": at}
+    return {"error": type(error).__name__, "reason": errors.text_of(error), "at": at}
 
 
 def configure(room: str, level: str = "info", stream: TextIO | None = None) -> None:

@@ -21,6 +21,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider, sampling
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+from fairlead_wire import errors
 from fairlead_wire.io import logs
 from fairlead_wire.io.spans import Kind, RecordedSpan, Value
 from fairlead_wire.log_limiter import LogLimiter
@@ -190,7 +191,7 @@ class _Counted(SpanExporter):
         try:
             result = self._exporter.export(spans)
         except Exception as error:  # noqa: BLE001 - whatever the library raises costs these spans, and is said
-            result, reason = SpanExportResult.FAILURE, f"{type(error).__name__}: {error}"
+            result, reason = SpanExportResult.FAILURE, errors.described(error)
         else:
             reason = _heard.reason or "the collector did not take them"
         if result is SpanExportResult.SUCCESS:

@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import Final, Literal, Protocol
 
-from fairlead_wire import distribution
+from fairlead_wire import distribution, errors
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.traces import trace
@@ -111,7 +111,7 @@ def recording(hop: Hop | None) -> Iterator[None]:
         with hop.named_in_logs():
             yield
     except BaseException as error:
-        failure = str(error) or type(error).__name__
+        failure = errors.text_of(error)
         raise
     finally:
         hop.end(failure)

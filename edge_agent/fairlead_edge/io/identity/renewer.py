@@ -32,7 +32,7 @@ from fairlead_edge.identity.certificate import CertificateRenewal
 from fairlead_edge.io.identity import keys
 from fairlead_edge.io.identity.identity_files import BadPair, IdentityFiles, IdentityFilesError, Pending
 from fairlead_edge.objects import session_events
-from fairlead_wire import message
+from fairlead_wire import errors, message
 from fairlead_wire.errors import Malformed, RemoteError
 from fairlead_wire.identity.certificate import Certificate, day
 from fairlead_wire.identity.join_token import ALPN
@@ -262,7 +262,7 @@ class LateRenewal:
             finally:
                 connection.transport.abort()
         except (ConnectionClosed, TimeoutError) as error:
-            return _end("late_unanswered", f"the hub did not answer: {type(error).__name__}: {error}")
+            return _end("late_unanswered", f"the hub did not answer: {errors.described(error)}")
         except RemoteError as error:
             return _end("protocol", str(error))
         except (IdentityFilesError, TlsFilesError, keys.KeyMakerFailed) as error:

@@ -16,6 +16,7 @@ from websockets.uri import parse_uri
 
 from fairlead_edge.io.line_meter import LineMeter
 from fairlead_edge.io.link.conversation import CLOSE_SECONDS_MAX
+from fairlead_wire import errors
 from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.io import handshake
 from fairlead_wire.io.handshake import HandshakeFailure
@@ -112,7 +113,7 @@ class Dialler:
             said = str(refused) if refused.ours else f"{self.host}:{self.port}: {refused}"
             return LinkUnreachable(said, refused=refused)
         url = f"{'ws' if context is None else 'wss'}://{self.host}:{self.port}"
-        reason = f"{type(error).__name__}: {error}{addresses.scheme_hint(url, error)}"
+        reason = f"{errors.described(error)}{addresses.scheme_hint(url, error)}"
         if context is None or not isinstance(error, InvalidMessage):
             return LinkUnreachable(reason)
         if isinstance(error.__cause__, EOFError):

@@ -27,7 +27,7 @@ from fairlead_edge.io.link.module_inputs import InputStore
 from fairlead_edge.link_state import LinkState, StaleHub
 from fairlead_edge.objects import session, session_events
 from fairlead_edge.objects.metastore import Metastore
-from fairlead_wire import message
+from fairlead_wire import errors, message
 from fairlead_wire.backoff import equal_jitter
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs, tls
@@ -215,7 +215,7 @@ class Link:
                     raise
                 except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
                     _log.error("link_error", **logs.describe_error(error), remedy="report it; the agent dials again")
-                    end = session_events.Close(code="error", reason=f"{type(error).__name__}: {error}")
+                    end = session_events.Close(code="error", reason=errors.described(error))
                 finally:
                     if self._meter is not None:
                         self._meter.end()

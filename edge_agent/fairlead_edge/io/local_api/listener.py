@@ -24,6 +24,7 @@ from typing import Final
 from aiohttp import web
 
 from fairlead_edge.io.local_api.connections import CONNECTIONS, STALLED_SECONDS_MAX, LocalConnections
+from fairlead_wire import errors
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.io.acceptor import Acceptor, bound
@@ -161,7 +162,7 @@ class Listener:
                     return
                 await loop.connect_accepted_socket(self._protocol, connection, ssl=context)
         except (OSError, TimeoutError) as error:
-            _log.debug("connection_not_opened", reason=f"{type(error).__name__}: {error}")
+            _log.debug("connection_not_opened", reason=errors.described(error))
             connection.close()
         except BaseException:
             connection.close()

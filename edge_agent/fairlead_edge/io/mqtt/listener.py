@@ -39,6 +39,7 @@ from fairlead_edge.mqtt.status import Counters, MqttStatus
 from fairlead_edge.mqtt.wills import AuthoredWill
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.settings import EdgeSettings
+from fairlead_wire import errors
 from fairlead_wire.io import logs, tls
 from fairlead_wire.io.acceptor import Acceptor, bound
 from fairlead_wire.validation import listen_address
@@ -225,7 +226,7 @@ class MqttListener:
             async with asyncio.timeout(OPENING_SECONDS_MAX):
                 await loop.connect_accepted_socket(lambda: Connection(self, _now), connection, ssl=self._tls)
         except (OSError, TimeoutError) as error:
-            _log.debug("connection_not_opened", reason=f"{type(error).__name__}: {error}")
+            _log.debug("connection_not_opened", reason=errors.described(error))
             connection.close()
         except BaseException:
             connection.close()

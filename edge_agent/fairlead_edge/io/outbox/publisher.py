@@ -15,6 +15,7 @@ from fairlead_edge.outbox.authorship import ANY_PROGRAM, Author
 from fairlead_edge.outbox.outbox import IdempotencyKey, Outbox
 from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.receipts import marks
+from fairlead_wire import errors
 from fairlead_wire.errors import FairleadError, Temporary
 from fairlead_wire.io.spans import Spans
 from fairlead_wire.traces import span_names
@@ -206,7 +207,7 @@ class MessagePublisher:
                 plan, first = await self._store_now(recorded, key, digest)
                 failure = plan.refusal.code if first is None and plan.refusal is not None else ""
             except (FairleadError, asyncio.CancelledError) as error:
-                failure = str(error) or type(error).__name__
+                failure = errors.text_of(error)
                 raise
             finally:
                 hop.end(failure)

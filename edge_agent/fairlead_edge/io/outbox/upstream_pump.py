@@ -21,7 +21,7 @@ from fairlead_edge.outbox.pump.stream import Fetch, PumpWait, SendBatch, Settle
 from fairlead_edge.outbox.queues import QueueId, rank
 from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_edge.routes.endpoints import UPSTREAM
-from fairlead_wire import message
+from fairlead_wire import errors, message
 from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
@@ -315,7 +315,7 @@ class UpstreamPump:
         except Exception as error:  # noqa: BLE001 - no error of the link may end the agent: named, counted, tried again
             self.counters["link_errors"] += 1
             _log.error("link_error", **logs.describe_error(error), remedy="report it; the batch is sent again")
-            answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
+            answer = message.Nack(parent_id=0, code="link_error", reason=errors.described(error))
         settle = self._pump.answered(send.batch, answer, self._clock())
         done = {*settle.sent, *(refusal.offset for refusal in settle.refused)} if settle is not None else set()
         self._give_back(send, answer, done)

@@ -22,6 +22,7 @@ from fairlead_edge.io.file_access import PLAIN, PLAIN_SCHEMA, SEALED_SCHEMA, Fil
 from fairlead_edge.io.sqlite import schema_pages, wal
 from fairlead_edge.io.sqlite import statements as sql
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_wire import errors
 
 WAL: Final = "-wal"
 SHM: Final = "-shm"
@@ -78,7 +79,7 @@ def problem(
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
         if is_strange(path, error):
             raise
-        return str(error) or type(error).__name__
+        return errors.text_of(error)
     except apsw.InterruptError:
         return None
 

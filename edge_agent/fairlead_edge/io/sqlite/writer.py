@@ -36,6 +36,7 @@ from fairlead_edge.io.sqlite import schema_pages
 from fairlead_edge.io.sqlite import statements as sql
 from fairlead_edge.io.sqlite.disk_space import FREE_SOME, Room
 from fairlead_edge.io.sqlite.rows import rows
+from fairlead_wire import errors
 from fairlead_wire.errors import FairleadError, LocalError, Temporary
 from fairlead_wire.io import logs
 
@@ -317,7 +318,7 @@ def _damage_named_by(error: Exception) -> str:
     """Damage that SQLite itself found; text that is not Unicode is damage as well, for none is ever stored."""
     is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
     if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):
-        return str(error) or type(error).__name__
+        return errors.text_of(error)
     return ""
 
 

@@ -26,6 +26,7 @@ from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import IngestSettings, Pipeline
+from fairlead_wire import errors
 from fairlead_wire.errors import LocalError
 
 OPTION: Final = "--with"
@@ -87,7 +88,7 @@ class ByFunction:
             if isinstance(found, dict):
                 return msgspec.json.encode(found)
         except Exception as error:  # noqa: BLE001  (the user's function; it costs its own letter alone)
-            raised = f"{self.method} raised {type(error).__name__}: {error}"
+            raised = f"{self.method} raised {errors.described(error)}"
             raise Unrepaired(f"{OPTION}: {raised}; it was given the payload {_begin(given['payload'])}") from None
         if found is None or isinstance(found, bytes):
             return found

@@ -30,6 +30,7 @@ from fairlead_ingest.rows import transforms
 from fairlead_ingest.rows.contract import EVOLVE, Contract, grown
 from fairlead_ingest.rows.transforms import PASSENGERS
 from fairlead_ingest.settings import IngestSettings, Pipeline
+from fairlead_wire.errors import described
 
 Transform = Callable[[DataFrame], DataFrame]
 KEPT = ("_topic", "_id", "_published_at")
@@ -45,7 +46,7 @@ def load(name: str, *, option: str = "transforms") -> Transform:
         if isinstance(error, (ImportError, AttributeError, OSError, SyntaxError)):
             said = str(error)
         else:
-            raised = f"{type(error).__name__}: {error}"
+            raised = described(error)
             said = f"importing {place} raised {raised}; {place} is imported and {function} is called, nothing is run"
         raise errors.Stop(errors.BAD_OPTION, f"{option}: {name}: {said}") from error
     if not callable(found):

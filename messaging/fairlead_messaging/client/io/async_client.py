@@ -34,7 +34,7 @@ from fairlead_messaging.client.methods import AwaitingClient, Methods
 from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.delivery_policy import DeliveryPolicy
-from fairlead_wire.errors import RemoteError
+from fairlead_wire.errors import RemoteError, text_of
 from fairlead_wire.io.tls import RELOAD_SECONDS
 from fairlead_wire.validation import addresses
 
@@ -134,16 +134,17 @@ class AsyncClient(Methods, AwaitingClient):
                 return Response(status=response.status, headers=headers, body=body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             hint = addresses.scheme_hint(self._base_url, error)
-            raise Unreachable(f"{self._base_url} cannot be reached: {error or type(error).__name__}{hint}") from error
+            raise Unreachable(f"{self._base_url} cannot be reached: {text_of(error)}{hint}") from error
         except TimeoutError as error:
             raise TimedOut(
                 f"{self._base_url} did not answer {asked.method} {asked.path} within {seconds:g} s", seconds=seconds
             ) from error
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError) as error:
             hint = addresses.scheme_hint(self._base_url, error, answered=self._answered)
-            raise Disconnected(f"{self._base_url} ended the connection before its answer: {error}{hint}") from error
+            why = f"{text_of(error)}{hint}"
+            raise Disconnected(f"{self._base_url} ended the connection before its answer: {why}") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NoAnswer(f"{self._base_url} does not answer: {error or type(error).__name__}") from error
+            raise NoAnswer(f"{self._base_url} does not answer: {text_of(error)}") from error
 
     async def _body(self, asked: ClientRequest[Any], response: aiohttp.ClientResponse) -> bytes:
         limit = self._answer_bytes_max

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.request import Response
-from fairlead_wire.errors import LocalError, RemoteError
+from fairlead_wire.errors import LocalError, RemoteError, text_of
 from fairlead_wire.io import tls
 from fairlead_wire.validation import addresses, mistakes
 
@@ -337,7 +337,7 @@ def _why(error: BaseException) -> str:
         return "connection refused"
     if isinstance(error, http.client.IncompleteRead):
         return "the answer was cut short"
-    return str(error) or type(error).__name__
+    return text_of(error)
 
 
 class TokenFile:

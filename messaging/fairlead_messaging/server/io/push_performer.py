@@ -42,6 +42,7 @@ from fairlead_messaging.server.subscriptions.push import (
 )
 from fairlead_messaging.server.subscriptions.push_page import PushItem, PushPage
 from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_MAX, SubscriptionRecord
+from fairlead_wire import errors
 from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.io import logs
 
@@ -95,7 +96,7 @@ class PushSender:
             async with self._session.post(url, data=item.payload, headers=headers, allow_redirects=False) as response:
                 status, asked = response.status, response.headers.get("Retry-After")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return PushResult((str(error) or type(error).__name__)[:REASON_CHARS_MAX])
+            return PushResult(errors.text_of(error)[:REASON_CHARS_MAX])
         if subscription.is_delivered_status(status):
             return PushResult()
         return PushResult(

@@ -23,6 +23,7 @@ import msgspec
 from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.server import access
 from fairlead_messaging.server.access import Review, ReviewCache, Subject
+from fairlead_wire import errors
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
@@ -281,7 +282,7 @@ class TokenReviewer:
         except NoApiServer as error:
             raise _Away(str(error)) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _Away(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
+            raise _Away(errors.described(error)) from None
         try:
             return msgspec.json.decode(content, type=_Answer).status
         except (ValueError, RecursionError):

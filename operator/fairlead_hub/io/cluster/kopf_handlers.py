@@ -21,6 +21,7 @@ import kopf
 from fairlead_hub.cluster import spec_check
 from fairlead_hub.cluster.spec_check import SpecCheck
 from fairlead_hub.io.cluster.api_access import ApiAccess
+from fairlead_wire import errors
 from fairlead_wire.io import logs
 from fairlead_wire.objects import api_group
 
@@ -138,7 +139,7 @@ def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
     try:
         asyncio.run(_work(registry, stop, failed))
     except Exception as error:  # noqa: BLE001 - whatever ended it, the nodes are served on and kopf starts again
-        return str(error) or type(error).__name__
+        return errors.text_of(error)
     return failed[0] if failed else "ended"
 
 
@@ -148,7 +149,7 @@ async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: 
     def end(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         # Other tasks of kopf may wait for this one for ever (its login after a refused token): start anew.
         error = context.get("exception")
-        failed.append(f"{type(error).__name__}: {error}" if error else context["message"])
+        failed.append(errors.described(error) if error else context["message"])
         _log.warning("operator_task_failed", reason=failed[-1])
         stop.set()
 

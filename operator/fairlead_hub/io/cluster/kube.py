@@ -22,6 +22,7 @@ from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_error
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, ApiUnavailable
+from fairlead_wire import errors
 from fairlead_wire.backoff import Backoff
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
@@ -224,4 +225,4 @@ def _proxy(server: str) -> str | None:
 
 
 def _text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return errors.text_of(error)

@@ -20,7 +20,7 @@ from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.identity.join_service import JoinService
 from fairlead_hub.io.link.link_socket import LinkSocket
-from fairlead_wire import message
+from fairlead_wire import errors, message
 from fairlead_wire.errors import Malformed, RemoteError
 from fairlead_wire.identity import join_token
 from fairlead_wire.io import logs, tls
@@ -196,7 +196,7 @@ class JoinServer:
 
     def _failed(self, conversation: _Conversation, error: OSError | ValueError) -> IdentityRefused:
         """A file of ours, or what the signer made: the device asks again, and gets what it would have got."""
-        _log.error("joining_failed", peer=conversation.peer, reason=f"{type(error).__name__}: {error}")
+        _log.error("joining_failed", peer=conversation.peer, reason=errors.described(error))
         reason = "the hub cannot read a certificate of its own: see its log"
         return IdentityRefused("signer_unavailable", reason, retry_after=FAILED_RETRY_SECONDS)
 

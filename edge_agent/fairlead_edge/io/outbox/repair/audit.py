@@ -17,6 +17,7 @@ from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.totals import OutboxTotals, QueueTotals
+from fairlead_wire import errors
 
 _CLOCK: Final = "the clock is not readable"
 _SMALL: Final = {
@@ -55,7 +56,7 @@ def audit_beside(path: Path, access: FileAccess = PLAIN) -> str:
         finally:
             connection.close()
     except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError) as error:
-        return str(error) or type(error).__name__
+        return errors.text_of(error)
 
 
 def glance(connection: apsw.Connection) -> str:

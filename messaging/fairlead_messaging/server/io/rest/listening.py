@@ -19,6 +19,7 @@ from aiohttp import web
 from fairlead_messaging.api.errors import Unavailable
 from fairlead_messaging.server.admission import HEAD_SECONDS, Admission, AdmissionVerdict, ConnectionLimits
 from fairlead_messaging.server.io.metrics import MessagingMetrics
+from fairlead_wire import errors
 from fairlead_wire.io import logs
 from fairlead_wire.io.acceptor import Acceptor, bound
 
@@ -175,7 +176,7 @@ class Port:
                 lambda: self._made(connection), accepted, ssl=self._context, ssl_handshake_timeout=timeout
             )
         except OSError as error:
-            _log.debug("connection_not_opened", reason=f"{type(error).__name__}: {error}")
+            _log.debug("connection_not_opened", reason=errors.described(error))
             self._gate.failed(connection)
             connection.close()
         except BaseException:

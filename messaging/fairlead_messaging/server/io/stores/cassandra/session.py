@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.settings import CassandraModel, contact_point
-from fairlead_wire import distribution
+from fairlead_wire import distribution, errors
 from fairlead_wire.io import logs
 
 # --- The tables of the keyspace. A shard is what one instance owns; there is one so far, and every table is
@@ -320,11 +320,11 @@ def said(operation: str, model: CassandraModel) -> Iterator[None]:
     except (cassandra.WriteTimeout, cassandra.WriteFailure, cassandra.OperationTimedOut) as error:
         raise UnknownOutcome(f"cassandra {operation}: not known whether it took place ({_first_line(error)})") from None
     except (cassandra.DriverException, OSError, TypeError, ValueError) as error:
-        raise UnknownOutcome(f"cassandra {operation}: {type(error).__name__}: {_first_line(error)}") from None
+        raise UnknownOutcome(f"cassandra {operation}: {errors.described(error, _first_line(error))}") from None
     except Exception as error:
         # The driver's connections raise classes of their own, which share no base but this.
         if type(error).__module__.startswith("cassandra."):
-            raise UnknownOutcome(f"cassandra {operation}: {type(error).__name__}: {_first_line(error)}") from None
+            raise UnknownOutcome(f"cassandra {operation}: {errors.described(error, _first_line(error))}") from None
         raise
 
 
