@@ -83,6 +83,7 @@ def _paths(schema: Mapping[str, Any], at: str) -> Iterator[str]:
             yield from _paths(schema[key], f"{at}[]")
 
 
+RBAC: Final = "fairlead rbac | kubectl apply -f -"
 WATCHED: Final = ("get", "list", "watch")
 RECORDS: Final = ("objectsyncs", "clusterobjectsyncs", "edgenodes")
 REVIEWS = (("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews"))
@@ -107,9 +108,14 @@ class Right(msgspec.Struct, frozen=True):
     namespace: str = ""
 
     def __str__(self) -> str:
+        return f"{self.verb} {self.on}"
+
+    @property
+    def on(self) -> str:
+        """What it is a right on."""
         name = "/".join(filter(None, (self.resource, self.subresource)))
         group = f".{self.group}" if self.group else ""
-        return f"{self.verb} {name}{group}" + (f" in {self.namespace}" if self.namespace else "")
+        return f"{name}{group}" + (f" in {self.namespace}" if self.namespace else "")
 
 
 def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[Right]:
@@ -149,13 +155,19 @@ def review(right: Right, account: ServiceAccount | None) -> tuple[str, dict[str,
 
 
 def judge_rights(answers: Mapping[Right, bool], account: ServiceAccount | None) -> Iterator[Finding]:
-    """One finding for all that is allowed, one for each that is not."""
+    """One finding, for all that is allowed or for all that is not: what, to whom, and how to see it."""
     whose = account.user if account else "this kubeconfig's user"
-    denied = [right for right, allowed in answers.items() if not allowed]
-    for right in denied:
-        remedy = "grant it in the hub's ClusterRole; kinds of SyncRules: fairlead rbac | kubectl apply -f -"
-        yield problem("rights", f"{whose} may not {right}, which a hub needs", remedy)
-    if not denied:
+    denied: dict[str, list[str]] = {}
+    for right, allowed in answers.items():
+        if not allowed:
+            denied.setdefault(right.on, []).append(right.verb)
+    if denied:
+        count, said = sum(map(len, denied.values())), "; ".join(f"{','.join(denied[on])} {on}" for on in denied)
+        shows = f"kubectl auth can-i --list{f' --as={account.user}' if account else ''}"
+        grant = f"{shows} lists its rights; grant the others in the hub's ClusterRole, kinds of SyncRules: {RBAC}"
+        remedy = grant if account else f"check the hub's own account with --hub-account NAMESPACE:NAME; {grant}"
+        yield problem("rights", f"{whose} lacks {count} of {len(answers)} rights that a hub needs: {said}", remedy)
+    else:
         yield ok("rights", f"{whose} may do all {len(answers)} things a hub does")
 
 

@@ -82,8 +82,22 @@ def test_each_denial_is_a_finding() -> None:
     """Allowed ones are one together."""
     one, two = Right("get", "", "nodes"), Right("watch", "", "pods")
     [found] = judge_rights({one: True, two: False}, None)
-    assert found.level == "problem" and "this kubeconfig's user may not watch pods" in found.message
+    assert found.level == "problem"
+    assert found.message == "this kubeconfig's user lacks 1 of 2 rights that a hub needs: watch pods"
     assert [each.level for each in judge_rights({one: True, two: True}, ServiceAccount("a", "b"))] == ["ok"]
+
+
+def test_who_may_do_nothing_gets_one_finding() -> None:
+    """With every right that is missing, by resource, the account, and the command that shows what it has."""
+    rights = needed("fairlead", [("apps", "deployments")])
+    [found] = judge_rights(dict.fromkeys(rights, False), ServiceAccount("fairlead", "hub"))
+    count = len(rights)
+    assert found.message.startswith(f"system:serviceaccount:fairlead:hub lacks {count} of {count} rights that a hub")
+    assert "; get,list,watch deployments.apps" in found.message and "get,create,update leases" in found.message
+    assert "patch edgenodes/status.fairlead.dev; " in found.message
+    assert found.remedy.startswith("kubectl auth can-i --list --as=system:serviceaccount:fairlead:hub lists its")
+    [found] = judge_rights(dict.fromkeys(rights, False), None)
+    assert found.remedy.startswith("check the hub's own account with --hub-account NAMESPACE:NAME; kubectl auth can-i")
 
 
 def test_rights_beyond_the_rules() -> None:
