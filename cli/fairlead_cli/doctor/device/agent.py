@@ -22,6 +22,7 @@ from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.queues import is_held_for_routes
 from fairlead_wire import durations, message
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.io import users
 from fairlead_wire.objects import digest
 
 SQLITE_MIN = (3, 35, 0)
@@ -156,16 +157,17 @@ def judge_secret(file: File) -> Finding:
 
 def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user: int) -> Iterator[Finding]:
     """``named``: setting → the file it names; ``unreadable``: file → why the agent's ``user`` cannot read it."""
+    who = users.name(user)
     wrong = {setting: path for setting, path in named.items() if path in unreadable}
     for setting, path in sorted(wrong.items()):
-        text = f"{setting} {path} cannot be read by user {user}, who owns data_dir: {unreadable[path]}"
-        remedy = f"chown {user} {path}"
+        text = f"{setting} {path} cannot be read by user {who}, who owns data_dir: {unreadable[path]}"
+        remedy = f"chown {who} {path}"
         if unreadable[path] == os.strerror(errno.ENOENT):
             is_tokens = setting.endswith("tokens_file")
             remedy = f"fairlead edge module-token MODULE --tokens-file {path}" if is_tokens else "make the file"
         yield problem("permissions.readable", text, f"the agent does not start: {remedy}, or correct {setting}")
     if named and not wrong:
-        yield ok("permissions.readable", f"user {user} can read the {len(named)} files that the settings name")
+        yield ok("permissions.readable", f"user {who} can read the {len(named)} files that the settings name")
 
 
 def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
@@ -175,14 +177,14 @@ def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
         yield warning("permissions.data_dir", text, f"chmod 700 {folder.path}")
     strange = [file for file in inside if file.owner != folder.owner]
     if strange:
-        first = strange[0]
+        first, owner = strange[0], users.name(folder.owner)
         text = (
             f"{len(strange)} files of {folder.path} belong to another user than the folder, for example "
-            f"{first.path} to user {first.owner} (folder: {folder.owner}): was the agent once run as another user?"
+            f"{first.path} to user {users.name(first.owner)} (folder: {owner}): was the agent once run as another user?"
         )
-        yield problem("permissions.owner", text, f"chown -R {folder.owner} {folder.path} while the agent is stopped")
+        yield problem("permissions.owner", text, f"chown -R {owner} {folder.path} while the agent is stopped")
     else:
-        yield ok("permissions.owner", f"all files of {folder.path} belong to user {folder.owner}")
+        yield ok("permissions.owner", f"all files of {folder.path} belong to user {users.name(folder.owner)}")
 
 
 # ── the agent's folder and the agent that may be running on it ────────────────────────────────────────────────────────

@@ -23,6 +23,7 @@ from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import node_names
 from fairlead_wire.io import settings as settings_io
+from fairlead_wire.io import users
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 NEW_FILE_MODE: Final = 0o640
@@ -221,10 +222,7 @@ def name_of(owner: Owner | None) -> str:
     """ "" where it is the user of this process."""
     if owner is None or owner.user == os.geteuid():
         return ""
-    try:
-        return pwd.getpwuid(owner.user).pw_name
-    except KeyError:
-        return str(owner.user)
+    return users.name(owner.user)
 
 
 @contextlib.contextmanager
@@ -247,5 +245,5 @@ def _give(folder: Path, lock: int, owner: Owner) -> None:
         os.fchown(lock, owner.user, owner.group)
         os.chown(folder, owner.user, owner.group)
     except OSError as error:
-        remedy = "run it as root, or as the owner of the folder"
-        raise CannotJoin(f"{folder}: cannot be given to user {owner.user}: {error.strerror}; {remedy}") from None
+        who, remedy = users.name(owner.user), "run it as root, or as the owner of the folder"
+        raise CannotJoin(f"{folder}: cannot be given to user {who}: {error.strerror}; {remedy}") from None

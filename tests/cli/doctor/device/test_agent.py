@@ -23,6 +23,7 @@ from fairlead_edge.io.data_dir import DataDir
 from fairlead_edge.io.identity import last_session
 from fairlead_edge.io.identity.last_session import LastSession
 from fairlead_edge.io.objects.sqlite_metastore import SqliteMetastore
+from fairlead_wire.io import users
 
 STATUS: dict[str, Any] = {"agent": "0.1.0", "link": {"state": "connected", "hub": "hub-0"}, "deadLetters": 0}
 
@@ -88,12 +89,19 @@ def test_a_key_is_for_its_owner(mode: int, level: str) -> None:
     assert found.level == level and f"{mode:04o}" in found.message
 
 
+@pytest.fixture
+def named_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """7 is edge and 0 is root; the others have no name."""
+    monkeypatch.setattr(users, "name", lambda uid: {0: "root", 7: "edge"}.get(uid, str(uid)))
+
+
+@pytest.mark.usefixtures("named_users")
 def test_files_of_another_user() -> None:
     """What stays behind when an agent was once run as root: the next start cannot open them."""
     inside = [file(0o600, 7, "objects.db"), file(0o600, 0, "outbox.db-shm")]
     [found] = judge_folder(file(0o700, 7, "data"), inside)
-    assert found.level == "problem" and "outbox.db-shm to user 0 (folder: 7)" in found.message
-    assert found.remedy.startswith("chown -R 7 ")
+    assert found.level == "problem" and "outbox.db-shm to user root (folder: edge)" in found.message
+    assert found.remedy.startswith("chown -R edge ")
 
 
 def test_a_folder_others_may_write() -> None:
@@ -101,12 +109,15 @@ def test_a_folder_others_may_write() -> None:
     assert [each.level for each in judge_folder(file(0o777), [file(0o600)])] == ["warning", "ok"]
 
 
+@pytest.mark.usefixtures("named_users")
 def test_files_that_the_settings_name_are_for_the_agents_user() -> None:
     """Each that it cannot read, with the command that mends it."""
     named = {"tls_key": "/k", "modules.tokens_file": "/m"}
     [found] = judge_readable(named, {"/m": "Permission denied"}, 999)
     assert found.level == "problem" and "modules.tokens_file /m cannot be read by user 999" in found.message
     assert "chown 999 /m" in found.remedy
+    [found] = judge_readable(named, {"/m": "Permission denied"}, 7)
+    assert "cannot be read by user edge, who owns" in found.message and "chown edge /m" in found.remedy
     assert [each.level for each in judge_readable(named, {}, 999)] == ["ok"]
     assert not list(judge_readable({}, {}, 999))
 
