@@ -88,9 +88,13 @@ class Stack:
     # --- what runs
 
     def start_cluster(self) -> None:
-        """Bring up our own control plane; a cluster of the user's is there already."""
+        """Bring up our own control plane; a cluster of the user's is there already.
+
+        From now on every address is known, so who looks around need not wait for the rest.
+        """
         if self._cluster is not None:
             self._cluster.start()
+        self.write_environment()
 
     def start_messaging(self) -> None:
         """The topics."""

@@ -35,7 +35,8 @@ def test_the_stack_may_lie_in_a_folder_with_a_space(tmp_path: Path, monkeypatch:
     folder.mkdir()
     monkeypatch.setattr(Kubernetes, "assets", programs)
     stack = Stack(folder, folder / "kubeconfig", outlive=False, screen=Screen())
-    script = f'. {shlex.quote(str(stack.write_environment()))}; printf "%s\\n" "$PATH" "$KUBECONFIG" "$EDGE_1_DATA"'
+    stack.start_cluster()  # of the user's, so nothing starts; from here on the addresses are known, and written
+    script = f'. {shlex.quote(str(folder / "env"))}; printf "%s\\n" "$PATH" "$KUBECONFIG" "$EDGE_1_DATA"'
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=120)
     path, kubeconfig, data = done.stdout.splitlines()
     assert path.split(":")[1] == str(programs)
