@@ -24,9 +24,12 @@ timed = @started=$$SECONDS; $(2) </dev/null || { echo "make $@: $(1) failed" >&2
 # Modules that are compiled once, and test modules whose assertions are rewritten once, save 15 s of each run.
 export PYTHONDONTWRITEBYTECODE =
 
+# What a newcomer needs comes first, then the daily words; the others follow by name.
+HELP_FIRST := demo test up down quick check verify
+
 .PHONY: help
 help: ## show this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' -v first='$(HELP_FIRST)' 'BEGIN { n = split(first, names, " "); for (i = 1; i <= n; i++) rank[names[i]] = i } { printf "%02d  make %-14s %s\n", ($$1 in rank) ? rank[$$1] : 99, $$1, $$2 }' | LC_ALL=C sort | cut -c3-
 
 .PHONY: python
 python:
