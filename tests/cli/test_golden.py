@@ -22,7 +22,6 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
 from fairlead_cli.cluster import target
-from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.main import build
 from fairlead_cli.text import quantities
 from fairlead_hub.io.cluster import api_access, kube
@@ -106,10 +105,6 @@ async def _write_statuses(cluster: Cluster, said: list[tuple[dict[str, Any], Any
         await client.close()
 
 
-async def _nothing(_: object) -> None:
-    """In place of the line about hubs, of which there is none here."""
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard output, standard error and exit code, letter for letter."""
@@ -117,7 +112,6 @@ def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pyt
     monkeypatch.setattr(quantities, "utc", lambda: NOW)
     monkeypatch.setattr(target, "server_time", lambda _: NOW)
     monkeypatch.setattr(target, "clock_note", lambda _: "")
-    monkeypatch.setattr(hub_lease, "warn", _nothing)  # Leases of other tests' hubs may be there, or not
     done = CliRunner().invoke(build(), shlex.split(COMMANDS[name]), prog_name="kubectl fairlead")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     text = golden.transcript(COMMANDS[name], done.exit_code, done.stdout, done.stderr)
