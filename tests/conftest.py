@@ -1,6 +1,6 @@
 """Fixtures every room may use, and which tests belong to which word of the Makefile.
 
-    make quick    no mark: one process, no JVM, no API server
+    make quick    no mark: one process, no JVM, no API server, and less than about half a second
     make test     all but `verify`
     make verify   `verify`: longer than a few seconds, or one more of a kind that `make test` has already
 
@@ -25,6 +25,9 @@ from tests.support.kube.cluster import Cluster
 PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
 # By what they start: the order of the files.
 LONGEST_FIRST = ("spark", "kube", "faults", "process")
+COMPUTES = 1
+"""The rank of files with long tests that start nothing, such as the simulation: behind the first kind, so that no worker
+is left alone with one at the end."""
 # Against what hangs, not a promise: what verifies starts many programs, on machines that others keep busy.
 VERIFY_SECONDS = 900
 _WITH_CLUSTER = pytest.StashKey[set[str]]()
@@ -56,6 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fresh)
         rank = next((rank for rank, mark in enumerate(LONGEST_FIRST) if item.get_closest_marker(mark)), 9)
+        if rank == 9 and item.get_closest_marker("verify"):
+            rank = COMPUTES
         rank_of[_file(item)] = min(rank, rank_of.get(_file(item), 9))
     # Short ones come last, so that both workers end at about the same time.
     items.sort(key=lambda item: rank_of[_file(item)])

@@ -22,7 +22,6 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_cli import completing
 from fairlead_cli.cluster import target
-from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.main import build
 from fairlead_cli.text import quantities
 from fairlead_hub.io.cluster import api_access, kube
@@ -106,11 +105,6 @@ async def _write_statuses(cluster: Cluster, said: list[tuple[dict[str, Any], Any
         await client.close()
 
 
-async def _nothing(_: object) -> str:
-    """In place of the line about hubs, of which there is none here."""
-    return ""
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard output, standard error and exit code, letter for letter."""
@@ -118,7 +112,6 @@ def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pyt
     monkeypatch.setattr(quantities, "utc", lambda: NOW)
     monkeypatch.setattr(target, "server_time", lambda _: NOW)
     monkeypatch.setattr(target, "clock_note", lambda _: "")
-    monkeypatch.setattr(hub_lease, "no_hub", _nothing)  # Leases of other tests' hubs may be there, or not
     done = CliRunner().invoke(build(), shlex.split(COMMANDS[name]), prog_name="kubectl fairlead")
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     text = golden.transcript(COMMANDS[name], done.exit_code, done.stdout, done.stderr)
@@ -151,9 +144,7 @@ def test_kubectl_runs_them(cluster: Cluster, tmp_path: Path) -> None:
             env=environment,
             check=False,
         )
-        # The line about hubs, of which there is none here.
-        said = re.sub(r"^no hub .* last known state\n", "", done.stderr)
-        text = golden.transcript(command, done.returncode, done.stdout, said)
+        text = golden.transcript(command, done.returncode, done.stdout, done.stderr)
         text = text.replace(str(cluster.kubeconfig), "KUBECONFIG")
         assert _without_ages(text) == _without_ages((FOLDER / f"{name}.txt").read_text())
 

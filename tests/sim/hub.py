@@ -38,6 +38,7 @@ from fairlead_wire.link import codec
 KIND = CONFIG_MAP.group_kind
 OWN = (*COLLECTIONS, EDGE_NODES)
 PACE_SECONDS = 0.004
+TURNS_AT_ONE_TIME = 1000
 HEARTBEAT_SECONDS = 1.0
 
 
@@ -93,6 +94,7 @@ class HubShell:
         self._lags = dict.fromkeys(OWN, 0.0)
         self._kind_listed = False
         self._kind_wanted = False
+        self._turns, self._turns_at = 0, 0.0
         world.cluster.watcher = self
         self.hub.subscribe(self._soon)
         self.hub.cluster.know_kind(CONFIG_MAP)
@@ -133,6 +135,7 @@ class HubShell:
         if not self.alive or due != self._due:
             return
         self._due, now = float("inf"), self._world.now
+        self._count_turns(now)
         documents, self._asks = self._asks, False
         ready = self.hub.take_ready(now, documents=documents)
         self._judge_times(now)
@@ -143,6 +146,13 @@ class HubShell:
             self._at(now if ready.next_turn <= now else max(ready.next_turn, now + PACE_SECONDS))
         if documents:
             self._write(sorted(ready.documents, key=lambda write: write.wanted.name))
+
+    def _count_turns(self, now: float) -> None:
+        """Law 6: a hub that asks for turns without end, while no time passes, would keep a core busy."""
+        self._turns = self._turns + 1 if now == self._turns_at else 1
+        self._turns_at = now
+        if self._turns > TURNS_AT_ONE_TIME:
+            raise LawBroken(f"law 6 at {now:.2f}: the hub took {self._turns} turns, and asks for another at once")
 
     def _judge_times(self, now: float) -> None:
         """Law 6: after its turn nothing of a session is due any more, or something can be sent."""

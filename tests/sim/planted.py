@@ -279,6 +279,6 @@ MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     forgets_away_nodes: ("law 11",),
     follows_changes_alone: ("law 11",),
     sends_as_it_likes: ("law 12",),
-    forgets_who_waits: ("law 2",),
+    forgets_who_waits: ("law 2", "law 6"),
 }
 """Each with the laws it may break first."""
