@@ -65,9 +65,9 @@ def node() -> None:
     """
 
 
-@node.command(short_help="Refuse every certificate the node has; its session is cut.")
+@node.command(short_help="Refuse all certificates of the node and end its session.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
-@click.option("--reason", default="", metavar="TEXT", help="Why; sent to the node and written in its EdgeNode.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, sent to the node and written to its EdgeNode.")
 @targets.options()
 @printer.options(FORMS)
 def revoke(name: str, reason: str, target: Target, shown: Printer) -> None:
@@ -151,7 +151,7 @@ def approve(name: str, target: Target, shown: Printer) -> None:
 @node.command(short_help="Remove a node that was taken out of service from the cluster.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @click.option("--force", is_flag=True, help="Even if it is connected, or holds messages that were not delivered.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @targets.options()
 def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
     """Revoke the certificates of NODE and delete its tokens, its Node, and the records of its objects.
