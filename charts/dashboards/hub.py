@@ -46,7 +46,7 @@ ROWS = (
     Row(
         "Deliveries",
         (
-            Panel("Change to ack", "s", "From a change to its ack.", quantiles(f"{H}delivery_seconds")),
+            Panel("Change to ack", "s", "Time from a change to its ack.", quantiles(f"{H}delivery_seconds")),
             Panel(
                 "Undelivered",
                 "short",

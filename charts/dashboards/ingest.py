@@ -76,7 +76,7 @@ ROWS = (
             one(
                 "Keys",
                 "short",
-                "Keys of the latest table that are not deleted.",
+                "Keys in the latest table that are not marked as deleted.",
                 f"max by (pipeline) ({IN}latest_keys)",
                 "{{pipeline}}",
             ),

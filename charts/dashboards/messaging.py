@@ -31,7 +31,7 @@ ROWS = (
                 per_second(f"{M}polled_messages_total", "topic"),
                 "{{topic}}",
             ),
-            one("Held", "short", "Messages a topic holds.", f"sum by (topic) ({M}topic_messages)", "{{topic}}"),
+            one("Stored", "short", "Messages in a topic.", f"sum by (topic) ({M}topic_messages)", "{{topic}}"),
             one("Bytes held", "bytes", "Payload a topic holds.", f"sum by (topic) ({M}topic_bytes)", "{{topic}}"),
             one(
                 "Known messages",
@@ -96,7 +96,7 @@ ROWS = (
         "Service",
         (
             Panel("Publish", "s", "Time until a publish is durable.", quantiles(f"{M}publish_seconds")),
-            Panel("Poll", "s", "Time of a poll, waiting included.", quantiles(f"{M}poll_seconds")),
+            Panel("Poll", "s", "Duration of a poll, including the wait.", quantiles(f"{M}poll_seconds")),
             Panel(
                 "Writes",
                 "ops",
