@@ -77,15 +77,15 @@ cassandra: python ## fetch the pinned Cassandra of the tests once; the last line
 	@$(PYTHON) e2e/cassandra/build.py
 
 .PHONY: demo
-demo: python ## the whole story on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
+demo: python ## the whole demo on this machine, with real data; KEEP=1 leaves it up, KUBECONFIG=… uses that cluster
 	@$(PYTHON) e2e/prepare.py $(if $(filter command line,$(origin KUBECONFIG)),kubectl,etcd kube-apiserver kubectl $(if $(KEEP),kube-controller-manager)) </dev/null
 	@$(PY) -m e2e.demo $(if $(KEEP),--keep) $(if $(filter command line,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) </dev/null
 
 .PHONY: up down
-up: python ## start the local stack for development and leave it running; KIND=1 on a cluster of kind's
+up: python ## start the local stack for development and leave it running; KIND=1 uses a kind cluster
 	@$(PYTHON) e2e/prepare.py $(if $(KIND),kubectl) </dev/null
 	@$(PY) -m e2e.demo up $(if $(KIND),--kind) </dev/null
-down: dev ## stop what make up, or make demo KEEP=1, left running
+down: dev ## stop what make up or make demo KEEP=1 left running
 	@$(PY) -m e2e.demo down </dev/null
 
 .PHONY: check
@@ -103,11 +103,11 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 quick test verify: export PYTHONHASHSEED = 0
 
 .PHONY: quick
-quick: dev ## a minute: what needs no process of its own, and half a second at most; PYTEST="…" narrows it
+quick: dev ## a minute: tests that start no process and take at most half a second; PYTEST="…" narrows it
 	@$(PY) -m pytest -q $(WORKERS) -m "not slow and not process and not kube and not spark and not faults and not verify" $(PYTEST) </dev/null
 
 .PHONY: test
-test: ## six minutes: check, and each kind of test on real programs; PYTEST="…" narrows it
+test: ## six minutes: check, and every kind of test on real programs; PYTEST="…" narrows it
 	$(call timed,install,$(MAKE) --no-print-directory dev)
 	$(call timed,check,$(MAKE) --no-print-directory check)
 	$(call timed,control plane,$(MAKE) --no-print-directory control-plane)
@@ -116,7 +116,7 @@ test: ## six minutes: check, and each kind of test on real programs; PYTEST="…
 	@$(PY) -m pytest --durations=15 $(WORKERS) -m "not verify" $(PYTEST) </dev/null
 
 .PHONY: tools
-tools: ## programs of the system that some tests need (Chromium, Prometheus), where apt-get may install them
+tools: ## install system programs that some tests need (Chromium, Prometheus), where apt-get is allowed
 	@missing=""; for each in chromium prometheus; do command -v $$each >/dev/null || missing="$$missing $$each"; done; \
 	if [ -z "$$missing" ]; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -126,7 +126,7 @@ tools: ## programs of the system that some tests need (Chromium, Prometheus), wh
 
 # Many of these tests wait for timers and for processes: three at a time keep two cores busy.
 .PHONY: verify
-verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out: kills, outages, the demo, a real node, at a desk also make fresh
+verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out (kills, outages, the demo, a real node; outside CI also make fresh)
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
 	$(call timed,cert-manager,$(PYTHON) e2e/controlplane/build.py cert-manager >/dev/null)
 	@$(PY) -m pytest --durations=15 $(subst -n 2,-n 3,$(WORKERS)) -m verify $(PYTEST) </dev/null
@@ -135,48 +135,48 @@ verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make t
 
 # Chance is for searching, not for gates: continuous integration does this at night, and apart from what it judges by.
 .PHONY: fresh
-fresh: dev ## examples and simulated worlds nobody played before, others each time; a failure says how to play it again
+fresh: dev ## new random examples and simulated worlds each time; a failure prints how to repeat it
 	@FAIRLEAD_EXAMPLES=fresh $(PY) -m pytest --durations=15 $(WORKERS) -m fresh $(PYTEST) </dev/null
 
 .PHONY: docs
-docs: dev ## the documentation as a site in build/site, every link checked
+docs: dev ## build the documentation site in build/site and check every link
 	@$(PY) -m docs.site.build </dev/null
 
 .PHONY: packages release
-packages: dev ## wheel, sdist, package for Debian and charts in dist/, with checksums; the same bytes each time
+packages: dev ## build wheel, sdist, Debian package and charts in dist/, with checksums; reproducible
 	@$(PY) -m release $(if $(TAG),--tag $(TAG)) </dev/null
-release: dev ## all of that and the images (2.1 GB); TAG=v1.2.3 must be the version in pyproject.toml
+release: dev ## build the packages and the images (2.1 GB); TAG=v1.2.3 must be the version in pyproject.toml
 	@$(PY) -m release --images $(if $(TAG),--tag $(TAG)) </dev/null
 
 .PHONY: sim
-sim: dev ## the deterministic simulation; SEEDS=how many, FIRST=from which, SEED=one to replay
+sim: dev ## run the deterministic simulation; SEEDS=number of seeds, FIRST=first seed, SEED=seed to replay
 	$(call needs,tests/sim/__main__.py,the simulation is not part of this checkout)
 	@$(PY) -m tests.sim $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) </dev/null
 
 # Not the shell's own SECONDS, which a recipe would begin with.
 .PHONY: fuzz
-fuzz: dev ## search parsers for inputs that break them; SECONDS=how long (60), ONLY=parser,…, SEED=…
+fuzz: dev ## search for inputs that break parsers; SECONDS=how long (60), ONLY=parser,…, SEED=…
 	@$(PY) -m tests.fuzz $(if $(filter command line,$(origin SECONDS)),--seconds $(SECONDS)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) </dev/null
 
 .PHONY: faults
-faults: dev control-plane ## kill real processes at random; ONLY=room, KILLS=how many; writes faults.json
+faults: dev control-plane ## kill real processes at random; ONLY=room, KILLS=number of kills; writes faults.json
 	@$(PY) -m tests.faults $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) </dev/null
 
 .PHONY: cost
-cost: dev control-plane ## what reliability costs, level by level; writes docs/explanation/cost.md and its picture
+cost: dev control-plane ## measure what reliability costs, level by level; writes docs/explanation/cost.md and its picture
 	@$(PY) -m benchmarks.cost </dev/null
 
 .PHONY: bench
-bench: dev ## every benchmark beside its baseline; ONLY=room; writes bench.json
+bench: dev ## run every benchmark beside its baseline; ONLY=room; writes bench.json
 	@$(PY) -m benchmarks $(if $(ONLY),--only $(ONLY)) </dev/null
 
 .PHONY: e2e
-e2e: dev ## a real node with kubelet, helm install, the whole line through Pods, executors; ONLY=install|executors
+e2e: dev ## test on a real node with kubelet: helm install, the whole pipeline in Pods, executors; ONLY=install|executors
 	$(call needs,e2e/node/__main__.py,the real node is not part of this checkout; make demo runs the same line without a kubelet)
 	@$(PY) -m e2e.node $(if $(ONLY),--only $(ONLY)) </dev/null
 
 .PHONY: e2e-kind
-e2e-kind: dev ## the same story on kind, where there is a container engine
+e2e-kind: dev ## the same tests on kind; needs a container engine
 	@command -v docker >/dev/null || command -v podman >/dev/null || { echo "fairlead: make e2e-kind needs a container engine; install docker or podman and try again" >&2; exit 1; }
 	@command -v kind >/dev/null || { echo "fairlead: make e2e-kind needs kind; install it (go install sigs.k8s.io/kind) and try again" >&2; exit 1; }
 	$(call needs,e2e/kind/__main__.py,the story on kind is not part of this checkout; make demo KUBECONFIG=… runs on a kind cluster of yours)

@@ -17,7 +17,7 @@ ROWS = (
             one(
                 "Time without a session",
                 "percentunit",
-                "Share of the time that an agent had no session.",
+                "Share of time during which an agent had no session.",
                 f"sum by ({NODES}) (rate({E}offline_seconds_total{RATE}))",
                 AT,
             ),
@@ -28,11 +28,11 @@ ROWS = (
             one(
                 "Objects on disk",
                 "bytes",
-                "Room the store of objects takes.",
+                "Disk space used by the object store.",
                 f"sum by ({NODES}) ({E}objects_bytes)",
                 AT,
             ),
-            one("Local watches", "short", "Watches that applications hold open.", f"sum by ({NODES}) ({E}watches)", AT),
+            one("Local watches", "short", "Watches that applications have open.", f"sum by ({NODES}) ({E}watches)", AT),
         ),
     ),
     Row(
@@ -53,9 +53,9 @@ ROWS = (
                 QUEUE,
             ),
             one(
-                "Standing still",
+                "Stalled",
                 "s",
-                "For how long nothing was taken of a queue while the hub is there.",
+                "How long nothing has left a queue although the hub is connected.",
                 f"max by ({NODES}, endpoint, priority, topic) ({E}queue_stalled_seconds)",
                 f"{QUEUE} {{{{topic}}}}",
                 alarm=300,
@@ -63,14 +63,14 @@ ROWS = (
             one(
                 "Held back",
                 "short",
-                "Queues whose messages may not leave now: out of their hours, the day's budget used up, or the rate.",
+                "Queues whose messages are held back: outside their hours, daily budget used up, or rate limit.",
                 f"max by ({NODES}, endpoint, priority, by) ({E}queue_held)",
                 QUEUE + " {{by}}",
             ),
             Panel(
                 "Carried today",
                 "bytes",
-                "What the link carried since its day began, both ways, and what its data plan allows.",
+                "Bytes on the link since its day began, both ways, and the limit of its data plan.",
                 (
                     (f"max by ({NODES}) ({E}link_day_bytes)", f"{AT} carried"),
                     (f"max by ({NODES}) ({E}link_day_bytes_max > 0)", f"{AT} allowed"),
@@ -79,7 +79,7 @@ ROWS = (
             Panel(
                 "Accepted and delivered",
                 "ops",
-                "Messages stored, and delivered to their endpoint.",
+                "Messages stored, and messages delivered to their endpoint.",
                 (
                     (per_second(f"{E}queue_accepted_total", NODES), f"{AT} accepted"),
                     (per_second(f"{E}queue_sent_total", NODES), f"{AT} delivered"),
@@ -95,15 +95,15 @@ ROWS = (
             one(
                 "Store",
                 "percentunit",
-                "Share of the room for messages that is taken.",
+                "Share of the space for messages that is used.",
                 f"max by ({NODES}) ({E}outbox_bytes / {E}outbox_bytes_max)",
                 AT,
                 alarm=0.8,
             ),
             Panel(
-                "Given to modules",
+                "Leased to modules",
                 "short",
-                "Messages that modules have taken and not acknowledged, and those that wait for their next attempt.",
+                "Messages leased to modules and not acknowledged yet, and messages waiting for their next attempt.",
                 (
                     (f"sum by ({NODES}, endpoint) ({E}queue_leased)", "{{node}} {{endpoint}} leased"),
                     (f"sum by ({NODES}, endpoint) ({E}queue_retrying)", "{{node}} {{endpoint}} retrying"),
@@ -114,11 +114,17 @@ ROWS = (
     Row(
         "Trouble",
         (
-            one("Dead letters", "short", "Messages set aside.", f"sum by ({NODES}) ({E}dead_letters)", AT),
-            Panel(
-                "Ended before they were delivered",
+            one(
+                "Dead letters",
                 "short",
-                "Within an hour: messages whose time to live ended, that were evicted, or that the disk changed.",
+                "Messages that were refused permanently.",
+                f"sum by ({NODES}) ({E}dead_letters)",
+                AT,
+            ),
+            Panel(
+                "Not delivered",
+                "short",
+                "Within an hour: messages that expired, were evicted, or were damaged on disk.",
                 (
                     (f"sum by ({NODES}) (increase({E}queue_expired_total[1h]))", f"{AT} expired"),
                     (f"sum by ({NODES}) (increase({E}queue_evicted_total[1h]))", f"{AT} evicted"),
@@ -128,7 +134,7 @@ ROWS = (
             one(
                 "Link and requests",
                 "ops",
-                "What happens on the link, with publishing, and on the way up, by event.",
+                "Events of the link, of publishing, and of sending messages, by event.",
                 "sum by (event) ("
                 + " or ".join(f"rate({E}{part}_events_total{RATE})" for part in ("link", "publish", "pump"))
                 + ")",

@@ -13,7 +13,7 @@ ROWS = (
             Panel(
                 "Edge nodes",
                 "short",
-                "Known, connected, and comparing what they hold.",
+                "Known nodes, connected nodes, and nodes whose comparison is in progress.",
                 (
                     (f"sum({H}nodes)", "known"),
                     (f"sum({H}nodes_connected)", "connected"),
@@ -22,9 +22,9 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Stopped on purpose",
+                "Paused or guarded",
                 "short",
-                "Paused nodes and objects, and nodes whose deletions wait for an approval.",
+                "Paused nodes and objects, and nodes whose deletions wait for approval.",
                 (
                     (f"sum({H}nodes_paused)", "nodes paused"),
                     (f"sum({H}objects_paused)", "objects paused"),
@@ -34,7 +34,7 @@ ROWS = (
             Panel(
                 "Connections",
                 "ops",
-                "Sessions opened, refused or ended by reason, and connections that never became one.",
+                "Sessions opened, sessions refused or ended by reason, and connections that never became a session.",
                 (
                     (per_second(f"{H}handshakes_total"), "opened"),
                     (per_second(f"{H}refused_sessions_total", "code"), "refused: {{code}}"),
@@ -46,11 +46,11 @@ ROWS = (
     Row(
         "Deliveries",
         (
-            Panel("Change to ack", "s", "From a change to its ack.", quantiles(f"{H}delivery_seconds")),
+            Panel("Change to ack", "s", "Time from a change to its ack.", quantiles(f"{H}delivery_seconds")),
             Panel(
-                "On their way",
+                "Undelivered",
                 "short",
-                "Objects queued, sent and not answered, given up, and withheld.",
+                "Objects queued, sent but not answered, parked, and withheld.",
                 (
                     (f"sum({H}queue_depth)", "queued"),
                     (f"sum({H}in_flight)", "in flight"),
@@ -61,16 +61,16 @@ ROWS = (
                 ),
             ),
             one(
-                "Oldest on its way",
+                "Oldest undelivered",
                 "s",
-                "Age of the oldest object on its way.",
+                "Age of the oldest undelivered object.",
                 f"max({H}pending_oldest_seconds)",
                 alarm=600,
             ),
             Panel(
                 "Acknowledged",
                 "ops",
-                "Objects and deletes the nodes acknowledged as durable, and changes that left the content the same.",
+                "Objects and deletes that nodes acknowledged as durable, and changes that did not change the content.",
                 (
                     (per_second(f"{H}acks_total"), "objects"),
                     (per_second(f"{H}removals_total"), "deletes"),
@@ -80,7 +80,7 @@ ROWS = (
             Panel(
                 "Failures",
                 "ops",
-                "Sends that were repeated, and objects given up, by reason.",
+                "Sends that were retried, and objects that were parked, by reason.",
                 (
                     (per_second(f"{H}retries_total", "reason"), "retry: {{reason}}"),
                     (per_second(f"{H}parkings_total", "reason"), "parked: {{reason}}"),
@@ -100,7 +100,7 @@ ROWS = (
             Panel(
                 "Followed",
                 "s",
-                "Since when the oldest collection is not followed, and the age of the oldest unwritten status.",
+                "Age of the oldest stale collection, and of the oldest unwritten status.",
                 ((f"max({H}stale_seconds)", "watch"), (f"max({H}status_lag_seconds)", "status")),
                 alarm=60,
             ),
@@ -114,13 +114,13 @@ ROWS = (
             Panel(
                 "Status documents",
                 "short",
-                "Documents that wait to be written, and those the API server refuses.",
+                "Documents waiting to be written, and documents that the API server refuses.",
                 ((f"sum({H}status_dirty)", "waiting"), (f"sum({H}status_refused)", "refused")),
             ),
             Panel(
                 "Rules",
                 "short",
-                "What the hub cannot use: invalid rules and routes, kinds it cannot list, versions not served.",
+                "Invalid rules and routes, kinds that the hub cannot list, and versions that are not served.",
                 (
                     (f"sum by (collection) ({H}rules_unreadable)", "{{collection}}"),
                     (f"sum({H}kinds_frozen)", "kinds not listed"),
@@ -129,7 +129,7 @@ ROWS = (
             ),
             one("Objects watched", "short", "Objects in the hub's cache.", f"sum({H}objects_watched)"),
             one(
-                "Watches taken up again",
+                "Watch restarts",
                 "ops",
                 "By reason.",
                 per_second(f"{H}watch_restarts_total", "reason"),
@@ -143,7 +143,7 @@ ROWS = (
             Panel(
                 "Stored",
                 "ops",
-                "Messages stored in topics, and those that were there already.",
+                "Messages stored in topics, and messages that had already been stored.",
                 (
                     (per_second(f"{H}upstream_messages_total"), "stored"),
                     (per_second(f"{H}upstream_duplicates_total"), "known"),
@@ -152,7 +152,7 @@ ROWS = (
             Panel(
                 "Not stored",
                 "ops",
-                "Batches to be sent again, and messages refused for good, by code.",
+                "Batches that nodes must send again, and messages refused permanently, by code.",
                 (
                     (per_second(f"{H}upstream_deferred_total", "code"), "again: {{code}}"),
                     (per_second(f"{H}upstream_refused_total", "code"), "refused: {{code}}"),
@@ -161,7 +161,7 @@ ROWS = (
             Panel(
                 "Events",
                 "ops",
-                "Events on the system topic, and those that found no room.",
+                "Events published on the system topic, and events dropped because the queue was full.",
                 (
                     (per_second(f"{H}events_published_total"), "published"),
                     (per_second(f"{H}events_dropped_total"), "dropped"),

@@ -14,14 +14,14 @@ ROWS = (
             one(
                 "Behind",
                 "short",
-                "Messages in the topic that are not in the table.",
+                "Messages in the topic that are not in the table yet.",
                 f"max by (pipeline, topic) ({IN}lag_rows)",
                 "{{pipeline}} {{topic}}",
             ),
             one(
                 "Age of the oldest of them",
                 "s",
-                "How old the oldest message is that is not in the table.",
+                "Age of the oldest message that is not in the table yet.",
                 f"max by (pipeline, topic) ({IN}lag_seconds)",
                 "{{pipeline}} {{topic}}",
                 alarm=900,
@@ -35,7 +35,7 @@ ROWS = (
             one(
                 "Since the last commit",
                 "s",
-                "Grows while nothing comes, too.",
+                "Also grows while no messages arrive.",
                 f"time() - max by (pipeline) ({IN}last_commit_timestamp_seconds)",
                 "{{pipeline}}",
             ),
@@ -56,7 +56,7 @@ ROWS = (
             one(
                 "Bytes a file",
                 "bytes",
-                "In the mean; small files make slow queries, compaction joins them.",
+                "Mean file size. Small files make queries slow; compaction joins them.",
                 f"max by (pipeline) ({IN}table_bytes) / max by (pipeline) ({IN}table_files > 0)",
                 "{{pipeline}}",
             ),
@@ -76,21 +76,21 @@ ROWS = (
             one(
                 "Keys",
                 "short",
-                "Keys of the latest table that are not deleted.",
+                "Keys in the latest table that are not marked as deleted.",
                 f"max by (pipeline) ({IN}latest_keys)",
                 "{{pipeline}}",
             ),
             one(
                 "Refresh",
                 "s",
-                "How long bringing the latest table up to its rows took last.",
+                "Duration of the last refresh of the latest table.",
                 f"max by (pipeline) ({IN}latest_refresh_seconds)",
                 "{{pipeline}}",
             ),
             one(
                 "Latest table stopped",
                 "short",
-                "1: the latest table is not kept and needs a person; rows go on.",
+                "1: the latest table is no longer updated and needs attention; the rows table continues.",
                 f"max by (pipeline) ({IN}latest_stopped)",
                 "{{pipeline}}",
                 alarm=1,
@@ -103,7 +103,7 @@ ROWS = (
             one(
                 "Stopped",
                 "short",
-                "1: the pipeline stopped and needs a person.",
+                "1: the pipeline stopped and needs attention.",
                 f"max by (pipeline) ({IN}stopped)",
                 "{{pipeline}}",
                 alarm=1,
@@ -111,14 +111,14 @@ ROWS = (
             one(
                 "Failures",
                 "short",
-                "Queries that ended by an error within an hour.",
+                "Queries that failed within an hour.",
                 f"sum by (pipeline) (increase({IN}failures_total[1h]))",
                 "{{pipeline}}",
             ),
             Panel(
                 "Not in the table",
                 "short",
-                "Within an hour: dead letters, messages without a row by a transform, and those that expired unread.",
+                "Within an hour: dead letters, messages removed by a transform, and messages that expired unread.",
                 (
                     (f"sum by (pipeline) (increase({IN}dead_letters_total[1h]))", "{{pipeline}} dead letters"),
                     (f"sum by (pipeline) (increase({IN}filtered_total[1h]))", "{{pipeline}} filtered"),
@@ -128,7 +128,7 @@ ROWS = (
             one(
                 "Gaps",
                 "short",
-                "Ranges of topics that were never read, within a day: rows of the table of gaps.",
+                "Ranges of topics that were never read, within a day: rows of the gaps table.",
                 f"sum by (pipeline) (increase({IN}gaps_total[1d]))",
                 "{{pipeline}}",
             ),

@@ -20,23 +20,23 @@ ROWS = (
             one(
                 "Bytes published",
                 "Bps",
-                "Payload stored, by topic.",
+                "Payload bytes stored, by topic.",
                 per_second(f"{M}published_bytes_total", "topic"),
                 "{{topic}}",
             ),
             one(
                 "Read",
                 "ops",
-                "Messages given to readers, by topic.",
+                "Messages returned to readers, by topic.",
                 per_second(f"{M}polled_messages_total", "topic"),
                 "{{topic}}",
             ),
-            one("Held", "short", "Messages a topic holds.", f"sum by (topic) ({M}topic_messages)", "{{topic}}"),
+            one("Stored", "short", "Messages in a topic.", f"sum by (topic) ({M}topic_messages)", "{{topic}}"),
             one("Bytes held", "bytes", "Payload a topic holds.", f"sum by (topic) ({M}topic_bytes)", "{{topic}}"),
             one(
                 "Known messages",
                 "ops",
-                "Messages of producers that were stored before.",
+                "Messages of producers that had already been stored.",
                 per_second(f"{M}known_messages_total", "topic"),
                 "{{topic}}",
             ),
@@ -48,14 +48,14 @@ ROWS = (
             one(
                 "Behind",
                 "short",
-                "Messages each named reader is behind.",
+                "Number of messages by which each named reader is behind.",
                 f"max by (topic, reader) ({M}reader_lag_messages)",
                 "{{reader}} {{topic}}",
             ),
             one(
                 "Age of the next message",
                 "s",
-                "How old the next message of each named reader is.",
+                "Age of the next message of each named reader.",
                 f"max by (topic, reader) ({M}reader_lag_seconds)",
                 "{{reader}} {{topic}}",
                 alarm=900,
@@ -71,7 +71,7 @@ ROWS = (
             Panel(
                 "Transactions",
                 "short",
-                "Those that may still publish, and aborted ones whose messages are not all marked yet.",
+                "Transactions that may still publish, and aborted ones whose messages are not all marked yet.",
                 (
                     (f"sum({M}transactions_in_progress)", "in progress"),
                     (f"sum({M}transactions_unmarked)", "to be marked"),
@@ -80,7 +80,7 @@ ROWS = (
             one(
                 "Oldest transaction",
                 "s",
-                "Age of the oldest that is in progress.",
+                "Age of the oldest transaction in progress.",
                 f"max({M}transactions_oldest_seconds)",
             ),
             one(
@@ -96,17 +96,17 @@ ROWS = (
         "Service",
         (
             Panel("Publish", "s", "Time until a publish is durable.", quantiles(f"{M}publish_seconds")),
-            Panel("Poll", "s", "Time of a poll, waiting included.", quantiles(f"{M}poll_seconds")),
+            Panel("Poll", "s", "Duration of a poll, including the wait.", quantiles(f"{M}poll_seconds")),
             Panel(
                 "Writes",
                 "ops",
-                "Durable writes, and those that failed.",
+                "Durable writes, and failed writes.",
                 ((per_second(f"{M}batches_total"), "durable"), (per_second(f"{M}storage_failures_total"), "failed")),
             ),
             Panel(
                 "Memory",
                 "bytes",
-                "Bodies arriving, pages leaving, and recent pages kept.",
+                "Request bodies being received, pages being sent, and cached pages.",
                 (
                     (f"sum({M}body_bytes)", "bodies"),
                     (f"sum({M}page_bytes)", "pages"),
@@ -116,7 +116,7 @@ ROWS = (
             Panel(
                 "Connections",
                 "short",
-                "Open connections by port, readers that wait, and commands that wait for a write.",
+                "Open connections by port, waiting readers, and commands waiting for a write.",
                 (
                     (f"sum by (port) ({M}connections)", "port {{port}}"),
                     (f"sum({M}long_polls)", "waiting readers"),
@@ -133,7 +133,7 @@ ROWS = (
             one(
                 "Answered from memory",
                 "percentunit",
-                "Share of polls that needed no store.",
+                "Share of polls answered from the cache.",
                 f"sum(rate({M}cache_hits_total{RATE})) / "
                 f"(sum(rate({M}cache_hits_total{RATE})) + sum(rate({M}cache_misses_total{RATE})))",
             ),

@@ -19,11 +19,14 @@ def families(agent: AgentStatus) -> list[Family]:
     found = [
         single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
         single("fairlead_edge_objects_held", "gauge", "objects held for this node", agent.held),
-        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", agent.object_bytes),
-        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", agent.damaged),
+        single("fairlead_edge_objects_bytes", "gauge", "disk space used by the object store", agent.object_bytes),
+        single("fairlead_edge_objects_damaged_total", "counter", "objects found damaged on disk", agent.damaged),
         single("fairlead_edge_watches", "gauge", "open watches of local clients", agent.watches),
         single(
-            "fairlead_edge_unsent_bytes", "gauge", "answers that local clients did not read yet", agent.unsent_bytes
+            "fairlead_edge_unsent_bytes",
+            "gauge",
+            "bytes of responses that local clients have not read yet",
+            agent.unsent_bytes,
         ),
         Family(
             name="fairlead_edge_readers_closed_total",
@@ -33,25 +36,25 @@ def families(agent: AgentStatus) -> list[Family]:
             samples={(reason,): float(count) for reason, count in agent.readers_closed.items()},
         ),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
-        single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
+        single("fairlead_edge_dead_letters", "gauge", "dead letters", outbox.dead_letters),
         single(
             "fairlead_edge_refused_input_bytes",
             "gauge",
-            "room dead letters of refused input take",
+            "space used by dead letters of refused input",
             outbox.refused_bytes,
         ),
         single(
             "fairlead_edge_refused_input_bytes_max",
             "gauge",
-            "room they may take ([store] refused_share)",
+            "space that dead letters of refused input may use ([store] refused_share)",
             outbox.refused_bytes_max,
         ),
-        single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
-        single("fairlead_edge_outbox_bytes_max", "gauge", "room for messages ([store] max_bytes)", outbox.max_bytes),
+        single("fairlead_edge_outbox_bytes", "gauge", "bytes of stored messages", outbox.bytes),
+        single("fairlead_edge_outbox_bytes_max", "gauge", "space for messages ([store] max_bytes)", outbox.max_bytes),
         Family(
             name="fairlead_edge_store_encrypted",
             kind="gauge",
-            help="1 where the store on disk is encrypted",
+            help="1 if the store on disk is encrypted",
             labels=("store",),
             samples={("objects",): agent.encryption.objects, ("messages",): agent.encryption.messages},
         ),
@@ -61,7 +64,7 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_to_table_seconds",
             kind="gauge",
-            help="from acceptance to a table, of the latest 512 that were followed, by this node's clock",
+            help="time from acceptance to a table, over the latest 512 followed messages, by this node's clock",
             labels=("priority", "quantile"),
             samples={
                 (str(each.priority), quantile): seconds
@@ -79,11 +82,11 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_statuses",
             kind="gauge",
-            help="status reported here of objects: waiting, written into the cluster, refused for good",
+            help="object statuses reported here: waiting, written to the cluster, refused permanently",
             labels=("state",),
             samples={(state,): float(count) for state, count in agent.statuses.items()},
         ),
-        _events("status_report", "status of objects reported, sent, written, refused, put off, lost", agent.reporting),
+        _events("status_report", "object statuses reported, sent, written, refused, deferred, lost", agent.reporting),
         _events("pump", "batches, messages, bytes, acked, refused, nacks", agent.pumping),
     ]
     held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
@@ -91,12 +94,14 @@ def families(agent: AgentStatus) -> list[Family]:
     offline = link.offline_at(agent.now)
     found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
     if contact is not None:
-        found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
+        found.append(
+            single("fairlead_edge_last_contact_seconds", "gauge", "time since the last frame from the hub", contact)
+        )
     found.append(
         Family(
             name="fairlead_edge_queue_stalled_seconds",
             kind="gauge",
-            help="since when nothing was taken of what waits, or of a deferred topic, while the hub is there",
+            help="how long nothing has left the queue, or a deferred topic of it, although the hub is connected",
             labels=("endpoint", "priority", "topic"),
             samples={
                 (queue.endpoint, _place(queue.priority), topic): seconds
@@ -109,15 +114,15 @@ def families(agent: AgentStatus) -> list[Family]:
         )
     )
     if agent.certificate_ends is not None:
-        text = "when our own certificate ends, a Unix time; 0: it cannot be read"
+        text = "Unix time at which the agent's own certificate expires; 0 if it cannot be read"
         found.append(single("fairlead_edge_certificate_ends_timestamp_seconds", "gauge", text, agent.certificate_ends))
     if agent.mqtt is not None:
         found.extend(mqtt_status.families(agent.mqtt))
     if agent.identity is not None:
         found.extend(identity_status.families(agent.identity))
     for place, name, text in (
-        (0, "leased", "messages that modules have taken and not acknowledged"),
-        (1, "retrying", "messages that wait for their next attempt at a module"),
+        (0, "leased", "messages leased to modules and not acknowledged yet"),
+        (1, "retrying", "messages waiting for their next delivery attempt to a module"),
     ):
         found.append(
             Family(
@@ -134,11 +139,11 @@ def families(agent: AgentStatus) -> list[Family]:
         ("oldest_age_seconds", "gauge", "age of the oldest message waiting"),
         ("accepted", "counter", "messages stored"),
         ("sent", "counter", "messages delivered"),
-        ("expired", "counter", "messages whose time to live ended"),
+        ("expired", "counter", "messages whose time to live expired"),
         ("evicted", "counter", "messages and dead letters evicted to make room, or discarded"),
-        ("dead_lettered", "gauge", "messages in the dead letters"),
-        ("damaged", "counter", "messages the disk lost or changed"),
-        ("in_doubt", "counter", "messages expired or evicted that may be in their topic"),
+        ("dead_lettered", "gauge", "dead letters"),
+        ("damaged", "counter", "messages lost or damaged on disk"),
+        ("in_doubt", "counter", "expired or evicted messages that may nevertheless be in their topic"),
     ):
         found.append(
             Family(

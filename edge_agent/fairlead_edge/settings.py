@@ -35,32 +35,33 @@ _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be kept on disk."""
+    """Limits of what is kept on disk."""
 
     max_bytes: Annotated[int, Meta(ge=STORE_BYTES_MIN)] = 1024 * 1024 * 1024
-    """Objects may take a quarter of it, messages the rest; logs of up to 16 MiB a file come on top."""
+    """Space for the stores: a quarter for objects, the rest for messages. Logs of up to 16 MiB per file come on top."""
     default_ttl_seconds: Annotated[int, Meta(ge=-1, le=route_manifest.TTL_SECONDS_MAX)] = 7200
-    """How long a message is kept of which neither its route nor its EdgeRoutes object says; 0: 7200, -1: for ever. It
-    counts for messages that wait, too. Also called `storeAndForwardConfiguration` `timeToLiveSecs`."""
+    """How long a message is kept if neither its route nor its EdgeRoutes object has a time to live; 0: 7200, -1:
+    forever. Also applies to messages that are already waiting. Also called `storeAndForwardConfiguration`
+    `timeToLiveSecs`."""
     evict: Literal["never", "less-urgent"] = "never"
-    """A full store answers 507 (`never`), or drops the oldest messages of less urgent queues for a more urgent one,
-    counted as evicted (`less-urgent`)."""
+    """`never`: a full store answers 507. `less-urgent`: it evicts the oldest messages of less urgent queues to make
+    room for a more urgent one, and counts them."""
 
     refused_share: Annotated[float, Meta(ge=0, le=REFUSED_SHARE_MAX)] = REFUSED_INPUT_DEFAULT.share
-    """The part of the room for messages that dead letters of refused input may take: what MQTT 3.1.1 clients sent and
-    no entrance could accept. Beyond it, beyond 1,000 of them, and where an accepted message needs the room, the oldest
+    """Share of the space for messages that dead letters of refused input may use: messages of MQTT 3.1.1 clients that
+    could never be accepted. Beyond it, beyond 1,000 of them, and when an accepted message needs the space, the oldest
     are evicted and counted; 0: none are kept. Dead letters of accepted messages are never evicted."""
     refused_seconds: Annotated[int, Meta(ge=0, le=route_manifest.TTL_SECONDS_MAX)] = int(REFUSED_INPUT_DEFAULT.seconds)
-    """How long dead letters of refused input are kept; 0: for ever, as far as the share allows."""
+    """How long dead letters of refused input are kept; 0: forever, within the share."""
 
     encryption_key: str | None = None
-    """Encrypts the stores: a file with a key of 32 bytes (as they are, in hex or in base 64), or `credential:NAME`, a
-    credential that systemd gives the agent. Without it the stores are plain."""
+    """Key that encrypts the stores: a file with 32 bytes (raw, hexadecimal or base64), or `credential:NAME`, a
+    credential that systemd passes to the agent. Absent: the stores are not encrypted."""
     encrypt: Literal["secrets", "all", "none"] | None = None
-    """What is encrypted with `encryption_key`: the file of objects, where Secrets are (`secrets`, the default when a
-    key is given), the messages, too (`all`), or nothing (`none`: what was encrypted is decrypted at the next start)."""
+    """What `encryption_key` encrypts: `secrets`, the default with a key: the file of objects, which contains Secrets;
+    `all`: also messages; `none`: nothing, and encrypted stores are decrypted at the next start."""
     previous_encryption_key: str | None = None
-    """The key that was used until now, for one start with another `encryption_key`: the stores are encrypted anew."""
+    """The previous key, for one start with a new `encryption_key`: the stores are encrypted again with the new one."""
 
     @property
     def object_bytes(self) -> int:
@@ -76,12 +77,12 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class EdgeCleanup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When what has expired is removed."""
+    """When expired messages are removed."""
 
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
-    """How often what has expired is removed."""
+    """How often expired messages are removed."""
     check_entire_queue_on_cleanup: bool = False
-    """Whether expired messages behind living ones are removed too, not only those at the front of a queue. Also called
+    """Whether to remove expired messages behind unexpired ones too, not only those at the front of a queue. Also called
     `checkEntireQueueOnCleanup`, here, at the top of the file and in the environment."""
 
 
@@ -89,82 +90,84 @@ class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The link to the hub."""
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
-    """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
+    """Longest delay between two attempts to reach the hub, with jitter; a longer delay requested by the hub is
+    respected."""
     stale_hub_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 600.0
     """How long a hub that holds the Lease is refused because this node has obeyed a hub with a higher fencing number.
-    Then the higher number is given up: the Lease was lost or restored, or the number was never true."""
+    After that the node gives up the higher number: the Lease was lost or restored, or the number was never genuine."""
     bytes_per_second: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
-    """Messages leave at this rate at most, counted as packed; 0: no limit. Acknowledgements, objects and the session
-    itself are not held back by it."""
+    """Maximum rate at which messages are sent, in compressed bytes; 0: no limit. Does not hold back acknowledgements,
+    objects and the session itself."""
     bytes_per_day: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
-    """What the link may carry a day, both ways, every packet counted; 0: no limit. At nine tenths of it messages wait
-    for the next day, those of priority 0 at all of it; the session goes on, and alone takes
-    about 2.5 MB a day."""
+    """Maximum bytes on the link a day, both ways, counting every packet; 0: no limit. At nine tenths of it messages
+    wait for the next day, those of priority 0 at the full amount; the session continues, and alone uses about 2.5 MB a
+    day."""
     timezone: str = "UTC"
-    """Where the day of `bytes_per_day` begins at midnight: a name such as `Europe/Berlin`."""
+    """Time zone of the midnight at which a day of `bytes_per_day` begins, such as `Europe/Berlin`."""
 
     def __post_init__(self) -> None:
         mistakes.refuse(zone_mistakes("timezone", self.timezone))
 
 
 class PumpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who goes first where messages of several priorities wait."""
+    """Which priority is sent first if messages of several priorities wait."""
 
     floor_share: Annotated[float, Meta(ge=0, le=FLOOR_SHARE_MAX)] = 0.0
-    """The part of the line that each less urgent priority gets while more urgent ones wait; 0: none, strictly the most
-    urgent first. Where more wait than there are parts, they share equally."""
+    """Share of the line that each less urgent priority gets while more urgent ones wait; 0: none, strictly the most
+    urgent first. If the shares exceed the total, all share equally."""
     live_first_share: Annotated[float, Meta(ge=0, le=LIVE_FIRST_SHARE_MAX)] = 0.0
-    """While messages of a priority have waited for more than 10 s, what is accepted then gets this part of what the
-    line gives to the priority; 0: all goes in the order of acceptance. With it a priority is two streams, each in
+    """While messages of a priority have waited for more than 10 s, newly accepted ones get this share of the priority's
+    part of the line; 0: all messages are sent in the order of acceptance. Otherwise a priority is two streams, each in
     order."""
 
 
 class ModulesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Programs on this node that have names of their own."""
+    """Programs on this node that have their own names."""
 
     tokens_file: FilePath | None = None
-    """Lines of a module's name and the SHA-256 of its token, made by `fairlead edge module-token`; read again when it
-    changes. Then a module's name belongs to its token: no other program publishes as it or takes its messages."""
+    """File with module names and the SHA-256 of their tokens, one per line, created by `fairlead edge module-token`;
+    read again when it changes. If set, a module's name belongs to its token: no other program can publish under it or
+    receive its messages."""
 
 
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Messages on their way to the hub."""
+    """Messages for the hub."""
 
     delivery: UpstreamDelivery = UPSTREAM_POLICY
-    """When a batch that the hub could not take goes again: a delivery policy. A lost link costs no retry."""
+    """Delivery policy for batches that the hub could not accept. A lost link does not count as a retry."""
 
 
 class BrokeredSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Messages for modules on this node."""
 
     delivery: BrokeredDelivery = BROKERED_POLICY
-    """When a message is given out again that its module abandoned or did not acknowledge in time: a delivery policy.
-    When it allows no more the message is a dead letter."""
+    """Delivery policy for messages that a module abandoned or did not acknowledge in time. After the last retry the
+    message becomes a dead letter."""
 
 
 class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file."""
 
     node: str
-    """Name of the Kubernetes Node this agent is; the certificate carries the same name."""
+    """Name of this agent's Kubernetes Node, which is also the name in its certificate."""
     hub_url: str
-    """`wss://host:port`, the port always; `ws://` with `security = "insecure"` only."""
+    """Address of the hub, `wss://host:port`, always with the port; `ws://` only with `security = "insecure"`."""
     data_dir: FilePath
-    """Folder for stores, token and lock; one agent at a time."""
+    """Folder for stores, token and lock; only one agent may use it."""
     http_listen: str = "127.0.0.1:10550"
-    """The local API; plain HTTP on loopback only, and `insecure` needs a loopback address."""
+    """Address of the local API; plain HTTP only on loopback. `insecure` needs a loopback address."""
     health_listen: str | None = None
-    """`/healthz`, `/readyz`, `/metrics` in plain HTTP on an address of their own; they are on `http_listen`, too."""
+    """A separate address for `/healthz`, `/readyz` and `/metrics` in plain HTTP; they are on `http_listen`, too."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
-    """Authority of the hub; required with `mtls`, as the two below. Read again when the file changes."""
+    """Authority of the hub; required with `mtls`, like the next two. Read again when the file changes."""
     tls_cert: FilePath | None = None
     """The node's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Lines below this level are not written."""
+    """Minimum level of log lines."""
     store: StoreSettings = StoreSettings()
     cleanup: EdgeCleanup = EdgeCleanup()
     link: LinkSettings = LinkSettings()
@@ -172,7 +175,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     brokered: BrokeredSettings = BrokeredSettings()
     pump: PumpSettings = PumpSettings()
     windows: list[WindowSettings] = []
-    """Hours in which messages of some priorities may leave."""
+    """Hours in which messages of some priorities may be sent."""
     modules: ModulesSettings = ModulesSettings()
     mqtt: MqttSettings = MqttSettings()
     traces: TracesSettings = TracesSettings()

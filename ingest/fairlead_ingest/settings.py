@@ -31,31 +31,32 @@ from fairlead_wire.validation.model import ListenAddress, Model
 
 
 class CatalogSettings(Model):
-    """The catalog of tables with `table_format = "iceberg"`. No secret is in this file: `password_file`, `token_file`,
-    `credential_file`, or in the environment what the database's own client takes (`PGPASSWORD`)."""
+    """The catalog of tables with `table_format = "iceberg"`. Secrets are not in this file, but in `password_file`,
+    `token_file`, `credential_file`, or the environment variables of the database's client (`PGPASSWORD`)."""
 
     type: Literal["sql", "rest"] = "sql"
     """`sql`: a database (SQLite on one machine, PostgreSQL for several), `rest`: a service with Iceberg's REST API
     (Polaris, Lakekeeper, Nessie, Gravitino, Unity, …)."""
     uri: str = ""
-    """Its address: `sqlite:////var/lib/fairlead/catalog.db`, `postgresql+psycopg://user@host/database`, or
-    `https://` of the service (`http://` on loopback only). Required with `table_format = "iceberg"`."""
+    """Address of the catalog: `sqlite:////var/lib/fairlead/catalog.db`, `postgresql+psycopg://user@host/database`, or
+    the service's `https://` (`http://` only on loopback). Required with `table_format = "iceberg"`."""
     name: str = NAME_DEFAULT
-    """Of a `sql` catalog: the name its rows carry; readers give the same one."""
+    """Name of a `sql` catalog in its rows; readers must use the same one."""
     namespace: str = NAME_DEFAULT
-    """Where the tables are in the catalog; made if it is not there. The last part of `table` is the table's name."""
+    """Namespace of the tables in the catalog, created if it is missing. The last part of `table` is the table's
+    name."""
     warehouse: str | None = None
-    """Of a `rest` catalog that has several warehouses: which one."""
+    """Warehouse, for a `rest` catalog with several."""
     password_file: FilePath | None = None
     """File with the password of the database's user."""
     token_file: FilePath | None = None
     """File with a bearer token for a `rest` catalog, read again whenever the catalog is opened."""
     credential_file: FilePath | None = None
-    """File with `client-id:client-secret` for a `rest` catalog that gives tokens by OAuth2."""
+    """File with `client-id:client-secret` for a `rest` catalog that issues tokens through OAuth2."""
     oauth2_uri: str | None = None
-    """Who gives those tokens; absent: the catalog itself."""
+    """Address that issues these tokens; absent: the catalog itself."""
     oauth2_scope: str | None = pydantic.Field(default=None, min_length=1, max_length=1024, pattern=r"^[!#-\[\]-~ ]+$")
-    """What is asked for with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
+    """Scope to request with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
     tls_ca: FilePath | None = None
     """Authority that a `rest` catalog's certificate comes from, where the system does not know it."""
 
@@ -160,16 +161,16 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Pipeline(Model):
-    """One table of a job that fills several; a key left out is taken from the job."""
+    """One table of a job that fills several; absent keys are taken from the job."""
 
     topics: list[Topic]
-    """Topics it reads, `namespace/name`."""
+    """Topics to read, as `namespace/name`."""
     table: Table
-    """Folder of its table, or `s3://bucket/path`."""
+    """Folder of the table, or `s3://bucket/path`."""
     checkpoint: Table
-    """Folder of its checkpoint, or `s3://bucket/path`."""
+    """Folder of the checkpoint, or `s3://bucket/path`."""
     name: str = ""
-    """What it is called in logs and metrics; absent: `pipeline-1` and so on."""
+    """Name in logs and metrics; absent: `pipeline-1` and so on."""
     format: Format | None = None
     """As `format` of the job."""
     table_format: TableFormatName | None = None
@@ -186,23 +187,23 @@ class Pipeline(Model):
 
 
 class BatchLimits(Model):
-    """How much one batch and one request may be."""
+    """Size limits of batches and requests."""
 
     batch_rows: Count = batch_size.BATCH_ROWS
-    """Messages of one batch."""
+    """Maximum number of messages in one batch."""
     batch_bytes: Count = batch_size.BATCH_BYTES
-    """Their payloads together."""
+    """Maximum total size of their payloads."""
     batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = batch_size.BATCH_SECONDS
-    """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is more
-    ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: only the two above count."""
+    """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is longer
+    ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: only the two keys above apply."""
     page_rows: Count = batch_size.PAGE_ROWS
-    """Messages of one answer of the service."""
+    """Maximum number of messages in one response of the service."""
     page_bytes: Count = batch_size.PAGE_BYTES
-    """Their payloads together."""
+    """Maximum total size of their payloads."""
     split_bytes: Count = batch_size.SPLIT_BYTES
-    """A range of offsets smaller than this is not worth a task of its own."""
+    """A range of offsets smaller than this does not get its own task."""
     tasks: Count | None = None
-    """How many tasks share a batch of one large topic; absent: as many as the executors that have come have cores."""
+    """Number of tasks that share a batch of one large topic; absent: the number of cores of the connected executors."""
 
 
 class Spark(Model):
@@ -211,95 +212,97 @@ class Spark(Model):
     master: str = "local[*]"
     """Spark's master: `local[*]`, `spark://host:7077`."""
     remote: ConnectAddress | None = None
-    """A Spark Connect server, `sc://host:15002`, in place of `master` ([how](../howto/spark-clusters.md))."""
+    """A Spark Connect server, `sc://host:15002`, instead of `master` ([how](../howto/spark-clusters.md))."""
     driver_memory: str = "1g"
-    """Memory of the JVM, as Spark writes it."""
+    """Memory of the JVM, in Spark's notation."""
     conf: dict[str, str] = Field(default={})
-    """Anything of Spark's, handed over as it is; wins over what the job sets."""
+    """Spark settings, passed on unchanged; they override those of the job."""
 
 
 class StorageSettings(Model):
-    """How the object store of `s3://` tables is reached. What is absent is taken from the environment
-    (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity), in every process."""
+    """Access to the object store of `s3://` tables. Absent keys are taken from the environment (`AWS_ENDPOINT_URL`,
+    `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity) of every process."""
 
     endpoint_url: Endpoint | None = None
-    """Address of the store, `https://`; `http://` on loopback only. Absent: AWS."""
+    """Address of the store, `https://`; `http://` only on loopback. Absent: AWS."""
     region: Header | None = None
     """The bucket's region."""
     access_key_id: Header | None = None
-    """Name of the key; its secret is never in this file."""
+    """Id of the key; its secret is never in this file."""
     secret_access_key_file: FilePath | None = None
     """File with the key's secret, at this path on every machine that runs tasks."""
     session_token_file: FilePath | None = None
-    """File with a session's token, where the key is a temporary one."""
+    """File with the session token, for a temporary key."""
 
 
 class IngestEvents(Model):
-    """What the job publishes about its tables."""
+    """Events that the job publishes about its tables."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """Where commits, gaps and stops are published ([events](events.md)); empty: nowhere."""
+    """Topic for events about commits, gaps and stops ([events](events.md)); empty: no events."""
 
 
 class IngestSettings(Model):
     """The whole file."""
 
     messaging_url: str
-    """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
+    """Address of the messaging service: `https://` with `mtls`, `http://` with `insecure`."""
     topics: list[Topic] = Field(default=[])
-    """`namespace/name`; one that is not there yet is waited for, and said in the log (`topic_missing`). With
-    `available-now` the job refuses to start if none is there. Required without `[[pipelines]]`, as the two below."""
+    """Topics to read, as `namespace/name`. The job waits for missing ones and logs them (`topic_missing`); with
+    `available-now` it refuses to start if all are missing. Required without `[[pipelines]]`, like the next two."""
     table: Table = ""
-    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)); beside it
-    lie `<table>_dead_letters` and `<table>_gaps`."""
+    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md));
+    `<table>_dead_letters` and `<table>_gaps` are next to it."""
     checkpoint: Table = ""
-    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)). No two of
-    a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
+    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)). The
+    folders of a job must differ, and none may be inside a table, except in a hidden folder."""
     trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1
-    """`"available-now"`: take in all that was stable at the start, then exit 0; or seconds between batches, 0: back to
-    back."""
+    """`"available-now"`: read everything that was stable at startup, then exit 0; or seconds between batches, 0: no
+    pause."""
     starting_position: Position = "earliest"
-    """`earliest`, `latest`, `table` (where the table ends), an ISO time, or milliseconds since 1970; counts on
-    the first start only."""
+    """`earliest`, `latest`, `table` (where the table ends), an ISO time, or milliseconds since 1970; applies only to
+    the first start."""
     format: Format = "envelope"
     """`envelope` (columns below), or `raw` (`payload` and lineage)."""
     table_format: TableFormatName = "delta"
     """Format of the tables: `delta`, or `iceberg` ([how](../howto/iceberg-tables.md))."""
     schema_file: FilePath | None = Field(default=None, alias="schema")
-    """File with typed columns for the body, see below."""
+    """Contract with typed columns for the body, see below."""
     transforms: list[Transform] = Field(default=[])
     """Your own functions from DataFrame to DataFrame, `"module:function"` or `"path.py:function"`, in order; they keep
     `_topic`, `_id`, `_published_at`, `_error`, `_payload`."""
     dedupe_seconds: Annotated[float, Field(ge=0)] = 0
-    """Drop what one producer sent twice under new ids within this time (by node, epoch, stream, sequence); 0: nothing.
-    Messaging does this at publish already."""
+    """Drop messages that a producer sent twice under new ids within this time (by node, epoch, stream, sequence); 0:
+    off. Messaging already does this when messages are published."""
     on_expired: Literal["count", "gap", "fail"] = "count"
-    """Unread messages outlived their TTL: `count` and go on, `gap` also leaves a gap row, `fail` stops."""
+    """What to do if unread messages expired: `count` counts them and continues, `gap` also writes a gap row, `fail`
+    stops."""
     on_recreated: Literal["fail", "restart"] = "fail"
-    """A topic was deleted and made again: `fail` stops, `restart` reads the new one; the old one leaves a gap row."""
+    """What to do if a topic was deleted and recreated: `fail` stops, `restart` reads the new one and writes a gap row
+    for the old one."""
     reader: Annotated[str, AfterValidator(_reader)] = "ingest"
-    """The name under which the service knows how far the job is: letters, digits, `.`, `_` and `-`, at most 128."""
+    """Reader name under which the service stores the job's position: letters, digits, `.`, `_` and `-`, at most 128."""
     pipelines: list[Pipeline] = Field(default=[])
-    """Several tables in one job, each with what differs."""
+    """Several tables in one job, each with the keys that differ."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
-    """Authority of the service; required with `mtls`, as the two below."""
+    """Authority of the service; required with `mtls`, like the next two."""
     tls_cert: FilePath | None = None
     """The job's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     http_listen: ListenAddress | None = None
-    """Where `/healthz`, `/readyz` (503 says in which step it is), `/metrics` are served; without this key and the next
-    one `127.0.0.1:11016`, or any free port if that is taken."""
+    """Address for `/healthz`, `/readyz` (a 503 names the current step) and `/metrics`; if this and the next key are
+    absent, `127.0.0.1:11016`, or a free port if that is taken."""
     health_listen: ListenAddress | None = None
-    """The same, instead of `http_listen`, and beyond loopback too."""
+    """The same, instead of `http_listen`, also on other than loopback addresses."""
     receipts: bool = False
-    """Also answer `GET /v1/receipts/ID` there, to all who can connect, see below."""
+    """Also answer `GET /v1/receipts/ID` there, for everyone who can connect, see below."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Lines below this level are not written."""
+    """Minimum level of log lines."""
     request_seconds: Annotated[float, Field(gt=0)] = batch_size.REQUEST_SECONDS
-    """How long one request to a silent service may take before it counts as down."""
+    """How long a request to a silent service may take before the service counts as down."""
     limits: BatchLimits = BatchLimits()
     spark: Spark = Spark()
     storage: StorageSettings = StorageSettings()

@@ -50,7 +50,7 @@ class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class DeliverySettings(DeliveryModel):
-    """When an object is sent to a node again: after how long, and how often until it is parked."""
+    """When an object is sent to a node again: the delays, and the number of retries before it is parked."""
 
     retries_with_no_delay: int = 0
     minimum_delay_retries: int = 0
@@ -60,7 +60,7 @@ class DeliverySettings(DeliveryModel):
     retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "exponential"
     backoff_retries: int | None = 5
     ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
-    """How long a message may be unanswered before the first delay starts; arriving parts restart it."""
+    """How long a message may stay unanswered before the first delay starts; arriving parts restart the time."""
 
     def policy(self) -> NodeDelivery:
         """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
@@ -71,25 +71,25 @@ class RecordSettings(Model):
     """When the status of objects (ObjectSync) is written."""
 
     flush_seconds: Annotated[float, Field(ge=0.01, le=3600)] = 1.0
-    """Changes of one ObjectSync within this time become one write."""
+    """Changes of one ObjectSync within this time are combined into one write."""
     pending_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 30.0
-    """A connected node that has been behind for longer than this is written down as Pending."""
+    """If a connected node has been behind for longer than this, the ObjectSync becomes Pending."""
     writes_in_flight: Annotated[int, Field(ge=1, le=1024)] = 32
-    """Writes to the API server at the same time."""
+    """Maximum number of concurrent writes to the API server."""
     away_writes_per_second: Annotated[float, Field(ge=0, le=10_000)] = 100.0
-    """At most so many writes a second for nodes that are away (state `Behind`); 0: what is written down of such nodes
-    stays as it was when they left."""
+    """Maximum number of writes a second for nodes that are away (state `Behind`); 0: their status stays as it was when
+    they disconnected."""
 
 
 class Reconcile(Model):
-    """The SyncController's slow pass: the safety net, everything else is event-driven."""
+    """The SyncController's slow pass. It is a safety net; everything else is event-driven."""
 
     interval_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 300.0
-    """How often everything is compared."""
+    """How often all nodes are compared."""
     parked_retry_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 300.0
-    """A parked object is tried once more after this long, then after twice as long, and so on."""
+    """A parked object is retried after this time, then after twice as long, and so on."""
     parked_retry_max_seconds: Annotated[float, Field(ge=0.1, le=604_800)] = 3600.0
-    """Up to this; not below `parked_retry_seconds`."""
+    """Maximum of this delay; at least `parked_retry_seconds`."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -100,67 +100,68 @@ class Reconcile(Model):
 
 
 class DeletionGuardSettings(Model):
-    """When removals at a node stop until a person approves them."""
+    """When deletions on a node stop until someone approves them."""
 
     removals_max: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """More removals of one node than this within the window stop until they are
+    """If more deletions than this are due on one node within the window, they stop until they are
     [approved](crds.md#pause-and-deletion-guard); 0: no limit."""
     window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60.0
-    """The window in which removals are counted."""
+    """The window in which deletions are counted."""
 
 
 class WindowLimits(Model):
-    """What may be unacknowledged towards one node at once."""
+    """How much may be sent to one node without an acknowledgement."""
 
     messages: Annotated[int, Field(ge=1, le=65_536)] = 256
-    """Messages without an answer."""
+    """Maximum number of unanswered messages."""
     bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 4 * 1024 * 1024
-    """Their size together."""
+    """Maximum total size of unanswered messages."""
     chunk_bytes: Annotated[int, Field(ge=1024, le=2 * 1024 * 1024)] = 256 * 1024
-    """Packed contents above this travel in parts, so that slow links show progress."""
+    """Compressed content larger than this is sent in parts, so that slow links show progress."""
 
 
 class RateLimit(Model):
-    """An overall limit of what is sent to all nodes together, beside the retries of each object
+    """An overall limit for sending to all nodes, in addition to the retries of each object
     ([why](../decisions/0453-overall-rate-limit-is-fair-to-priorities.md))."""
 
     objects_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
-    """Updates and deletes sent to all nodes together, the most urgent priority first; 0: no limit."""
+    """Updates and deletes a second sent to all nodes together, the most urgent priority first; 0: no limit."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """So many at once after a pause."""
+    """How many may be sent at once after a pause."""
 
 
 class LinkServerSettings(Model):
-    """The server edges connect to."""
+    """The server that nodes connect to."""
 
     keepalive_seconds: Annotated[float, Field(ge=0.1, le=600)] = 10.0
-    """Three of them without a frame end a session."""
+    """Interval of keepalives; three intervals without a frame end a session."""
     nodes_max: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    """Sessions above this are refused as busy, with a time to come back."""
+    """Maximum number of sessions; further ones are refused as busy, with a time after which to retry."""
     handshakes_max: Annotated[int, Field(ge=1, le=65_536)] = 128
-    """Handshakes (TLS, upgrade, hello) begun at once; later ones wait in the kernel's queue. One that takes longer than
-    3 s gives its place to the next and goes on; one that takes 10 s is closed."""
+    """Maximum number of concurrent handshakes (TLS, upgrade, hello); later ones wait in the kernel's queue. One that
+    takes longer than 3 s gives its slot to the next and continues; after 10 s it is closed."""
     upstream_window: Annotated[int, Field(ge=1, le=1024)] = 8
-    """Batches a node may have on their way to messaging at once."""
+    """Maximum number of batches of one node in flight to messaging."""
     held_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
-    """Objects one edge may say it holds; more is refused as malformed."""
+    """Maximum number of objects that a node may claim to hold; more is refused as malformed."""
     recreated_nodes: Literal["hold", "accept"] = "hold"
-    """A certificate whose Node was deleted and made again waits for [approval](crds.md#identity), or is accepted."""
+    """Whether a certificate whose Node was deleted and recreated is held for [approval](crds.md#identity), or
+    accepted."""
 
 
 class EventSettings(Model):
-    """What the hub publishes about nodes and objects."""
+    """Events that the hub publishes about nodes and objects."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """Where [events](events.md) go, made where it is missing; empty: nowhere. Needs `messaging_url`."""
+    """Topic for [events](events.md), created if it is missing; empty: no events. Needs `messaging_url`."""
 
 
 class Traces(TracesModel):
-    """Where spans go, of how much, and where people look at them."""
+    """Where spans are sent, how many, and where people view them."""
 
     link: Annotated[str, Field(max_length=2048)] | None = None
-    """Address of one trace in your trace backend, `https://…{trace_id}…`: the [console](../howto/console.md) makes
-    trace ids links to it. Absent: they are plain text."""
+    """Address of a trace in your trace backend, `https://…{trace_id}…`, to which the [console](../howto/console.md)
+    links trace ids. Absent: trace ids are plain text."""
 
     @pydantic.model_validator(mode="after")
     def _check_link(self) -> Self:
@@ -191,28 +192,27 @@ class IdentitySettings(Model):
     """How nodes get and renew their certificates."""
 
     link_ca: FilePath | None = None
-    """Authority of edge nodes, and of nothing else
-    ([why](../decisions/0437-certificate-authorities.md)); a node's identity is its
-    certificate's name. Absent: `tls_ca`."""
+    """Authority that signs only edge nodes ([why](../decisions/0437-certificate-authorities.md)); a node's identity is
+    the name in its certificate. Absent: `tls_ca`."""
     signer: Literal["files", "cert-manager", "off"] | None = None
-    """`files`: the hub signs with `ca_key`; `cert-manager`: it asks `issuer`; `off`: certificates of nodes are made
-    elsewhere. Absent: `files` where `ca_key` is given, else `off`. Needs `mtls`."""
+    """`files`: the hub signs with `ca_key`; `cert-manager`: it requests certificates from `issuer`; `off`: node
+    certificates are created elsewhere. Absent: `files` if `ca_key` is set, otherwise `off`. Needs `mtls`."""
     ca_cert: FilePath | None = None
-    """Authority of nodes alone, PEM, for `files`; several in one file: the first one signs. Read again when it changes,
-    as `ca_key`."""
+    """For `files`: the authority that signs only nodes (PEM). If the file has several, the first one signs. Read again
+    when it changes, like `ca_key`."""
     ca_key: FilePath | None = None
-    """The key of the first certificate in `ca_cert`."""
+    """Key of the first certificate in `ca_cert`."""
     issuer: Annotated[str, Field(max_length=317)] | None = None
     """For `cert-manager`: name of an Issuer in the hub's namespace, or `ClusterIssuer/name`."""
     installation: Annotated[str, Field(max_length=253), AfterValidator(_trust_domain)] = "fairlead"
-    """Names this installation in certificates: `spiffe://<installation>/node/<node>`."""
+    """Name of this installation in certificates: `spiffe://<installation>/node/<node>`."""
     certificate_days: Annotated[int, Field(ge=1, le=3650)] = 90
-    """How long a certificate is valid; a node renews it at two thirds of that."""
+    """How long a certificate is valid; a node renews it after two thirds of that time."""
     late_days: Annotated[int, Field(ge=0, le=3650)] = 90
-    """How long after its end a certificate is good for one thing: getting a new one, for a node that was away; 0: it is
-    not."""
+    """How long after its expiry a node that was away can still use its certificate to get a new one; 0: not at all."""
     url: Annotated[str, Field(max_length=2048)] | None = None
-    """Where devices dial this hub, `wss://host:port`: join tokens say it. Absent: who makes a token says it."""
+    """Address at which devices reach this hub, `wss://host:port`; join tokens contain it. Absent: whoever creates a
+    token gives it."""
 
     @property
     def signs_with(self) -> Literal["files", "cert-manager", "off"]:
@@ -221,42 +221,42 @@ class IdentitySettings(Model):
 
 
 class ConsoleSettings(Model):
-    """The [page for people](../howto/console.md) on `http_listen`."""
+    """The [console](../howto/console.md) on `http_listen`."""
 
     enabled: bool = True
-    """Served at `/console/`, to those who may ask for `/v1/…` there; false: 404."""
+    """Serve the console at `/console/` to everyone who may use `/v1/…`; false: 404."""
 
 
 class HubSettings(Model):
     """The whole file."""
 
     kubeconfig: FilePath | None = None
-    """Path; absent: in-cluster."""
+    """Path of a kubeconfig file; absent: in-cluster configuration."""
     namespace: str | None = None
-    """Where the Lease is; absent: the in-cluster namespace, else `default`."""
+    """Namespace of the Lease; absent: the in-cluster namespace, or `default`."""
     lease_identity: str | None = None
-    """The Lease's holder; absent: host name and `listen`. The same identity takes over at once."""
+    """Identity of this hub as holder of the Lease; absent: host name and `listen`. The same identity takes over at
+    once."""
     listen: ListenAddress = "127.0.0.1:10000"
-    """WebSocket for edges."""
+    """Address of the WebSocket for nodes."""
     http_listen: ListenAddress = "127.0.0.1:10002"
     """Health, metrics, `/v1/…` and `/console/`: plain HTTP on loopback; elsewhere, with `mtls`, for certificates of
     `tls_ca`."""
     health_listen: ListenAddress | None = None
-    """A second address for health and metrics alone, always plain HTTP."""
+    """A second address, only for health and metrics, always plain HTTP."""
     messaging_url: str | None = None
-    """`http://` or `https://`; absent: messages of nodes are answered "not now"."""
+    """Address of messaging, `http://` or `https://`; absent: messages of nodes are answered with "not now"."""
     security: Literal["mtls", "insecure"] = "mtls"
-    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes are believed by their
-    word."""
+    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes are not authenticated."""
     tls_ca: FilePath | None = None
-    """Authority of messaging and of those who may look at `http_listen`; of nodes too where `link_ca` is absent.
-    Required with `mtls`, as the two below; files are read again when they change."""
+    """Authority of messaging and of clients of `http_listen`; of nodes too if `link_ca` is absent. Required with
+    `mtls`, like the next two; files are read again when they change."""
     tls_cert: FilePath | None = None
     """The hub's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Lines below this level are not written."""
+    """Minimum level of log lines."""
     delivery: DeliverySettings = DeliverySettings()
     record: RecordSettings = RecordSettings()
     reconcile: Reconcile = Reconcile()

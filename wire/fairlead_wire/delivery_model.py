@@ -25,31 +25,32 @@ class DeliveryModel(Model):
     """When an undelivered message is sent again. The first attempt is not a retry."""
 
     retries_with_no_delay: int = 3
-    """Retries at once."""
+    """Number of immediate retries."""
     minimum_delay_retries: int = 3
-    """Then retries with `minimum_delay` between them."""
+    """Number of retries with `minimum_delay` after those."""
     minimum_delay: Seconds = 5
     """Shortest delay in seconds; above 0 for the curves that multiply it."""
     maximum_delay: Seconds = 30
     """Longest delay in seconds."""
     maximum_delay_retries: int = 3
-    """At the end retries with `maximum_delay` between them."""
+    """Number of retries with `maximum_delay` at the end."""
     retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "linear"
     """How the delay grows from the shortest to the longest."""
     ignore_subscription_override: bool = False
-    """For topics: a subscription's own policy does not count."""
+    """For topics: ignore a subscription's own policy."""
     backoff_retries: int | None = None
-    """Retries while the delay grows; absent: one for each five seconds between the shortest and the longest."""
+    """Number of retries while the delay grows; absent: one for each five seconds between the shortest and the
+    longest."""
     retries_max: int | None = None
-    """No more retries than this, whatever the phases ask for."""
+    """Maximum number of retries, whatever the phases specify."""
     jitter: Literal["none", "full", "equal", "decorrelated"] = "none"
-    """How delays are spread, so that many senders do not come back together."""
+    """How delays are randomized, so that many senders do not retry at the same time."""
     seed: int | None = None
     """Makes the jitter reproducible."""
     total_seconds_max: Seconds | None = None
-    """No retry starts when all delays up to it add up to more than this."""
+    """No retry starts if the sum of all delays before it exceeds this."""
     compatibility: Literal["zaqar", "sns"] | None = None
-    """Compute and refuse as Zaqar does, or keep to the limits of Amazon SNS."""
+    """Compute and validate like Zaqar, or keep to the limits of Amazon SNS."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

@@ -67,31 +67,32 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """
 
     retries_with_no_delay: int = 3
-    """Retries at once."""
+    """Number of immediate retries."""
     minimum_delay_retries: int = 3
-    """Then retries with `minimum_delay` between them."""
+    """Number of retries with `minimum_delay` after those."""
     minimum_delay: int | float = 5
     """Shortest delay in seconds; above 0 for the curves that multiply it."""
     maximum_delay: int | float = 30
     """Longest delay in seconds."""
     maximum_delay_retries: int = 3
-    """At the end retries with `maximum_delay` between them."""
+    """Number of retries with `maximum_delay` at the end."""
     retry_backoff_function: Curve = "linear"
     """How the delay grows from the shortest to the longest."""
     ignore_subscription_override: bool = False
-    """For topics: a subscription's own policy does not count; elsewhere it means nothing."""
+    """For topics: ignore a subscription's own policy; has no effect elsewhere."""
     backoff_retries: int | None = None
-    """Retries in the backoff phase; absent: derived from the delays as Zaqar does, one for each five seconds."""
+    """Number of retries in the backoff phase; absent: derived from the delays as Zaqar does, one for each five
+    seconds."""
     retries_max: int | None = None
-    """Truncates the schedule, whatever the phases ask for."""
+    """Maximum number of retries, whatever the phases specify."""
     jitter: Literal["none", "full", "equal", "decorrelated"] = "none"
-    """How delays are spread, so that many senders do not come back together."""
+    """How delays are randomized, so that many senders do not retry at the same time."""
     seed: int | None = None
     """Makes the jitter reproducible; absent: the caller's generator is used."""
     total_seconds_max: int | float | None = None
-    """No retry starts when the waits up to it would add up to more than this."""
+    """No retry starts if the sum of all delays before it exceeds this."""
     compatibility: Literal["zaqar", "sns"] | None = None
-    """Compute and refuse as Zaqar does, or keep to the limits of Amazon SNS."""
+    """Compute and validate like Zaqar, or keep to the limits of Amazon SNS."""
 
     def __post_init__(self) -> None:
         _check_delays(self)

@@ -73,7 +73,7 @@ def _names(context: click.Context, incomplete: str) -> list[str]:
 
 
 output = click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the output."
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 topic = click.argument("topic", type=TopicName())
 
@@ -111,8 +111,10 @@ _OPTIONS = (
         help="Token of a ServiceAccount, in place of --cert and --key: kubectl create token NAME --audience "
         "fairlead-messaging.",
     ),
-    click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Our key."),
-    click.option("--cert", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Our certificate."),
+    click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Client key."),
+    click.option(
+        "--cert", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_CERT", show_envvar=True, help="Client certificate."
+    ),
     click.option(
         "--ca",
         type=_FILE,

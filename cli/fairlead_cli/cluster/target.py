@@ -128,12 +128,12 @@ def options(*, namespace: bool = False, all_namespaces: bool = False, selector: 
                 "--context",
                 metavar="NAME",
                 shell_complete=_names("contexts"),
-                help="One of the kubeconfig's contexts; default: its current one.",
+                help="Context of the kubeconfig; default: the current one.",
             ),
             click.option(
                 "--kubeconfig",
                 type=click.Path(exists=True, dir_okay=False, path_type=Path),
-                help="Use the API server of this file; default: KUBECONFIG, ~/.kube/config, in-cluster.",
+                help="Use the API server of this file; default: KUBECONFIG, ~/.kube/config, or in-cluster.",
             ),
             *([_SELECTOR] if selector else []),
             *([_ALL_NAMESPACES] if all_namespaces else []),
@@ -162,7 +162,7 @@ _NAMESPACE = click.option(
     "--namespace",
     metavar="NAME",
     shell_complete=_names("namespaces"),
-    help="Default: the context's, else `default`.",
+    help="Namespace; default: the context's, or `default`.",
 )
 _ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 _SELECTOR = click.option(

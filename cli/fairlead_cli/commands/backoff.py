@@ -66,7 +66,7 @@ def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path), metavar="[FILE.png|FILE.svg]")
 @click.option("--minimum", default=5.0, show_default=True, help="First delay, seconds.")
 @click.option("--maximum", default=260.0, show_default=True, help="Last delay, seconds.")
-@click.option("--retries", default=10, show_default=True, type=click.IntRange(1, 100), help="How many.")
+@click.option("--retries", default=10, show_default=True, type=click.IntRange(1, 100), help="Number of retries.")
 @click.option("--curve", type=click.Choice(CURVES), multiple=True, help="Only these; may be repeated.")
 @click.option(
     "--policy",

@@ -40,11 +40,13 @@ def bench() -> None:
 @click.option(
     "--prefix", default="bench-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …; Nodes must exist."
 )
-@click.option("--behaviour", type=click.Choice(BEHAVIOURS), default="well", show_default=True, help="How they behave.")
+@click.option(
+    "--behaviour", type=click.Choice(BEHAVIOURS), default="well", show_default=True, help="Behavior of the nodes."
+)
 @click.option(
     "--bad", type=click.IntRange(0), default=None, help="Only this many behave that way; the others behave well."
 )
-@click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1), help="How long.")
+@click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1), help="Duration in seconds.")
 @click.option("--tls-ca", type=click.Path(exists=True, path_type=Path), help="Authority of the hub's certificate.")
 @click.option(
     "--tls-dir", type=click.Path(exists=True, path_type=Path), help="Folder with NAME.crt and NAME.key of each node."

@@ -97,7 +97,10 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Collect what helps to find a fault into one archive, without secrets.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Default: a name made of the time."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Output file; default: a name with the current time.",
 )
 @click.option(
     "--hub",

@@ -116,7 +116,7 @@ def dry_run(manifest: Path, node: str) -> None:
 
 @routes.command()
 @click.argument("manifest", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def check(manifest: str, output: str) -> None:
     """Check MANIFEST: JSON or YAML, bare, in EdgeRoutes objects or in a deployment document; - is standard input.
 

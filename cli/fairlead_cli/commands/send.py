@@ -85,7 +85,7 @@ def register(root: click.Group) -> None:
     metavar="SECONDS",
     help="Its time to live in seconds, at most 604800 (a week).",
 )
-@click.option("--receipt", is_flag=True, help="Wait until its module has acknowledged it; then exit 0.")
+@click.option("--receipt", is_flag=True, help="Wait until the module has acknowledged it; then exit 0.")
 @click.option(
     "--wait",
     type=click.FloatRange(0),

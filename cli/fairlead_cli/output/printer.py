@@ -155,14 +155,14 @@ def options(names: Sequence[str] = ALL) -> Callable[[F], F]:
                 show_default=True,
                 help="auto: on a terminal, unless NO_COLOR is set or TERM is dumb.",
             ),
-            click.option("--no-headers", is_flag=True, help="Tables without their first line."),
+            click.option("--no-headers", is_flag=True, help="Omit the header line of tables."),
             click.option(
                 "-o",
                 "--output",
                 type=FormType(names),
                 default="text",
                 show_default=True,
-                help="Form of the output.",
+                help="Output format.",
             ),
         ):
             wrapped = option(wrapped)

@@ -21,26 +21,26 @@ class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """MQTT 3.1.1 and 5 for programs and devices on this node."""
 
     listen: str | None = None
-    """`host:port` where MQTT is spoken, for example `0.0.0.0:8883`; without it there is no MQTT. TLS always, but with
-    `security = "insecure"` and a loopback address: `127.0.0.1:1883`."""
+    """Address of the MQTT listener, for example `0.0.0.0:8883`; absent: no MQTT. It uses TLS, except with
+    `security = "insecure"` and a loopback address such as `127.0.0.1:1883`."""
     tls_cert: FilePath | None = None
-    """Certificate MQTT clients see; without it the agent's `tls_cert`. Read again when the file changes, as the two
-    below."""
+    """Certificate for MQTT clients; absent: the agent's `tls_cert`. Read again when the file changes, like the next
+    two."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     tls_ca: FilePath | None = None
-    """Authority of client certificates; without it the agent's `tls_ca`. A certificate's name is the module or device
-    that connects."""
+    """Authority of client certificates; absent: the agent's `tls_ca`. The name in a certificate is the module or
+    device."""
     tokens_file: FilePath | None = None
-    """Tokens of modules that connect without a certificate, shown as the password; a file as `modules.tokens_file`,
-    which counts when this is not given."""
+    """Tokens of modules that connect without a certificate and send the token as the password; a file like
+    `modules.tokens_file`, which is used if this is absent."""
     other_topics: bool = False
-    """Whether topics that are neither `fairlead/…` nor `devices/…` are taken: `a/b` has the source
-    `/messages/mqtt/a/b`."""
+    """Whether to accept topics other than `fairlead/…` and `devices/…`: `a/b` has the source `/messages/mqtt/a/b`."""
     connections_max: Annotated[int, Meta(ge=1, le=CONNECTIONS_MAX)] = 512
-    """Clients at once; one more closes the one that was silent for longest, of the module that has most."""
+    """Maximum number of clients; one more closes the client that was silent for longest, of the module with the most
+    clients."""
     packet_bytes_max: Annotated[int, Meta(ge=PACKET_BYTES_MIN, le=PACKET_BYTES_MAX)] = 258 * 1024
-    """Size of a packet; a larger one ends its connection. A message may have 256 KiB."""
+    """Maximum packet size; a larger packet ends its connection. A message may have 256 KiB."""
 
     @property
     def own_tls(self) -> bool:

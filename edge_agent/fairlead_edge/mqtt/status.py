@@ -44,8 +44,10 @@ class MqttStatus(msgspec.Struct, frozen=True, kw_only=True):
 def families(now: MqttStatus) -> Iterator[Family]:
     """As Prometheus gets them."""
     counters = now.counters
-    yield single("fairlead_edge_mqtt_connections", "gauge", "MQTT clients connected", now.connections)
-    yield single("fairlead_edge_mqtt_sessions_kept", "gauge", "Sessions of clients that are not connected", now.kept)
+    yield single("fairlead_edge_mqtt_connections", "gauge", "Connected MQTT clients", now.connections)
+    yield single(
+        "fairlead_edge_mqtt_sessions_kept", "gauge", "Sessions kept for clients that are not connected", now.kept
+    )
     yield Family(
         name="fairlead_edge_mqtt_published_total",
         kind="counter",
@@ -56,7 +58,7 @@ def families(now: MqttStatus) -> Iterator[Family]:
     yield Family(
         name="fairlead_edge_mqtt_refused_total",
         kind="counter",
-        help="Messages of MQTT clients that were refused, or dropped with QoS 0, by reason",
+        help="Messages of MQTT clients that were refused, or dropped at QoS 0, by reason",
         samples={(reason,): count for reason, count in counters.refused.items()},
         labels=("reason",),
     )
@@ -71,13 +73,13 @@ def families(now: MqttStatus) -> Iterator[Family]:
     yield single(
         "fairlead_edge_mqtt_undeliverable_total",
         "counter",
-        "Times a message could not be written for a subscriber: larger than MQTT or the client takes",
+        "Times a message was too large for MQTT or for a subscriber",
         counters.undeliverable,
     )
     yield single(
         "fairlead_edge_mqtt_replaced_total",
         "counter",
-        "Messages sent with U+FFFD for characters that MQTT cannot carry",
+        "Messages sent with U+FFFD in place of characters that MQTT cannot carry",
         counters.replaced,
     )
     yield single(
@@ -86,7 +88,7 @@ def families(now: MqttStatus) -> Iterator[Family]:
     yield Family(
         name="fairlead_edge_mqtt_in_flight",
         kind="gauge",
-        help="Messages that wait for their acknowledgement: from clients (in), by subscribers (out)",
+        help="Messages waiting for an acknowledgement: to clients (in), by subscribers (out)",
         samples={("in",): now.waiting, ("out",): now.delivered},
         labels=("direction",),
     )

@@ -143,19 +143,19 @@ class LatestSettings(Model):
     """A table beside that holds the newest row of each key."""
 
     key: Columns = Field(default=[])
-    """Columns whose values together are a key, `["node"]` say: `<table>_latest` holds the newest row of each
-    ([how](../howto/latest-per-device.md)). Absent: there is none."""
+    """Columns whose values form the key, for example `["node"]`: `<table>_latest` contains the newest row of each key
+    ([how](../howto/latest-per-device.md)). Absent: no latest table."""
     order_by: Columns = Field(default=[])
-    """Columns that say which row is newer, the first that differs counts; then, and without them, the order in which
-    messaging stored the messages. `enqueued_at` counts as `_published_at` where it is later than that."""
+    """Columns that decide which row is newer: the first that differs. If none differs, or without this key, the order
+    in which messaging stored the messages. `enqueued_at` is capped at `_published_at`."""
     columns: Columns = Field(default=[])
-    """Columns it keeps, beside those of `key`, `order_by` and lineage; absent: all."""
+    """Columns to keep in addition to `key`, `order_by` and lineage; absent: all."""
     delete_when: Deleting = Field(default={})
-    """Columns (or `properties.NAME`), each with the values that delete the key: its row stays, with `_deleted` true."""
+    """Columns (or `properties.NAME`), each with the values that delete the key: the row stays, with `_deleted` true."""
     seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX)] = SECONDS_DEFAULT
-    """At most so often it is brought up to the rows; 0: after each commit. Work takes a fifth of the time at most."""
+    """Minimum time between two refreshes; 0: after each commit. Refreshing takes at most a fifth of the time."""
     keep_hours: Annotated[int, Field(ge=1)] = KEEP_HOURS_DEFAULT
-    """So long its older files stay, for readers that have begun; the job deletes them."""
+    """How long older files are kept for readers that have already started; then the job deletes them."""
 
     @property
     def definition(self) -> LatestDefinition | None:

@@ -37,14 +37,14 @@ class QuotaModel(Model):
     """Of each namespace that matches, for itself; the first entry that matches counts. Beyond it: 429."""
 
     namespace: str
-    """`*` stands for any characters. Never about `system`, which is Fairlead's own."""
+    """Name of the namespace; `*` matches any characters. Never applies to `system`, which is reserved for Fairlead."""
     bytes_per_second: Annotated[int, Field(ge=1, le=BYTES_MAX)] | None = None
-    """Of messages published or stored: their payload, and 64 bytes for each. One request may be more than a second's
-    worth; what follows waits the longer."""
+    """Bytes a second of published or stored messages: their payload, plus 64 bytes each. One request may exceed a
+    second's worth; later ones then wait longer."""
     topics: Annotated[int, Field(ge=0, le=TOPICS_MAX)] | None = None
-    """How many there may be."""
+    """Maximum number of topics."""
     stored_bytes: Annotated[int, Field(ge=1, le=BYTES_MAX)] | None = None
-    """Of messages it holds, counted in the same way; those that have expired are none."""
+    """Maximum bytes of stored messages, counted in the same way, without expired ones."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

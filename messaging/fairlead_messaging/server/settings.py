@@ -34,16 +34,16 @@ AUDIENCE: Final = "fairlead-messaging"
 
 
 class AccessModel(Model):
-    """Grants of one subject; several entries of one add up. What no entry grants is 403."""
+    """Grants of one subject; several entries of a subject add up. Anything that no entry grants gets 403."""
 
     subject: str
-    """A name in a certificate (common name, or the first DNS name), a SPIFFE URI (`spiffe://…`), or
+    """The name in a certificate (common name, or the first DNS name), a SPIFFE URI (`spiffe://…`), or
     `serviceaccount:NAMESPACE:NAME`."""
     verbs: Annotated[list[str], Field(min_length=1)]
-    """`publish`, `consume`, `administer`; `create` is the part of `administer` that makes topics."""
+    """`publish`, `consume`, `administer`; `create` is the part of `administer` that creates topics."""
     topics: Annotated[list[str], Field(min_length=1, max_length=ENTRIES_MAX)]
-    """Globs of `namespace/name`: `*` stands for any characters of one part, `*` alone for every topic, `!` in front
-    takes topics away from this entry."""
+    """Globs of `namespace/name`: `*` matches any characters within one part, `*` alone matches every topic, and a
+    leading `!` excludes topics from this entry."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -76,13 +76,14 @@ class AccessModel(Model):
 
 
 class TokenReviewModel(Model):
-    """Where tokens of ServiceAccounts are checked: `POST …/tokenreviews` of the Kubernetes API. Used when an entry of
-    `access` names a ServiceAccount."""
+    """The Kubernetes API that checks tokens of ServiceAccounts (`POST …/tokenreviews`). Used if an entry of `access`
+    names a ServiceAccount."""
 
     kubeconfig: FilePath | None = None
-    """Absent: in-cluster. Needs the ClusterRole `system:auth-delegator`."""
+    """Path of a kubeconfig file; absent: in-cluster configuration. Needs the ClusterRole `system:auth-delegator`."""
     audience: Annotated[str, Field(min_length=1, max_length=253)] = AUDIENCE
-    """What a token must be made for (`audiences` of a projected token); one for the API server itself opens nothing."""
+    """Required audience of a token (`audiences` of a projected token); a token for the API server itself is not
+    accepted."""
 
 
 def access_table(entries: list[AccessModel]) -> AccessTable:
@@ -124,22 +125,25 @@ def _contact_point(text: str) -> str:
 
 
 class CassandraModel(Model):
-    """Of `store = "cassandra"`; [how it is used](../howto/messaging-on-cassandra.md)."""
+    """For `store = "cassandra"`; [how to use it](../howto/messaging-on-cassandra.md)."""
 
     contact_points: list[Annotated[str, AfterValidator(_contact_point)]] = Field(default=[], max_length=64)
-    """Required with `store = "cassandra"`: some nodes, as `host` or `host:port` (9042); they know the others."""
+    """Some Cassandra nodes, as `host` or `host:port` (9042); they know the others. Required with
+    `store = "cassandra"`."""
     keyspace: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,47}$")] = "fairlead"
-    """Of this service alone. Made with up to three copies in the data center when it is not there and the user may."""
+    """Keyspace used only by this service. Created with up to three copies in the data center if it is missing and the
+    user is allowed to."""
     datacenter: str | None = None
-    """Whose nodes are asked; absent: that of the first contact point that answers."""
+    """Data center whose nodes are used; absent: that of the first contact point that answers."""
     consistency: Annotated[str, AfterValidator(_consistency)] = "LOCAL_QUORUM"
-    """Of reads and writes: `LOCAL_QUORUM`, `QUORUM`, `ALL`; `LOCAL_ONE` and `ONE` only for a keyspace with one copy."""
+    """Consistency of reads and writes: `LOCAL_QUORUM`, `QUORUM`, `ALL`; `LOCAL_ONE` and `ONE` only for a keyspace with
+    one copy."""
     username: str | None = None
-    """With `password_file`; absent: no login."""
+    """User name, with `password_file`; absent: no login."""
     password_file: FilePath | None = None
-    """Holds the password; read again at every connection, so it can be changed while the service runs."""
+    """File with the password; read again at every connection, so it can be changed while the service runs."""
     tls_ca: FilePath | None = None
-    """Authority of the nodes' certificates, which must name their addresses; absent: no TLS."""
+    """Authority of the nodes' certificates, which must contain their addresses; absent: no TLS."""
 
 
 COUNT_MAX: Final = 2**31 - 1
@@ -155,29 +159,29 @@ def _system_topics(names: list[str]) -> list[str]:
 
 
 class CacheSettings(Model):
-    """Recent messages in memory."""
+    """Cache of recent messages."""
 
     max_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
-    """Payload bytes of recent messages kept in memory, over all topics; 0 turns the cache off."""
+    """Payload bytes of recent messages kept in memory, over all topics; 0 disables the cache."""
 
 
 class CleanupSettings(Model):
-    """Removal of what is not readable any more."""
+    """Removal of rows that can no longer be read."""
 
     interval_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 60.0
     """How often expired and unreachable rows are removed."""
 
 
 class TransactionSettings(Model):
-    """How long transactions may last, and hold up readers."""
+    """How long transactions may last and block readers."""
 
     timeout_seconds_max: Annotated[float, Field(gt=0, le=86_400)] = TIMEOUT_SECONDS_MAX
-    """What a transaction may ask for between two renewals; not renewed in time it becomes invalid."""
+    """Maximum timeout that a transaction may request; if it is not renewed in time it becomes invalid."""
     lifetime_seconds_max: Annotated[float, Field(gt=0, le=2_592_000)] = LIFETIME_SECONDS_MAX
-    """How far renewals may carry one from its start, at least `timeout_seconds_max`."""
+    """Maximum lifetime of a transaction, with any number of renewals; at least `timeout_seconds_max`."""
     hold_up_seconds_max: Annotated[float, Field(gt=0, le=TTL_SECONDS_MAX)] = HOLD_UP_SECONDS_MAX
-    """How long messages of one open transaction may hold up the readers of a topic that sets no `hold_up_seconds_max`
-    of its own; then it becomes invalid. What is stored and not published yet holds up no reader."""
+    """How long messages of an open transaction may block the readers of a topic without its own `hold_up_seconds_max`;
+    then the transaction becomes invalid. Messages that are stored but not published yet do not block readers."""
 
     @property
     def limits(self) -> TransactionLimits:
@@ -193,54 +197,54 @@ class MessagingSettings(Model):
     """The whole file."""
 
     http_listen: ListenAddress = "127.0.0.1:11015"
-    """The REST API: HTTPS with `mtls`, plain HTTP with `insecure`; port 0 lets the system choose."""
+    """Address of the REST API: HTTPS with `mtls`, plain HTTP with `insecure`; for port 0 the system chooses."""
     health_listen: ListenAddress | None = None
-    """Where `/healthz`, `/readyz` and `/metrics` are served in plain HTTP; absent: `http_listen`, if that is plain."""
+    """Address for `/healthz`, `/readyz` and `/metrics` in plain HTTP; absent: `http_listen`, if that is plain HTTP."""
     data_dir: FilePath = "fairlead-messaging-data"
-    """One process at a time, whatever the store (`memory` uses none); a second one ends with 1 and names the first
-    (`data_dir/lock`, which the kernel drops with its process)."""
+    """Data folder of one process, for any store except `memory`; a second process exits with 1 and names the first
+    (`data_dir/lock`, which the kernel releases when its process ends)."""
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
-    """`sqlite` needs nothing but Python, and its file shrinks by up to 256 MiB a cleaning pass once more than a quarter
-    of it is free (files of an earlier version over 256 MiB only after a `VACUUM`); `memory` forgets; `cassandra`
-    keeps everything in the keyspace of `[cassandra]`, and nothing in `data_dir`."""
+    """`sqlite` needs only Python, and its file shrinks by up to 256 MiB per cleanup pass if more than a quarter of it
+    is free; `memory` keeps nothing across restarts; `cassandra` keeps everything in the keyspace of `[cassandra]`, and
+    nothing in `data_dir`."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
-    """Authority of clients; required with `mtls`, as the two below. Files are read again when they change."""
+    """Authority of clients; required with `mtls`, like the next two. Files are read again when they change."""
     tls_cert: FilePath | None = None
     """The service's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     access: list[AccessModel] = Field(default=[])
-    """Who may do what on which topics; what no entry grants is 403 `forbidden`. Needs `mtls`."""
+    """Who may do what on which topics; anything that no entry grants gets 403 `forbidden`. Needs `mtls`."""
     token_review: TokenReviewModel = TokenReviewModel()
     quotas: list[QuotaModel] = Field(default=[])
-    """How much a namespace may take; beyond it publishing and making topics are 429 with `Retry-After`."""
+    """Limits of namespaces; beyond them, publishing and creating topics get 429 with `Retry-After`."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])
-    """Created at the start in namespace `system`, which is Fairlead's own; `prefix:N` stands for prefix0 … prefix(N-1).
-    Hub and ingest make `system/events` themselves ([events](events.md))."""
+    """Topics to create at startup in namespace `system`, which is reserved for Fairlead; `prefix:N` stands for prefix0
+    … prefix(N-1). Hub and ingest create `system/events` themselves ([events](events.md))."""
     default_ttl_seconds: Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)] = 604_800
-    """How long messages live in topics that say nothing else."""
+    """Time to live of messages in topics that do not set their own."""
     poll_limit_max: Count = 100_000
-    """Messages of one page at most, whatever is asked for."""
+    """Maximum number of messages in one page, whatever a client requests."""
     poll_bytes_max: Count = 16 * 1024 * 1024
-    """Payload bytes after which a page ends, whatever its limit."""
+    """Payload bytes after which a page ends, whatever limit a client requests."""
     bulk_bytes_max: Count = 64 * 1024 * 1024
     """The same for one Arrow page."""
     body_bytes_max: Count = 16 * 1024 * 1024
-    """Larger request bodies are 413 before they are parsed; the number of messages in one is not bounded by itself."""
+    """Larger request bodies get 413 before they are parsed; the number of messages in one is not limited separately."""
     bodies_bytes_max: Budget = 256 * 1024 * 1024
-    """Of all bodies arriving or being worked on, at least `body_bytes_max`; beyond: 503 `too_many_bodies`. At its worst
-    memory is some three times that; a message counts 256 bytes beside its body (so a request has at most about a
-    million), and a request that alone would be more is 413 `too_many_messages`."""
+    """Total size of bodies being received or processed, at least `body_bytes_max`; beyond it: 503 `too_many_bodies`. In
+    the worst case about three times as much memory is used. A message counts 256 bytes plus its body (so a request has
+    at most about a million), and a request that alone would exceed the limit gets 413 `too_many_messages`."""
     pages_bytes_max: Budget = 256 * 1024 * 1024
-    """Of all pages on their way to readers, at least `body_bytes_max`; beyond: 503 `too_many_pages`."""
+    """Total size of pages being sent to readers, at least `body_bytes_max`; beyond it: 503 `too_many_pages`."""
     long_polls_max: Count = 10_000
-    """Readers that wait for something new at the same time; beyond: 503 `too_many_long_polls`."""
+    """Maximum number of readers waiting for new messages; beyond it: 503 `too_many_long_polls`."""
     request_seconds_max: Annotated[float, Field(ge=0.05, le=3600)] = 60.0
-    """How long a body may take to arrive (408) and a page to leave (the connection is closed)."""
+    """How long a body may take to arrive (then 408), and a page to be sent (then the connection is closed)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Lines below this level are not written."""
+    """Minimum level of log lines."""
     cassandra: CassandraModel = CassandraModel()
     cache: CacheSettings = CacheSettings()
     cleanup: CleanupSettings = CleanupSettings()

@@ -97,49 +97,65 @@ class HubMetrics(Collector):
         for name, text, value in (
             ("nodes", "Edge nodes known.", totals.nodes),
             ("nodes_connected", "Edge nodes with a session.", totals.connected),
-            ("nodes_waiting", "Sessions whose comparison is not over.", totals.comparing),
-            ("nodes_to_return", "Nodes connected before this start and not back yet.", totals.to_return),
+            ("nodes_waiting", "Sessions whose opening comparison has not finished.", totals.comparing),
+            (
+                "nodes_to_return",
+                "Nodes that were connected before this start and have not returned yet.",
+                totals.to_return,
+            ),
             ("openings", "Connections being opened.", opening),
-            ("openings_queued", "Connections in the kernel's queue.", queued),
+            ("openings_queued", "Connections waiting in the kernel's queue.", queued),
             ("objects_watched", "Objects in the object cache.", totals.objects),
             ("queue_depth", "Keys waiting in all nodes' queues.", totals.queued),
-            ("in_flight", "Messages sent and not yet answered.", totals.in_flight),
+            ("in_flight", "Messages sent but not answered yet.", totals.in_flight),
             ("pending_objects", "Objects on their way to a connected node.", totals.pending),
             ("pending_oldest_seconds", "Age of the oldest object on its way.", totals.pending_oldest),
-            ("parked_objects", "Objects given up for now.", totals.parked),
-            ("kept_objects", "Objects not deleted because a cache is not certain.", totals.kept),
-            ("status_lag_seconds", "How long the oldest ObjectSync has been behind the truth.", totals.status_lag),
-            ("status_dirty", "Documents whose status waits to be written.", totals.unwritten),
-            ("status_refused", "Documents the API server refuses; tried again.", totals.refused_writes),
+            ("parked_objects", "Objects that are parked after the last retry.", totals.parked),
+            ("kept_objects", "Objects not deleted because the hub is not sure they are gone.", totals.kept),
+            ("status_lag_seconds", "How long the oldest ObjectSync has been out of date.", totals.status_lag),
+            ("status_dirty", "Documents whose status has not been written yet.", totals.unwritten),
+            (
+                "status_refused",
+                "Documents that the API server refuses; writing them is retried.",
+                totals.refused_writes,
+            ),
             ("kinds_frozen", "Kinds that cannot be listed.", totals.kinds_frozen),
-            ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
-            ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
-            ("versions_unserved", "apiVersions of kinds named by rules and not served.", totals.versions_unserved),
+            ("collections_stale", "Watched collections that are not being followed.", len(self._freshness.all())),
+            (
+                "stale_seconds",
+                "How long the oldest stale collection has not been followed.",
+                self._freshness.oldest(now),
+            ),
+            (
+                "versions_unserved",
+                "apiVersions that rules name and the API server does not serve.",
+                totals.versions_unserved,
+            ),
             (
                 "withheld_objects",
-                "Objects at nodes that wait for a grant of topics, or because they are paused.",
+                "Objects withheld from nodes until topics are granted or a pause ends.",
                 totals.withheld,
             ),
-            ("nodes_paused", "Nodes nothing is sent to, because an annotation says so.", totals.nodes_paused),
+            ("nodes_paused", "Nodes that are paused by an annotation.", totals.nodes_paused),
             (
                 "objects_paused",
-                "Objects that are sent to no node, because their annotation says so.",
+                "Objects that are paused by an annotation.",
                 totals.objects_paused,
             ),
-            ("away_waiting", "Objects and away nodes that are to be compared.", totals.away_waiting),
-            ("identities_held", "Nodes whose certificate waits for approval.", totals.identities_held),
-            ("nodes_deletion_guard", "Nodes whose deletions are stopped.", totals.nodes_guarded),
+            ("away_waiting", "Objects and away nodes waiting to be compared.", totals.away_waiting),
+            ("identities_held", "Nodes whose certificate is held for approval.", totals.identities_held),
+            ("nodes_deletion_guard", "Nodes whose deletions are stopped by the deletion guard.", totals.nodes_guarded),
             (
                 "nodes_rate_limited",
-                "Nodes whose next object waits for the overall rate limit.",
+                "Nodes waiting for the overall rate limit.",
                 totals.rate_waiting,
             ),
             (
                 "inputs_waiting",
-                "Messages for modules that are accepted and not delivered.",
+                "Messages for modules that were accepted but not delivered yet.",
                 self._inputs.waiting if self._inputs is not None else 0,
             ),
-            ("fence", "Fencing number.", self._view.fence),
+            ("fence", "Fencing number of this hub.", self._view.fence),
         ):
             yield GaugeMetricFamily(f"fairlead_hub_{name}", text, value=value)
         text = "SyncRules and EdgeRoutes that cannot be read."
@@ -152,13 +168,13 @@ class HubMetrics(Collector):
         for (issuer, connected), count in sorted(totals.issuers.items()):
             issuers.add_metric([issuer, str(connected).lower()], count)
         yield issuers
-        text = "Connected nodes by the authorities they believe: newest (ours), other, unknown (not said yet)."
+        text = "Connected nodes by the authorities they trust: newest (the hub's), other, unknown (not reported yet)."
         held = GaugeMetricFamily("fairlead_hub_authorities_held", text, labels=["bundle"])
         for bundle, count in totals.authorities.items():
             held.add_metric([bundle], count)
         yield held
         if self._certificate_ends is not None:
-            text = "When the hub's own certificate ends, a Unix time; 0: it cannot be read."
+            text = "Unix time at which the hub's own certificate expires; 0 if it cannot be read."
             name = "fairlead_hub_certificate_ends_timestamp_seconds"
             yield GaugeMetricFamily(name, text, value=self._certificate_ends())
 
@@ -167,10 +183,10 @@ class HubMetrics(Collector):
     def _signing(self) -> Iterator[Metric]:
         if self._identity is None:
             return
-        text = "Seconds this hub's clock is ahead of the API server's."
+        text = "Seconds by which this hub's clock is ahead of the API server's."
         yield GaugeMetricFamily("fairlead_hub_clock_skew_seconds", text, value=self._identity.skew)
         if (found := self._identity.signer_ends) is not None:
-            text = "When the authority that signs nodes' certificates ends, a Unix time."
+            text = "Unix time at which the authority that signs nodes' certificates expires."
             labels = ["authority", "fingerprint"]
             ends = GaugeMetricFamily("fairlead_hub_signer_ends_timestamp_seconds", text, labels=labels)
             ends.add_metric(list(found[:2]), found[2])
@@ -182,37 +198,41 @@ class HubMetrics(Collector):
         for name, text, value in (
             ("acks", "Objects acknowledged as durable.", counts.acks),
             ("removals", "Deletes acknowledged.", counts.removed),
-            ("rate_limited", "Times a node began to wait for the overall rate limit.", totals.rate_delays),
-            ("same_content", "Changes that left the delivered content the same.", counts.same_content),
+            ("rate_limited", "Times a node started to wait for the overall rate limit.", totals.rate_delays),
+            ("same_content", "Changes that did not change the delivered content.", counts.same_content),
             ("handshakes", "Sessions opened.", counts.handshakes),
-            ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
-            ("objectsyncs_collected", "ObjectSyncs of vanished nodes removed.", counts.objectsyncs_collected),
-            ("absurd_fences", "Documents written over whose fence cannot be.", counts.absurd_fences),
-            ("frames_sent", "Frames to nodes.", rim.frames_sent),
-            ("sent_bytes", "Bytes to nodes.", rim.bytes_sent),
-            ("frames_received", "Frames from nodes.", rim.frames_received),
-            ("received_bytes", "Bytes from nodes.", rim.bytes_received),
+            ("divergent_buckets", "Buckets that differed in an opening comparison.", counts.divergent_buckets),
+            ("objectsyncs_collected", "ObjectSyncs of deleted nodes that were removed.", counts.objectsyncs_collected),
+            ("absurd_fences", "Documents overwritten because of an impossible fence.", counts.absurd_fences),
+            ("frames_sent", "Frames sent to nodes.", rim.frames_sent),
+            ("sent_bytes", "Bytes sent to nodes.", rim.bytes_sent),
+            ("frames_received", "Frames received from nodes.", rim.frames_received),
+            ("received_bytes", "Bytes received from nodes.", rim.bytes_received),
             ("malformed", "Frames that broke the protocol.", rim.malformed),
             ("upstream_messages", "Messages stored in topics.", rim.upstream_messages),
-            ("upstream_duplicates", "Messages that were stored before.", rim.upstream_duplicates),
-            ("events_published", "Events on the system topic.", published),
-            ("events_dropped", "Events that found no room or were refused.", totals.events_dropped + dropped),
+            ("upstream_duplicates", "Messages that had already been stored.", rim.upstream_duplicates),
+            ("events_published", "Events published on the system topic.", published),
+            (
+                "events_dropped",
+                "Events dropped because the queue was full or they were refused.",
+                totals.events_dropped + dropped,
+            ),
         ):
             yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
         for name, text, label, table in (
-            ("retries", "Sends that failed and were repeated.", "reason", counts.retries),
-            ("parkings", "Objects given up for now.", "reason", counts.parkings),
+            ("retries", "Sends that failed and were retried.", "reason", counts.retries),
+            ("parkings", "Times an object was parked.", "reason", counts.parkings),
             ("refused_sessions", "Sessions refused or ended.", "code", counts.refused),
             ("openings_failed", "Connections that never became a session.", "reason", rim.openings_failed),
-            ("status_writes", "Writes of status documents.", "outcome", counts.status_writes),
+            ("status_writes", "Status writes, by outcome.", "outcome", counts.status_writes),
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
-            ("upstream_refused", "Messages never to be stored.", "code", rim.upstream_refused),
-            ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),
-            ("renewals", "Certificates of nodes renewed, also late, and what was refused.", "outcome", rim.renewals),
-            ("joins", "Devices that asked for their first certificate.", "outcome", rim.joins),
+            ("upstream_refused", "Messages that were refused permanently.", "code", rim.upstream_refused),
+            ("upstream_deferred", "Batches that nodes must send again.", "code", rim.upstream_deferred),
+            ("renewals", "Renewals of node certificates, including late ones, by outcome.", "outcome", rim.renewals),
+            ("joins", "Devices that asked for their first certificate, by outcome.", "outcome", rim.joins),
             ("inputs", "Messages for modules, by outcome.", "outcome", rim.inputs),
-            ("status_reports", "Status that nodes reported of objects.", "outcome", rim.reported),
-            ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
+            ("status_reports", "Object statuses reported by nodes, by outcome.", "outcome", rim.reported),
+            ("watch_restarts", "Watches that were resumed or restarted.", "reason", rim.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),
         ):
             family = CounterMetricFamily(f"fairlead_hub_{name}", text, labels=[label])
@@ -228,7 +248,7 @@ class HubMetrics(Collector):
             buckets.append((bound, total))
         return HistogramMetricFamily(
             "fairlead_hub_delivery_seconds",
-            "From a change to its ack.",
+            "Time from a change to its ack.",
             buckets=buckets,
             sum_value=counts.latency_seconds,
         )

@@ -41,7 +41,7 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Approve deletions that the deletion guard stopped at a node.")
 @click.argument("node", shell_complete=names.nodes)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 @targets.options()
 @printer.options(("text", "wide", "name", "json", "yaml"))
 def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:

@@ -45,7 +45,7 @@ def register(root: click.Group) -> None:
     root.add_command(diff)
 
 
-@click.command(short_help="Show how what a node holds differs from the cluster.")
+@click.command(short_help="Show the differences between a node and the cluster.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @click.option("--node", help="With KIND/NAME: at this node only.")
 @click.option("--edge", "url", metavar="URL", help="Get contents from this agent, for example through an ssh tunnel.")

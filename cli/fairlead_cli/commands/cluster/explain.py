@@ -40,7 +40,7 @@ def register(root: click.Group) -> None:
     root.add_command(explain)
 
 
-@click.command(short_help="Say why an object is at a node, or why not.")
+@click.command(short_help="Explain why an object is on a node, or why it is not.")
 @click.argument("object_name", metavar="KIND/NAME", shell_complete=names.objects)
 @click.option("--node", required=True, shell_complete=names.nodes, help="The edge node.")
 @targets.options(namespace=True)

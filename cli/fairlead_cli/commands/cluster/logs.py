@@ -50,7 +50,7 @@ def register(root: click.Group) -> None:
     root.add_command(logs)
 
 
-@click.command(short_help="Show what the programs in the cluster say.")
+@click.command(short_help="Show the logs of the programs in the cluster.")
 @click.argument("component", required=False, type=click.Choice(COMPONENTS))
 @click.option("-f", "--follow", is_flag=True, help="Then print new lines until interrupted.")
 @click.option(
@@ -63,10 +63,10 @@ def register(root: click.Group) -> None:
     type=click.IntRange(0, TAIL_MAX),
     help=f"So many lines of each container at most; default: {TAIL}, all with --since.",
 )
-@click.option("--previous", is_flag=True, help="Logs of the previous containers: why did they end?")
+@click.option("--previous", is_flag=True, help="Logs of the previous containers, to find out why they ended.")
 @click.option("--node", shell_complete=names.nodes, help="Only lines about this node; with `edge`: of the agent there.")
 @click.option("--event", "events", multiple=True, help="Only this event, for example session_opened; may be repeated.")
-@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level or worse.")
+@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level or higher.")
 @targets.options(namespace=True)
 @printer.options(("text", "json"))
 def logs(

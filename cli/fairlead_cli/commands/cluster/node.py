@@ -66,10 +66,10 @@ def node() -> None:
     """
 
 
-@node.command(short_help="Refuse every certificate the node has; its session is cut.")
+@node.command(short_help="Refuse all certificates of the node and end its session.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
-@click.option("--reason", default="", metavar="TEXT", help="Why; sent to the node and written in its EdgeNode.")
-@click.option("--force", is_flag=True, help="Even if nothing in the cluster has this name.")
+@click.option("--force", is_flag=True, help="Revoke the name even if nothing in the cluster has it.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, sent to the node and written to its EdgeNode.")
 @targets.options()
 @printer.options(FORMS)
 def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) -> None:
@@ -188,7 +188,7 @@ def approve(name: str, target: Target, shown: Printer) -> None:
 @node.command(short_help="Remove a node that was taken out of service from the cluster.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @click.option("--force", is_flag=True, help="Even if it is connected, or holds messages that were not delivered.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @targets.options()
 def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
     """Revoke the certificates of NODE and delete its tokens, its Node, and the records of its objects.

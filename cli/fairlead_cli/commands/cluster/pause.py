@@ -25,9 +25,9 @@ def register(root: click.Group) -> None:
     root.add_command(resume)
 
 
-@click.command(short_help="Send nothing to a node, or nothing of one object, for a while.")
+@click.command(short_help="Pause sending to a node, or of one object.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
-@click.option("--reason", required=True, metavar="TEXT", help="Why; shown wherever it holds something up.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason, shown wherever the pause has an effect.")
 @targets.options(namespace=True)
 def pause(what: str, reason: str, target: Target) -> None:
     """Pause a node, or one delivered object at every node.
@@ -51,7 +51,7 @@ def pause(what: str, reason: str, target: Target) -> None:
     click.echo(printable.lines(target.ask(act)))
 
 
-@click.command(short_help="End a pause: everything that waited is sent at once.")
+@click.command(short_help="End a pause: everything that waited is sent immediately.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
 @targets.options(namespace=True)
 def resume(what: str, target: Target) -> None:

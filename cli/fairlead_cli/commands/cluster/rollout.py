@@ -50,7 +50,7 @@ def register(root: click.Group) -> None:
 @click.option(
     "--timeout",
     type=parameters.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=7)),
-    help="Wait no longer than this, for example 90s or 10m, then exit 1; default: wait for ever.",
+    help="Maximum wait, for example 90s or 10m, then exit 1; default: wait forever.",
 )
 @click.option("--connected", is_flag=True, help="Do not wait for nodes that are not connected.")
 @targets.options(namespace=True)

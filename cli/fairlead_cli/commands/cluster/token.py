@@ -61,9 +61,9 @@ def token() -> None:
 # ── fairlead token create ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@click.command("create", short_help="Make a token, or one for each name of a file.")
-@click.option("--node", metavar="NAME", shell_complete=names.nodes, help="The node it admits.")
-@click.option("--pattern", metavar="'shop-*'", help="Names it admits: their beginning, then *.")
+@click.command("create", short_help="Create a token, or one for each name in a file.")
+@click.option("--node", metavar="NAME", shell_complete=names.nodes, help="Name of the node that the token admits.")
+@click.option("--pattern", metavar="'shop-*'", help="Pattern of admitted node names: a prefix, then *.")
 @click.option(
     "--file",
     "names_file",
@@ -79,7 +79,7 @@ def token() -> None:
     type=Lifetime(TTL_MIN, TTL_MAX),
     default="1h",
     show_default=True,
-    help="How long it is valid: 30m, 12h, 30d.",
+    help="How long the token is valid: 30m, 12h, 30d.",
 )
 @click.option(
     "--replace",
@@ -87,13 +87,15 @@ def token() -> None:
     flag_value=THE_NODE,
     metavar="[NAME]",
     shell_complete=names.nodes,
-    help="For a new device in place of one that is lost: the identity the node has is revoked when it joins.",
+    help="For a device that replaces a lost one: the node's current identity is revoked when the new device joins.",
 )
 @click.option(
     "--create-node", is_flag=True, help="Also make the Node, with the label of edge nodes, where it is missing."
 )
 @click.option(
-    "--hub", metavar="wss://HUB:PORT", help="The address that devices dial; default: the one the hub announces."
+    "--hub",
+    metavar="wss://HUB:PORT",
+    help="Address at which devices reach the hub; default: the one that the hub announces.",
 )
 @click.option(
     "--ca-file",

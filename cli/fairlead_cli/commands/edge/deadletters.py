@@ -30,7 +30,7 @@ def register(root: click.Group) -> None:
     edge.add_command(deadletters)
 
 
-@click.group(short_help="Messages that were set aside: list, replay, discard.")
+@click.group(short_help="List, replay and discard dead letters.")
 @edge_client.place_options
 @click.pass_context
 def deadletters(context: click.Context, /, **place: Any) -> None:
@@ -76,10 +76,16 @@ def _chosen(command: F) -> F:
             help="Only from this source or below it; may be repeated.",
         ),
         click.option(
-            "--since", type=PlaceParameter(), metavar="TIME", help="Set aside at this time or later: a time, or 15m."
+            "--since",
+            type=PlaceParameter(),
+            metavar="TIME",
+            help="Only dead letters from this time or later: a time, or 15m ago.",
         ),
         click.option(
-            "--until", type=PlaceParameter(), metavar="TIME", help="Set aside before this time: a time, or 7d."
+            "--until",
+            type=PlaceParameter(),
+            metavar="TIME",
+            help="Only dead letters from before this time: a time, or 7d ago.",
         ),
     ):
         command = option(command)
@@ -88,7 +94,7 @@ def _chosen(command: F) -> F:
 
 @deadletters.command("list")
 @_chosen
-@click.option("--after", default=0, show_default=True, help="Only those with a higher number.")
+@click.option("--after", default=0, show_default=True, help="Only dead letters with a higher number.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_at_an_agent
 def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:

@@ -99,7 +99,7 @@ def register(root: click.Group) -> None:
     type=click.File("rb"),
     required=True,
     metavar="FILE|-",
-    help="File with the token, or - for standard input. Not as an argument: those are seen by all users.",
+    help="File with the token, or - for standard input. It is not an argument, because all users can see arguments.",
 )
 @click.option("--node", default="", metavar="NAME", help="Default: the settings file's, else the token's.")
 @config_option("The agent's settings; made, or changed in the few keys concerned.")

@@ -27,7 +27,7 @@ def register(root: click.Group) -> None:
     edge.add_command(module_token)
 
 
-@click.command("module-token", short_help="Give a module of this node a token of its own.")
+@click.command("module-token", short_help="Create a token for a module of this node.")
 @click.argument("module")
 @click.option(
     "--tokens-file",

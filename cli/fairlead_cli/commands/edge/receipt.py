@@ -42,7 +42,7 @@ def register(root: click.Group) -> None:
     type=click.Choice(["in_topic", "in_table"]),
     default="in_table",
     show_default=True,
-    help="What to wait for, which exit code 0 then confirms.",
+    help="State to wait for, which exit code 0 then confirms.",
 )
 @edge_client.options
 @printer.options(printer.DOCUMENTS)

@@ -65,7 +65,7 @@ class MomentParameter(parameters.PlaceParameter):
         return found
 
 
-@click.command(short_help="Would these messages fit? Plays a contract against a topic before it goes live.")
+@click.command(short_help="Check whether the messages of a topic fit a contract, before it goes live.")
 @click.argument("contract", type=_FILE, required=False)
 @click.argument("topic", type=messaging_client.TopicName(), required=False)
 @click.option(

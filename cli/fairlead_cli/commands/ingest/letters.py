@@ -57,7 +57,9 @@ def selection_options(command: F) -> F:
         click.option(
             "--since", type=TimeParameter(), metavar="TIME", help="Published at this time or later: a time, or 15m."
         ),
-        click.option("--id", "ids", multiple=True, metavar="ID", help="Only this letter (`_id`); may be repeated."),
+        click.option(
+            "--id", "ids", multiple=True, metavar="ID", help="Only this dead letter (`_id`); may be repeated."
+        ),
         click.option(
             "--topic", "topics", multiple=True, metavar="NS/NAME", help="Only of this topic; may be repeated."
         ),
@@ -88,11 +90,15 @@ def selection(
 
 
 state_option = click.option(
-    "--state", type=click.Choice(STATES), default="open", show_default=True, help="Repaired letters have their row."
+    "--state",
+    type=click.Choice(STATES),
+    default="open",
+    show_default=True,
+    help="Which dead letters; repaired ones have become rows.",
 )
 
 
-@click.group(cls=DefaultCommand, default="summary", short_help="Messages that became no rows: count, list, export.")
+@click.group(cls=DefaultCommand, default="summary", short_help="Count, list and export the dead letters of a table.")
 def deadletters() -> None:
     """Messages that became no rows, each whole, with code, fields and reason; without a command: `summary`.
 

@@ -46,7 +46,7 @@ def register(root: click.Group) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="An edited export: only the letters it names, with its payloads.",
 )
-@click.option("--recheck", is_flag=True, help="Repaired letters too: a row that is gone is written again.")
+@click.option("--recheck", is_flag=True, help="Include repaired dead letters: write rows again that are gone.")
 @click.option("--dry-run", is_flag=True, help="Check the letters, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 @job_options

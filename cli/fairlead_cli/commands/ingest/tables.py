@@ -95,7 +95,7 @@ def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> 
     return {"pipelines": found}
 
 
-@click.command(short_help="Is this message in the table? Exit 0 if it is, 1 if it is not.")
+@click.command(short_help="Check whether a message is in the table: exit 0 if it is, 1 if not.")
 @click.argument("message_id")
 @click.option("--node", help="Only from this node.")
 @click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, a day at most.")
@@ -180,7 +180,9 @@ def report(
 
 @click.command(short_help="Join small files, or sort them by a column.")
 @click.option("--target-mib", type=click.IntRange(1, 4096), default=128, show_default=True, help="Target size.")
-@click.option("--z-order", multiple=True, metavar="COLUMN", help="Sort by this column (node, say); may be repeated.")
+@click.option(
+    "--z-order", multiple=True, metavar="COLUMN", help="Sort by this column (for example node); may be repeated."
+)
 @_configured
 def compact(
     settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, target_mib: int, z_order: tuple[str, ...]
@@ -205,7 +207,7 @@ def compact(
     return {"compacted": done}
 
 
-@click.command(short_help="Delete files no table version needs, those of killed tasks included.")
+@click.command(short_help="Delete files that no table version needs, including those of killed tasks.")
 @click.option("--retention-hours", type=int, default=168, show_default=True, help="Keep files younger than this.")
 @click.option("--dry-run", is_flag=True, help="Only list them.")
 @_configured
@@ -236,9 +238,9 @@ def vacuum(
     return {"dry_run": dry_run, "vacuumed": done}
 
 
-@click.command(short_help="Read a range of time again, and add what a table lacks.")
+@click.command(short_help="Read a time range again, and add rows that a table lacks.")
 @click.option("--from", "begin", metavar="TIME", help="ISO time or milliseconds since 1970; default: the beginning.")
-@click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, not included; default: now.")
+@click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, exclusive; default: now.")
 @click.option("--into", help="Another table; default: the pipeline's own.")
 @_configured
 def backfill(
@@ -314,7 +316,7 @@ def backfill(
 
 
 @click.command(short_help="Bring the tables with the newest row of each key up to their rows.")
-@click.option("--rebuild", is_flag=True, help="Rebuild from all rows, whatever exists.")
+@click.option("--rebuild", is_flag=True, help="Rebuild from all rows, even if the table exists.")
 @_configured
 def latest(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
     """Bring `TABLE_latest`, the newest row of each key, up to its rows; a running job goes on meanwhile.

@@ -88,7 +88,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
         click.echo(f"{out}: {quantities.of(read.rows, 'row')}, {size} bytes, as of {_taken(read)}")
 
 
-@click.command(short_help="Make a store from a backup.")
+@click.command(short_help="Create a store from a backup.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--data-dir",
@@ -99,7 +99,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
 @click.option(
     "--as-copy",
     is_flag=True,
-    help="The new service runs beside the first one: readers of the first one are refused.",
+    help="The new service runs beside the first one and refuses readers of the first one.",
 )
 @click.option("--check", is_flag=True, help="Only read FILE and report whether it is complete.")
 @messaging_client.output

@@ -33,7 +33,7 @@ def register(root: click.Group) -> None:
     messaging.add_command(dump)
 
 
-@click.command(short_help="The tables of a stopped store, row by row.")
+@click.command(short_help="Print the tables of a stopped store, row by row.")
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -50,8 +50,10 @@ def register(root: click.Group) -> None:
     type=parameters.PlaceParameter(),
     help=f"Published, written or begun since. {parameters.PLACE_HELP}",
 )
-@click.option("--until", type=parameters.PlaceParameter(), help="… and before.")
-@click.option("--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="Rows that belong to it.")
+@click.option("--until", type=parameters.PlaceParameter(), help="End of the range, exclusive.")
+@click.option(
+    "--transaction", type=click.IntRange(1, 2**63 - 1), metavar="POINTER", help="Only rows of this transaction."
+)
 @click.option("--count", is_flag=True, help="Rows and bytes of each table, topic and generation instead of rows.")
 @click.option(
     "--bodies",

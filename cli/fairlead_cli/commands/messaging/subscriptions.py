@@ -62,7 +62,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
 @click.option(
     "--delivery",
     type=parameters.Policy(),
-    help="Its own delivery policy; without it the topic's counts. See `fairlead backoff schedule`.",
+    help="Its own delivery policy; without it the topic's applies. See `fairlead backoff schedule`.",
 )
 @click.option("--dead-letter-topic", metavar="TOPIC", help="NAMESPACE/NAME for what cannot be delivered.")
 @click.pass_context

@@ -43,7 +43,7 @@ def register(root: click.Group) -> None:
     root.add_command(command)
 
 
-@click.command(short_help="The newest messages, and with -f what comes.")
+@click.command(short_help="Print the newest messages; with -f, also new ones.")
 @messaging_client.topic
 @click.option(
     "-f",
@@ -57,7 +57,7 @@ def register(root: click.Group) -> None:
     help=f"How many of the newest to begin with ({NEWEST}); with --from how many to show from there (all).",
 )
 @click.option("--from", "start", type=parameters.PlaceParameter(), help=f"Begin here instead. {parameters.PLACE_HELP}")
-@click.option("--committed", is_flag=True, help="Only what is committed; stops at the first undecided message.")
+@click.option("--committed", is_flag=True, help="Only committed messages; stops at the first undecided one.")
 @messaging_client.output
 @click.pass_context
 def tail(

@@ -71,12 +71,12 @@ topics.add_command(transactions)
 
 @topics.command()
 @topic
-@click.option("--ttl", help="Seconds a message lives; the service's default otherwise.")
+@click.option("--ttl", help="Time to live of messages in seconds; default: the service's.")
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
 @click.option(
     "--delivery",
     type=parameters.Policy(),
-    help="The delivery policy of its subscriptions that have none of their own. See `fairlead backoff schedule`.",
+    help="Delivery policy of subscriptions without their own. See `fairlead backoff schedule`.",
 )
 @output
 @click.pass_context
@@ -111,12 +111,12 @@ def create(
 
 @topics.command(short_help="Replace a topic's properties.")
 @topic
-@click.option("--ttl", help="Seconds a message lives.")
+@click.option("--ttl", help="Time to live of messages in seconds.")
 @click.option("-p", "--property", "pairs", multiple=True, metavar="KEY=VALUE", help="A property; may be repeated.")
 @click.option(
     "--delivery",
     type=parameters.Policy(),
-    help="The delivery policy of its subscriptions that have none of their own. See `fairlead backoff schedule`.",
+    help="Delivery policy of subscriptions without their own. See `fairlead backoff schedule`.",
 )
 @click.pass_context
 def update(
@@ -181,7 +181,7 @@ def show(context: click.Context, topic: tuple[str, str], output: str) -> None:
 @topics.command(short_help="Publish texts, or lines of standard input.")
 @topic
 @click.argument("payloads", nargs=-1)
-@click.option("--ttl", type=int, help="Seconds these messages live.")
+@click.option("--ttl", type=int, help="Time to live of these messages in seconds.")
 @click.pass_context
 def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str, ...], ttl: int | None) -> None:
     """Publish texts; without any, each line of standard input is a message. Durable when it says so."""
@@ -213,7 +213,7 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
     help=f"Begin here; the oldest message otherwise. {parameters.PLACE_HELP}",
 )
 @click.option("--limit", type=click.IntRange(1), help="At most this many messages.")
-@click.option("--committed", is_flag=True, help="Only what is committed; stop at the first undecided message.")
+@click.option("--committed", is_flag=True, help="Only committed messages; stop at the first undecided one.")
 @output
 @click.pass_context
 def poll(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fairlead_messaging.api.responses import OpenTransaction
 
 
-@click.group(short_help="Who holds up the readers; invalidate it.", invoke_without_command=True)
+@click.group(short_help="Show which transactions block readers, and invalidate them.", invoke_without_command=True)
 @click.pass_context
 def transactions(context: click.Context) -> None:
     """Open transactions. Readers of committed messages stop at the first undecided one until it is decided.
@@ -40,7 +40,13 @@ def transactions(context: click.Context) -> None:
     show_default=True,
     help="ended: all but those in progress.",
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Limit for finished ones.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=100,
+    show_default=True,
+    help="Maximum number of finished transactions.",
+)
 @click.option("--before", type=click.IntRange(1), help="Only finished ones that began before this pointer.")
 @messaging_client.output
 @click.pass_context

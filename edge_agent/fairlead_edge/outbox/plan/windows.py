@@ -142,15 +142,15 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     always leave."""
 
     priorities: Annotated[list[Annotated[int, Meta(ge=0, le=route_manifest.DEFAULT_PRIORITY)]], Meta(min_length=1)]
-    """Priorities of routes, 0 to 9; 2000000000 is that of a route without one."""
+    """Priorities of routes, 0 to 9; 2000000000 stands for routes without one."""
     begins: str = msgspec.field(name="from")
-    """When it opens, as `22:00`, by the wall clock of `timezone`."""
+    """When the window opens, such as `22:00`, by the wall clock of `timezone`."""
     to: str
-    """When it closes; before `from`: on the next day. `24:00` is midnight."""
+    """When the window closes; a time before `from` is on the next day. `24:00` is midnight."""
     timezone: str = "UTC"
-    """A name such as `Europe/Berlin`; summer time is followed."""
+    """Time zone, such as `Europe/Berlin`, including daylight saving time."""
     days: Annotated[list[Weekday], Meta(min_length=1)] | None = None
-    """Only on these days of the week, `mon` to `sun`: those on which the window opens."""
+    """Days of the week on which the window opens, `mon` to `sun`; absent: every day."""
 
     def __post_init__(self) -> None:
         mistakes.refuse(self._wrong())

@@ -56,40 +56,47 @@ class MessagingMetrics:
         self.registry = CollectorRegistry()
         self.published = self._counter("published_messages", "Messages stored", "topic")
         self.published_bytes = self._counter("published_bytes", "Payload bytes stored", "topic")
-        self.known = self._counter("known_messages", "Messages of a producer that were stored before", "topic")
-        self.polled = self._counter("polled_messages", "Messages given to readers", "topic")
-        self.refused = self._counter("refused_requests", "Requests refused, by reason", "code")
+        self.known = self._counter("known_messages", "Messages of a producer that had already been stored", "topic")
+        self.polled = self._counter("polled_messages", "Messages returned to readers", "topic")
+        self.refused = self._counter("refused_requests", "Requests refused, by error code", "code")
         self.access_refused = self._counter(
             "access_refused",
-            "Requests that no access entry grants, by verb; none: of a subject without any entry",
+            "Requests that no access entry allows, by verb; none if the subject has no entry",
             "verb",
         )
         self.quota_refused = self._counter(
-            "quota_refused", "Requests answered 429 for a quota of their namespace", "namespace_of_topic", "quota"
+            "quota_refused", "Requests answered with 429 because of a namespace quota", "namespace_of_topic", "quota"
         )
         self.quota_stored = self._gauge(
-            "quota_stored_bytes", "What a namespace with a quota of stored bytes holds", "namespace_of_topic"
+            "quota_stored_bytes", "Bytes stored by a namespace that has a quota for them", "namespace_of_topic"
         )
-        self.quota_stored_max = self._gauge("quota_stored_bytes_max", "How much it may hold", "namespace_of_topic")
+        self.quota_stored_max = self._gauge(
+            "quota_stored_bytes_max", "Quota of stored bytes of a namespace", "namespace_of_topic"
+        )
         self.pushed = self._counter(
-            "pushed_messages", "Messages of subscriptions dealt with, by outcome", "topic", "subscription", "outcome"
+            "pushed_messages", "Messages of subscriptions handled, by outcome", "topic", "subscription", "outcome"
         )
-        self.push_failures = self._counter("push_failures", "Pauses of subscriptions for other reasons than endpoints")
+        self.push_failures = self._counter(
+            "push_failures", "Times a subscription paused for a reason other than its endpoint"
+        )
         self.publish_seconds = self._histogram("publish_seconds", "Time until a publish was durable")
-        self.poll_seconds = self._histogram("poll_seconds", "Time of a poll, waiting included")
+        self.poll_seconds = self._histogram("poll_seconds", "Duration of a poll, including the wait")
         self.connections = self._gauge("connections", "Open connections", "port")
         self.closed_connections = self._counter(
-            "closed_connections", "Connections closed: late with a request, for room, or refused", "port", "reason"
+            "closed_connections",
+            "Connections closed because they sent no request in time, to make room, or because they were refused",
+            "port",
+            "reason",
         )
         self.batches = self._total("batches", "Durable writes")
         self.failures = self._total("storage_failures", "Failed writes")
         self.backup_taken = self._gauge(
-            "backup_taken_timestamp_seconds", "When the newest backup was taken that reached its reader; 0: none yet"
+            "backup_taken_timestamp_seconds", "Unix time of the newest complete backup; 0 if there is none"
         )
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
-        self.long_polls = self._gauge("long_polls", "Readers waiting for something new")
-        self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")
-        self.page_bytes = self._gauge("page_bytes", "Bytes of pages on their way to readers")
+        self.long_polls = self._gauge("long_polls", "Readers waiting for new messages")
+        self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies being received or processed")
+        self.page_bytes = self._gauge("page_bytes", "Bytes of pages being sent to readers")
         self.removed = self._total("removed_rows", "Removals by cleanup; a whole range counts as one")
         self.cleanups = self._total("cleanups", "Finished cleanup passes")
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of recent pages in memory")
@@ -97,20 +104,25 @@ class MessagingMetrics:
         self.cache_misses = self._total("cache_misses", "Polls answered from the store")
         self.transactions = self._gauge("transactions_in_progress", "Transactions that may still publish")
         self.oldest_start = self._gauge(
-            "transactions_min_start_timestamp_seconds", "Start of the oldest of these, a Unix time; 0: none"
+            "transactions_min_start_timestamp_seconds",
+            "Unix time at which the oldest transaction in progress started; 0 if there is none",
         )
-        self.oldest_seconds = self._gauge("transactions_oldest_seconds", "Age of the oldest of these; 0: none")
-        self.unmarked = self._gauge("transactions_unmarked", "Aborted ones whose messages are not all marked yet")
+        self.oldest_seconds = self._gauge(
+            "transactions_oldest_seconds", "Age of the oldest transaction in progress; 0 if there is none"
+        )
+        self.unmarked = self._gauge(
+            "transactions_unmarked", "Aborted transactions whose messages are not all marked yet"
+        )
         self.ended = LabelledTotals(PREFIX + "transactions_ended", "Transactions the service ended by itself", "reason")
         self.registry.register(self.ended)
         self.transactions_unavailable = self._gauge(
-            "transactions_unavailable", "1 while calls that need transactions are refused, else 0"
+            "transactions_unavailable", "1 while calls that need transactions are refused, otherwise 0"
         )
         self.transaction_failures = self._total(
-            "transaction_failures", "Times that the tables of transactions could not be read or handled"
+            "transaction_failures", "Times the transaction tables could not be read or processed"
         )
-        self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
-        self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
+        self.messages = self._gauge("topic_messages", "Messages in a topic", "topic")
+        self.bytes = self._gauge("topic_bytes", "Payload bytes in a topic", "topic")
         self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first uncommitted message", "topic")
         self.lag_messages = self._gauge("reader_lag_messages", "Messages a reader is behind", "topic", "reader")
         self.lag_seconds = self._gauge("reader_lag_seconds", "Age of a reader's next message", "topic", "reader")
@@ -135,7 +147,7 @@ class MessagingMetrics:
 
     def show_certificate(self, ends: Callable[[], float]) -> None:
         """From now on: when our own certificate ends."""
-        text = "When the service's own certificate ends, a Unix time; 0: it cannot be read"
+        text = "Unix time at which the service's own certificate expires; 0 if it cannot be read"
         self._gauge("certificate_ends_timestamp_seconds", text).set_function(ends)
 
     def note_published(self, topic: str, messages: Messages, known: int) -> None:
@@ -187,27 +199,27 @@ class CassandraMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
             CASSANDRA_PREFIX + "request_seconds",
-            "Time of a request to Cassandra that was answered, by what it was for",
+            "Duration of answered requests to Cassandra, by operation",
             ["operation"],
             buckets=LATENCY_SECONDS,
             registry=registry,
         )
         self._unknown = Counter(
             CASSANDRA_PREFIX + "unknown_outcomes",
-            "Writes without an answer; each was found out before anything was said",
+            "Writes without a response; each outcome was determined before the service answered",
             registry=registry,
         )
         self._repeated = Counter(
             CASSANDRA_PREFIX + "repeated_writes",
-            "Of these, writes that had not taken place and were done again",
+            "Writes with an unknown outcome that had not taken place and were repeated",
             registry=registry,
         )
         self._taken_over = Counter(
-            CASSANDRA_PREFIX + "taken_over", "Times that another instance became the one that writes", registry=registry
+            CASSANDRA_PREFIX + "taken_over", "Times another instance took over writing", registry=registry
         )
         self._unapplied = Gauge(
             CASSANDRA_PREFIX + "unapplied_batches",
-            "Durable batches that lie in the journal alone so far",
+            "Durable batches that are only in the journal so far",
             registry=registry,
         )
 

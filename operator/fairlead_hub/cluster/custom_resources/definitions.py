@@ -46,7 +46,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     spec_description: str = ""
     spec_required: bool = True
     status: type[pydantic.BaseModel]
-    status_description: str = "Written by the hub alone."
+    status_description: str = "Written only by the hub."
     selectable: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
@@ -120,9 +120,9 @@ _RECORD: Mapping[str, Any] = {
         PrinterColumn("Next retry", ".status.nextRetryTime", wide=True),
     ),
     "spec": statuses.ObjectSyncSpec,
-    "spec_description": "Which object on which node; never changes.",
+    "spec_description": "Which object on which node; immutable.",
     "status": statuses.ObjectSyncStatus,
-    "status_description": "What is known of it; written by the hub alone.",
+    "status_description": "State of the object on the node; written only by the hub.",
     "selectable": (".spec.nodeName",),
 }
 
@@ -155,7 +155,7 @@ ALL = (
         singular="edgeroute",
         short="eroutes",
         comment="Routes for what applications publish at the edge; delivered like any other object.",
-        description="Routes of an edge: the route manifest, and which nodes it is for.",
+        description="Routes of edge nodes: a route manifest and the nodes to which it applies.",
         columns=(
             PrinterColumn("Nodes", ".status.matchedNodes", "integer"),
             PrinterColumn("Accepted", ".status.acceptedNodes", "integer"),
@@ -165,7 +165,7 @@ ALL = (
             _MESSAGE,
         ),
         spec=route_specs.EdgeRoutesSpec,
-        spec_description="Which nodes route how; routes as in the manifest of Azure IoT Edge.",
+        spec_description="Selected nodes and their routes, as in the manifest of Azure IoT Edge.",
         status=statuses.EdgeRoutesStatus,
     ),
     ResourceDefinition(
@@ -193,13 +193,14 @@ ALL = (
         singular="edgenode",
         short="enode",
         comment=(
-            "One edge node's account, named as its Node.  Written by the hub on transitions, else every few minutes at"
-            " most."
+            "The hub's view of one edge node, named as its Node.  Written by the hub on transitions, otherwise at"
+            " most every"
+            " few minutes."
         ),
         description=(
-            'The hub\'s account of one edge node. While annotation fairlead.dev/paused: "<why>" stands here that node'
-            ' is sent nothing; fairlead.dev/approve-deletions: "<id>" lets deletions go that its deletion guard stopped'
-            " under this id."
+            'The hub\'s view of one edge node. While the annotation fairlead.dev/paused: "<why>" is set, nothing is'
+            ' sent to the node; fairlead.dev/approve-deletions: "<id>" approves the deletions that its deletion guard'
+            " stopped under this id."
         ),
         columns=(
             PrinterColumn("Connected", ".status.connected", "boolean"),
@@ -220,10 +221,10 @@ ALL = (
             PrinterColumn("To table p95", ".status.toTable[0].p95Seconds", wide=True),  # of the most urgent priority
         ),
         spec=identity_specs.EdgeNodeSpec,
-        spec_description="What people say of the node for good; absent in most.",
+        spec_description="Permanent decisions of people about the node; usually absent.",
         spec_required=False,
         status=statuses.EdgeNodeStatus,
-        status_description="Written by the hub alone, on transitions and every few minutes.",
+        status_description="Written only by the hub, on transitions and every few minutes.",
     ),
     ResourceDefinition(
         kind="JoinToken",
@@ -231,10 +232,10 @@ ALL = (
         plural="jointokens",
         singular="jointoken",
         short="jtoken",
-        comment="Admits a node, or a few.  Who may create one may admit nodes.  The secret itself is kept nowhere.",
+        comment="Admits one or more nodes.  Whoever may create one may admit nodes.  The secret itself is not stored.",
         description=(
-            "A token by which devices get their first certificate. Made by fairlead token create, which shows the"
-            " secret once; named by the id in its text."
+            "A token with which devices get their first certificate. Created by fairlead token create, which shows the"
+            " secret once; its name is the id in the token's text."
         ),
         columns=(
             PrinterColumn("Node", ".spec.node"),
@@ -247,7 +248,7 @@ ALL = (
             PrinterColumn("Hub", ".status.url", wide=True),
         ),
         spec=identity_specs.JoinTokenSpec,
-        spec_description="Whom it admits; never changes.",
+        spec_description="Which nodes it admits; immutable.",
         status=identity_specs.JoinTokenStatus,
     ),
 )

@@ -26,16 +26,16 @@ class Revoked(SpecModel):
 
     before: str = Field(
         max_length=64,
-        description="Certificates of this name issued earlier are refused, for good.",
+        description="Certificates of this name that were issued earlier are refused permanently.",
         json_schema_extra=_TIME,
     )
-    reason: str | None = Field(default=None, max_length=1024, description="For people.")
+    reason: str | None = Field(default=None, max_length=1024, description="Reason, for people.")
 
 
 class EdgeNodeSpec(SpecModel):
     model_config = closed()
 
-    revoked: Revoked | None = Field(default=None, description="Which certificates of this node are refused.")
+    revoked: Revoked | None = Field(default=None, description="Revocation of certificates of this node.")
 
 
 class JoinTokenSpec(SpecModel):
@@ -50,20 +50,20 @@ class JoinTokenSpec(SpecModel):
     node: Annotated[str, like(f"^{NODE}$", "is no name of a Node")] | None = Field(
         default=None,
         max_length=253,
-        description="The node it admits.",
+        description="Name of the node that the token admits.",
         json_schema_extra={"pattern": f"^{NODE}$"},
     )
     pattern: Annotated[str, like(r"^[-a-z0-9.]*\*$", "is no pattern; one is like shop-*")] | None = Field(
         default=None,
         max_length=253,
-        description="Names of nodes it admits: their beginning, then *.",
+        description="Pattern for names of admitted nodes: a prefix, then *.",
         json_schema_extra={"pattern": r"^[-a-z0-9.]*\*$"},
     )
-    expires: str = Field(max_length=64, description="From then on it admits none.", json_schema_extra=_TIME)
-    uses: Annotated[int, Field(ge=1, le=USES_MAX)] = Field(default=1, description="How many nodes it admits.")
+    expires: str = Field(max_length=64, description="When the token expires.", json_schema_extra=_TIME)
+    uses: Annotated[int, Field(ge=1, le=USES_MAX)] = Field(default=1, description="How many nodes the token admits.")
     replace: bool = Field(
         default=False,
-        description="The node may have a certificate already, which is revoked in the same step. Needs node.",
+        description="Whether to admit a node that already has a certificate, which is then revoked. Requires node.",
     )
 
     @pydantic.model_validator(mode="after")
@@ -74,18 +74,21 @@ class JoinTokenSpec(SpecModel):
 
 
 class JoinTokenUse(StatusModel):
-    node: str = Field(description="Who was admitted.", max_length=253)
-    key_sha256: str = Field(alias="keySHA256", description="Of its public key.", max_length=64)
-    serial: str = Field(description="Of its certificate, in hexadecimal.", max_length=64)
-    time: str = Field(description="When.", json_schema_extra=_TIME)
+    node: str = Field(description="Name of the admitted node.", max_length=253)
+    key_sha256: str = Field(alias="keySHA256", description="SHA-256 of the node's public key.", max_length=64)
+    serial: str = Field(description="Serial number of the certificate, in hexadecimal.", max_length=64)
+    time: str = Field(description="When the node was admitted.", json_schema_extra=_TIME)
     not_before: str | None = Field(
-        default=None, alias="notBefore", description="From when its certificate is valid.", json_schema_extra=_TIME
+        default=None, alias="notBefore", description="Start of the certificate's validity.", json_schema_extra=_TIME
     )
     not_after: str | None = Field(
-        default=None, alias="notAfter", description="Until when its certificate is valid.", json_schema_extra=_TIME
+        default=None, alias="notAfter", description="End of the certificate's validity.", json_schema_extra=_TIME
     )
     node_uid: str | None = Field(
-        default=None, alias="nodeUID", max_length=128, description="Of the Node at that time; absent: there was none."
+        default=None,
+        alias="nodeUID",
+        max_length=128,
+        description="UID of the Node at that time; absent if there was none.",
     )
 
 
@@ -93,13 +96,15 @@ class JoinTokenStatus(ResourceStatus):
     pins: list[Annotated[str, Field(max_length=64)]] | None = Field(
         default=None,
         max_length=4,
-        description="SHA-256 of the public keys of the authorities by which a device knows the hub.",
+        description="SHA-256 of the public keys of the authorities by which a device verifies the hub.",
     )
-    url: str | None = Field(default=None, max_length=2048, description="Where devices dial the hub.")
-    uses: list[JoinTokenUse] | None = Field(default=None, max_length=USES_MAX, description="Nodes it admitted.")
+    url: str | None = Field(default=None, max_length=2048, description="Address at which devices reach the hub.")
+    uses: list[JoinTokenUse] | None = Field(
+        default=None, max_length=USES_MAX, description="Nodes that the token admitted."
+    )
     used_by: str | None = Field(
         default=None,
         alias="usedBy",
         max_length=USED_BY_CHARS_MAX,
-        description="Their names for kubectl, which shows one item of a list; of many the first, and how many more.",
+        description="Names of admitted nodes for kubectl's column: the first, and how many more.",
     )

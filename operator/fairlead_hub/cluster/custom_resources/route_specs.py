@@ -51,11 +51,13 @@ class RouteObject(SpecModel):
 
     route: RouteText = Field(description="FROM source WHERE condition INTO sink.")
     priority: Annotated[int, Field(ge=0, le=route_manifest.PRIORITY_MAX)] | None = Field(
-        default=None, description="0 goes first; absent goes after all others."
+        default=None, description="Priority; 0 is sent first, routes without one after all others."
     )
     time_to_live_secs: Annotated[int, Field(ge=0, le=route_manifest.TTL_SECONDS_MAX)] | None = Field(
         default=None,
-        description="Seconds a message of this route is kept; 0 or absent is what storeAndForwardConfiguration says.",
+        description=(
+            "Seconds for which messages of this route are kept; 0 or absent: as in storeAndForwardConfiguration."
+        ),
         json_schema_extra={"format": "int64"},
     )
     topic: (
@@ -68,7 +70,7 @@ class RouteObject(SpecModel):
     ) = Field(
         default=None,
         max_length=1024,
-        description="Where messages for $upstream go, as namespace/name; absent is default/telemetry.",
+        description="Topic of messages for $upstream, as namespace/name; absent: default/telemetry.",
         json_schema_extra={
             "pattern": f"^{route_manifest.TOPIC}$",
             "not": {"pattern": f"^{event.SYSTEM_NAMESPACE}/"},
@@ -82,8 +84,8 @@ class StoreAndForward(SpecModel):
     time_to_live_secs: Annotated[int, Field(ge=-1, le=route_manifest.TTL_SECONDS_MAX)] | None = Field(
         default=None,
         description=(
-            "Seconds a message is kept whose route does not say; 0 or absent is 7200, -1 is for ever. It counts for"
-            " messages that wait, too."
+            "Seconds for which messages of routes without a time to live are kept; 0 or absent: 7200, -1: forever. Also"
+            " applies to messages that are already waiting."
         ),
         json_schema_extra={"format": "int64"},
     )
@@ -97,15 +99,15 @@ class EdgeRoutesSpec(SpecModel):
         str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not taken, {route_manifest.OBJECT_VERSIONS} are")
     ] = Field(
         max_length=route_manifest.VERSION_CHARS_MAX,
-        description=f"Of the manifest, in quotes: {route_manifest.OBJECT_VERSIONS}; what 1.0 takes, 1.1 does, too.",
+        description=f"Version of the manifest, in quotes: {route_manifest.OBJECT_VERSIONS}. 1.1 accepts everything valid in 1.0.",
         json_schema_extra={"pattern": f"^{route_manifest.OBJECT_VERSION}$"},
     )
     routes: dict[str, RouteText | RouteObject | None] = Field(
         max_length=route_manifest.ROUTES_MAX,
-        description="Route name to route: as text, or as an object with route, priority, timeToLiveSecs and topic.",
+        description="Routes by name, each as text or as an object with route, priority, timeToLiveSecs and topic.",
     )
     store_and_forward_configuration: StoreAndForward = Field(
-        description="How long messages are kept whose route does not say; may be empty."
+        description="How long messages of routes without a time to live are kept; may be empty."
     )
 
 

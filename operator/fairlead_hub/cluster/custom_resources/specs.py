@@ -79,15 +79,15 @@ class LabelExpression(SpecModel):
     )
 
     key: Annotated[str, like(LABEL_KEY, NO_LABEL)] = Field(
-        description="A label.",
+        description="Key of the label.",
         min_length=1,
         max_length=LABEL_KEY_CHARS_MAX,
         json_schema_extra={"pattern": LABEL_KEY},
     )
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="How the label is compared with values."
+        description="How the label is compared with the values."
     )
-    values: list[LabelValue] | None = Field(default=None, max_length=256, description="For In and NotIn.")
+    values: list[LabelValue] | None = Field(default=None, max_length=256, description="Values, for In and NotIn.")
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -105,7 +105,7 @@ class LabelSelector(SpecModel):
     match_labels: dict[str, LabelValue] | None = Field(
         default=None,
         max_length=64,
-        description="Labels that must be there with these values.",
+        description="Labels that must be present with these values.",
         json_schema_extra={
             **NULLABLE,
             _RULES: [
@@ -117,7 +117,7 @@ class LabelSelector(SpecModel):
         },
     )
     match_expressions: list[LabelExpression] | None = Field(
-        default=None, max_length=64, description="Conditions on labels; all must hold.", json_schema_extra=NULLABLE
+        default=None, max_length=64, description="Conditions on labels; all must be true.", json_schema_extra=NULLABLE
     )
 
     @pydantic.model_validator(mode="after")
@@ -130,7 +130,7 @@ class LabelSelector(SpecModel):
         return self
 
 
-SELECTOR = "A Kubernetes label selector; empty or absent selects all. An unknown field is refused."
+SELECTOR = "A Kubernetes label selector; empty or absent selects all. Unknown fields are refused."
 _Count = Annotated[int, Field(ge=0, le=RETRIES_LIMIT)]
 _LIMITS = Field(ge=0, le=DELAY_SECONDS_LIMIT)
 _Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
@@ -177,31 +177,34 @@ class DeliverySpec(SpecModel):
         json_schema_extra={_RULES: [{"rule": rule, "message": message} for rule, message in _DELIVERY_RULES]},
     )
 
-    retries_with_no_delay: _Count | None = Field(default=None, description="Retries at once.")
+    retries_with_no_delay: _Count | None = Field(default=None, description="Number of immediate retries.")
     minimum_delay_retries: _Count | None = Field(
-        default=None, description="Retries at the minimum delay, before the backoff."
+        default=None, description="Number of retries at the minimum delay, before the backoff."
     )
     minimum_delay: _Seconds | None = Field(default=None, description="Seconds; the first delay of the backoff.")
     maximum_delay: _Seconds | None = Field(default=None, description="Seconds; the last delay of the backoff.")
     maximum_delay_retries: _Count | None = Field(
-        default=None, description="Retries at the maximum delay, after the backoff."
+        default=None, description="Number of retries at the maximum delay, after the backoff."
     )
     retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] | None = Field(
         default=None, description="How delays grow from the minimum to the maximum."
     )
     ignore_subscription_override: bool | None = Field(
-        default=None, description="A topic's policy may win over its subscriptions'; means nothing in a SyncRule."
+        default=None,
+        description="Whether a topic's policy overrides those of its subscriptions; has no effect in a SyncRule.",
     )
-    backoff_retries: _Count | None = Field(default=None, description="Retries in the backoff.")
+    backoff_retries: _Count | None = Field(default=None, description="Number of retries in the backoff.")
     retries_max: _Count | None = Field(
-        default=None, description="No more retries than this, whatever the rest says; then the object is parked."
+        default=None, description="Maximum number of retries, whatever the other fields say; then the object is parked."
     )
     jitter: Literal["none", "full", "equal", "decorrelated"] | None = Field(
-        default=None, description="How delays are spread."
+        default=None, description="How delays are randomized."
     )
-    seed: int | None = Field(default=None, description="Makes jitter repeatable.")
+    seed: int | None = Field(default=None, description="Seed that makes jitter reproducible.")
     total_seconds_max: _Seconds | None = Field(default=None, description="No retry after this many seconds of waiting.")
-    compatibility: Literal["zaqar", "sns"] | None = Field(default=None, description="Whose numbers and limits hold.")
+    compatibility: Literal["zaqar", "sns"] | None = Field(
+        default=None, description="The product whose numbers and limits apply."
+    )
     ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] | None = Field(
         default=None, description="Seconds without an ack before the first delay starts."
     )
@@ -220,8 +223,8 @@ RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
 """Kinds of ``fairlead.dev`` of which one is written for what is delivered: delivered themselves, they grow for ever."""
 _API_VERSION = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _KIND = r"^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"
-_DELIVERY = "How a failed delivery is tried again; absent keys are the hub's defaults."
-_PRIORITY = "0 goes first; absent is 5."
+_DELIVERY = "How a failed delivery is retried; absent fields take the hub's defaults."
+_PRIORITY = "Priority; 0 is sent first, the default is 5."
 
 
 class ResourceEntry(SpecModel):
@@ -254,18 +257,21 @@ class ResourceEntry(SpecModel):
         json_schema_extra={"pattern": _KIND},
     )
     namespaces: list[Annotated[str, Field(max_length=63)]] | None = Field(
-        default=None, max_length=1024, description="Names of namespaces; absent means all."
+        default=None, max_length=1024, description="Names of namespaces; all if absent."
     )
     label_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     select: Literal["bound", "referenced", "all"] = Field(
         default="all",
-        description="bound: Pods by spec.nodeName; referenced: what those Pods mount or name; all.",
+        description=(
+            "bound: Pods bound to the node by spec.nodeName; referenced: objects that those Pods mount or name; all:"
+            " every object."
+        ),
     )
     delivery: DeliverySpec | None = Field(default=None, description=_DELIVERY)
     priority: Priority | None = Field(default=None, description=_PRIORITY)
     status_from_edge: bool | None = Field(
         default=None,
-        description="true: the status of these objects may be written on the nodes that hold them; absent: it may not.",
+        description="Whether programs on the nodes that hold these objects may write their status; absent: no.",
     )
 
     @pydantic.model_validator(mode="after")
@@ -284,7 +290,7 @@ class SyncRuleSpec(SpecModel):
 
     node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     resources: list[ResourceEntry] = Field(
-        min_length=1, max_length=256, description="Which kinds, and which objects of them."
+        min_length=1, max_length=256, description="Kinds, and which of their objects."
     )
     delivery: DeliverySpec | None = Field(default=None, description=_DELIVERY)
     priority: Priority | None = Field(default=None, description=_PRIORITY)
