@@ -1,7 +1,7 @@
-"""What the settings file of the hub, or ``FAIRLEAD_HUB_*``, may say: keys, defaults, limits.  ``app`` reads them.
+"""The hub's settings file, or ``FAIRLEAD_HUB_*``: keys, defaults, limits.  ``app`` reads them.
 
-Every nested model is one TOML table (contract section 4); the text below a key is its line on the reference page.
-Times are seconds, sizes bytes.
+Every nested model is one TOML table (contract section 4); the text below a key is its description on the reference
+page. Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _TRUST_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The delivery policy towards nodes: the shared policy with the hub's own defaults (contract section 5).
 
-    One send and up to five retries, 1 to 30 s apart, then parked.  A SyncRule's ``delivery`` is read with the same
-    defaults, so a rule that names only ``retries_max`` keeps the rest.
+    One send and up to five retries, 1 to 30 s apart, then parked. A SyncRule's ``delivery`` is read with the same
+    defaults, so a rule that sets only ``retries_max`` keeps the rest.
     """
 
     retries_with_no_delay: int = 0
@@ -41,7 +41,7 @@ class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fie
     retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "exponential"
     backoff_retries: int | None = 5
     ack_timeout: float = 5.0
-    """How long a message may be unanswered before the first delay starts; arriving chunks restart it."""
+    """How long to wait for an answer before the first delay starts; arriving chunks restart the wait."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,7 +50,7 @@ class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class DeliverySettings(DeliveryModel):
-    """When an object is sent to a node again: after how long, and how often until it is parked."""
+    """When an object is sent to a node again: after which delay, and how often until it is parked."""
 
     retries_with_no_delay: int = 0
     minimum_delay_retries: int = 0
@@ -60,10 +60,10 @@ class DeliverySettings(DeliveryModel):
     retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "exponential"
     backoff_retries: int | None = 5
     ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] = 5.0
-    """How long a message may be unanswered before the first delay starts; arriving parts restart it."""
+    """How long to wait for an answer before the first delay starts; arriving parts restart the wait."""
 
     def policy(self) -> NodeDelivery:
-        """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
+        """The core's form of the policy. Raises ``mistakes.Wrong`` for keys that do not go together."""
         return NodeDelivery(**self.model_dump())
 
 
@@ -71,25 +71,25 @@ class RecordSettings(Model):
     """When the status of objects (ObjectSync) is written."""
 
     flush_seconds: Annotated[float, Field(ge=0.01, le=3600)] = 1.0
-    """Changes of one ObjectSync within this time become one write."""
+    """Changes of one ObjectSync within this time are combined into one write."""
     pending_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 30.0
-    """A connected node that has been behind for longer than this is written down as Pending."""
+    """A connected node that has been behind for longer than this is recorded as Pending."""
     writes_in_flight: Annotated[int, Field(ge=1, le=1024)] = 32
-    """Writes to the API server at the same time."""
+    """Parallel writes to the API server."""
     away_writes_per_second: Annotated[float, Field(ge=0, le=10_000)] = 100.0
-    """At most so many writes a second for nodes that are away (state `Behind`); 0: what is written down of such nodes
-    stays as it was when they left."""
+    """Limit of writes per second for nodes that are away (state `Behind`); 0: the records of such nodes stay as they
+    were when they disconnected."""
 
 
 class Reconcile(Model):
-    """The SyncController's slow pass: the safety net, everything else is event-driven."""
+    """The SyncController's slow pass: a safety net, since everything else is event-driven."""
 
     interval_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 300.0
-    """How often everything is compared."""
+    """Interval between complete comparisons."""
     parked_retry_seconds: Annotated[float, Field(ge=0.1, le=86_400)] = 300.0
-    """A parked object is tried once more after this long, then after twice as long, and so on."""
+    """A parked object is retried after this long, then after twice as long, and so on."""
     parked_retry_max_seconds: Annotated[float, Field(ge=0.1, le=604_800)] = 3600.0
-    """Up to this; not below `parked_retry_seconds`."""
+    """Upper limit of the delays between retries of a parked object; not below `parked_retry_seconds`."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -100,67 +100,68 @@ class Reconcile(Model):
 
 
 class DeletionGuardSettings(Model):
-    """When removals at a node stop until a person approves them."""
+    """When deletions at a node stop until a person approves them."""
 
     removals_max: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """More removals of one node than this within the window stop until they are
+    """If more deletions than this are due for one node within the window, they stop until they are
     [approved](crds.md#pause-and-deletion-guard); 0: no limit."""
     window_seconds: Annotated[float, Field(ge=1, le=86_400)] = 60.0
-    """The window in which removals are counted."""
+    """The window in which deletions are counted."""
 
 
 class WindowLimits(Model):
-    """What may be unacknowledged towards one node at once."""
+    """What may be unacknowledged by one node at a time."""
 
     messages: Annotated[int, Field(ge=1, le=65_536)] = 256
     """Messages without an answer."""
     bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 4 * 1024 * 1024
-    """Their size together."""
+    """Their total size."""
     chunk_bytes: Annotated[int, Field(ge=1024, le=2 * 1024 * 1024)] = 256 * 1024
-    """Packed contents above this travel in parts, so that slow links show progress."""
+    """Packed contents above this size are sent in parts, so that slow links show progress."""
 
 
 class RateLimit(Model):
-    """An overall limit of what is sent to all nodes together, beside the retries of each object
+    """An overall limit for everything sent to all nodes, beside the retries of each object
     ([why](../decisions/0453-overall-rate-limit-is-fair-to-priorities.md))."""
 
     objects_per_second: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
-    """Updates and deletes sent to all nodes together, the most urgent priority first; 0: no limit."""
+    """Updates and deletes per second for all nodes together, the most urgent priority first; 0: no limit."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """So many at once after a pause."""
+    """How many may be sent at once after a pause."""
 
 
 class LinkServerSettings(Model):
-    """The server edges connect to."""
+    """The server that edges connect to."""
 
     keepalive_seconds: Annotated[float, Field(ge=0.1, le=600)] = 10.0
-    """Three of them without a frame end a session."""
+    """Interval between keepalives. A session ends after three intervals without a frame."""
     nodes_max: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    """Sessions above this are refused as busy, with a time to come back."""
+    """Further sessions are refused as busy, with a time to retry."""
     handshakes_max: Annotated[int, Field(ge=1, le=65_536)] = 128
-    """Handshakes (TLS, upgrade, hello) begun at once; later ones wait in the kernel's queue. One that takes longer than
-    3 s gives its place to the next and goes on; one that takes 10 s is closed."""
+    """Handshakes (TLS, upgrade, hello) in progress at once; later ones wait in the kernel's queue. A handshake that
+    takes longer than 3 s gives its place to the next and continues; one that takes 10 s is closed."""
     upstream_window: Annotated[int, Field(ge=1, le=1024)] = 8
-    """Batches a node may have on their way to messaging at once."""
+    """Batches of one node on their way to messaging at once."""
     held_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
-    """Objects one edge may say it holds; more is refused as malformed."""
+    """Objects one edge may report to hold; more is refused as malformed."""
     recreated_nodes: Literal["hold", "accept"] = "hold"
-    """A certificate whose Node was deleted and made again waits for [approval](crds.md#identity), or is accepted."""
+    """Whether a certificate from before its Node was deleted and recreated is accepted, or waits for
+    [approval](crds.md#identity)."""
 
 
 class EventSettings(Model):
     """What the hub publishes about nodes and objects."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """Where [events](events.md) go, made where it is missing; empty: nowhere. Needs `messaging_url`."""
+    """Topic for [events](events.md), created if missing; empty: none are published. Requires `messaging_url`."""
 
 
 class Traces(TracesModel):
-    """Where spans go, of how much, and where people look at them."""
+    """Where spans are sent, what fraction of them, and where people view them."""
 
     link: Annotated[str, Field(max_length=2048)] | None = None
-    """Address of one trace in your trace backend, `https://…{trace_id}…`: the [console](../howto/console.md) makes
-    trace ids links to it. Absent: they are plain text."""
+    """Address of a trace in your trace backend, `https://…{trace_id}…`: the [console](../howto/console.md) links
+    trace ids to it. Absent: trace ids are plain text."""
 
     @pydantic.model_validator(mode="after")
     def _check_link(self) -> Self:
@@ -171,7 +172,7 @@ class Traces(TracesModel):
 
 
 def _is_link(link: str) -> bool:
-    """May a page send people there?"""
+    """Whether a page may link there."""
     try:
         url = urlsplit(link)
         has_host = bool(url.hostname) and (url.port is None or url.port > 0)
@@ -191,66 +192,65 @@ class IdentitySettings(Model):
     """How nodes get and renew their certificates."""
 
     link_ca: FilePath | None = None
-    """Authority of edge nodes, and of nothing else
-    ([why](../decisions/0437-certificate-authorities.md)); a node's identity is its
-    certificate's name. Absent: `tls_ca`."""
+    """Authority that signs only edge nodes ([why](../decisions/0437-certificate-authorities.md)); a node's identity
+    is the name in its certificate. Absent: `tls_ca`."""
     signer: Literal["files", "cert-manager", "off"] | None = None
-    """`files`: the hub signs with `ca_key`; `cert-manager`: it asks `issuer`; `off`: certificates of nodes are made
-    elsewhere. Absent: `files` where `ca_key` is given, else `off`. Needs `mtls`."""
+    """`files`: the hub signs with `ca_key`; `cert-manager`: it requests certificates from `issuer`; `off`:
+    certificates of nodes are made elsewhere. Absent: `files` if `ca_key` is set, else `off`. Requires `mtls`."""
     ca_cert: FilePath | None = None
-    """Authority of nodes alone, PEM, for `files`; several in one file: the first one signs. Read again when it changes,
-    as `ca_key`."""
+    """Authority that signs only nodes, PEM, for `files`. The file may contain several; the first one signs. Read
+    again when it changes, as is `ca_key`."""
     ca_key: FilePath | None = None
     """The key of the first certificate in `ca_cert`."""
     issuer: Annotated[str, Field(max_length=317)] | None = None
     """For `cert-manager`: name of an Issuer in the hub's namespace, or `ClusterIssuer/name`."""
     installation: Annotated[str, Field(max_length=253), AfterValidator(_trust_domain)] = "fairlead"
-    """Names this installation in certificates: `spiffe://<installation>/node/<node>`."""
+    """Identifies this installation in certificates: `spiffe://<installation>/node/<node>`."""
     certificate_days: Annotated[int, Field(ge=1, le=3650)] = 90
-    """How long a certificate is valid; a node renews it at two thirds of that."""
+    """How long a certificate is valid; a node renews it after two thirds of that time."""
     late_days: Annotated[int, Field(ge=0, le=3650)] = 90
-    """How long after its end a certificate is good for one thing: getting a new one, for a node that was away; 0: it is
-    not."""
+    """How long after its expiry a certificate may still be used by a node that was away, only to get a new one; 0:
+    not at all."""
     url: Annotated[str, Field(max_length=2048)] | None = None
-    """Where devices dial this hub, `wss://host:port`: join tokens say it. Absent: who makes a token says it."""
+    """Where devices dial this hub, `wss://host:port`; included in join tokens. Absent: it is given when a token is
+    created."""
 
     @property
     def signs_with(self) -> Literal["files", "cert-manager", "off"]:
-        """What ``signer`` means where it is absent."""
+        """The effective ``signer``, also where it is absent."""
         return self.signer or ("files" if self.ca_key else "off")
 
 
 class ConsoleSettings(Model):
-    """The [page for people](../howto/console.md) on `http_listen`."""
+    """The [console](../howto/console.md) on `http_listen`."""
 
     enabled: bool = True
-    """Served at `/console/`, to those who may ask for `/v1/…` there; false: 404."""
+    """Whether it is served at `/console/`, to everyone who may use `/v1/…` there; false: 404."""
 
 
 class HubSettings(Model):
-    """The whole file."""
+    """All settings of the hub."""
 
     kubeconfig: FilePath | None = None
-    """Path; absent: in-cluster."""
+    """Path of a kubeconfig; absent: in-cluster."""
     namespace: str | None = None
-    """Where the Lease is; absent: the in-cluster namespace, else `default`."""
+    """Namespace of the Lease; absent: the in-cluster namespace, else `default`."""
     lease_identity: str | None = None
-    """The Lease's holder; absent: host name and `listen`. The same identity takes over at once."""
+    """Holder of the Lease; absent: host name and `listen`. A hub with the same identity takes over immediately."""
     listen: ListenAddress = "127.0.0.1:10000"
-    """WebSocket for edges."""
+    """Address of the WebSocket server for edges."""
     http_listen: ListenAddress = "127.0.0.1:10002"
-    """Health, metrics, `/v1/…` and `/console/`: plain HTTP on loopback; elsewhere, with `mtls`, for certificates of
-    `tls_ca`."""
+    """Address for health, metrics, `/v1/…` and `/console/`: plain HTTP on loopback; elsewhere, with `mtls`, for
+    certificates of `tls_ca`."""
     health_listen: ListenAddress | None = None
-    """A second address for health and metrics alone, always plain HTTP."""
+    """A second address for health and metrics only, always plain HTTP."""
     messaging_url: str | None = None
     """`http://` or `https://`; absent: messages of nodes are answered "not now"."""
     security: Literal["mtls", "insecure"] = "mtls"
-    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes are believed by their
-    word."""
+    """`insecure`: no TLS, `listen` and `http_listen` must be loopback addresses, and nodes may claim any name."""
     tls_ca: FilePath | None = None
-    """Authority of messaging and of those who may look at `http_listen`; of nodes too where `link_ca` is absent.
-    Required with `mtls`, as the two below; files are read again when they change."""
+    """Authority of messaging and of clients of `http_listen`; also of nodes if `link_ca` is absent. Required with
+    `mtls`, as are the two below; files are read again when they change."""
     tls_cert: FilePath | None = None
     """The hub's certificate."""
     tls_key: FilePath | None = None

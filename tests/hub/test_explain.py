@@ -110,7 +110,7 @@ def test_a_parked_object_says_the_reason_and_when_it_is_tried_again(core):
     edge.nack(edge.sent()[0], code="too_large", reason="over the limit")
     found = asked(core)
     assert found["code"] == "parked"
-    assert found["answer"] == "parked after 0 retries (too_large: over the limit); tried again in 5 min"
+    assert found["answer"] == "parked after 0 retries (too_large: over the limit); retry in 5 min"
 
 
 @pytest.mark.parametrize("called", ["configmap", "ConfigMap", "configmaps", "CONFIGMAPS"])

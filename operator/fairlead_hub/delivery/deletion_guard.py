@@ -1,11 +1,12 @@
-"""The deletion guard: a node that would lose too many objects at once loses none until a person says that it is meant.
+"""The deletion guard: a node that would lose too many objects at once loses none until a person approves it.
 
-    removals due and sent lately ≤ removals_max ─▶ they go
-                                 >              ─▶ Tripped(id): removals stop, everything else goes on
-    approved by that id ─▶ what was due may go ─▶ off          wanted again, all of it ─▶ off
+    removals due and sent recently ≤ removals_max ─▶ they are sent
+                                   >              ─▶ Tripped(id): removals stop, everything else continues
+    approved by that id ─▶ the due removals are sent ─▶ off    all of it wanted again ─▶ off
 
-A rule deleted by mistake, a selector with a typo, a namespace wiped: all look like orders, and a store at the end of a
-thin link takes days to fill again.  The id is new each time, so an approval lets through what it was given for, once.
+A rule deleted by mistake, a selector with a typo, a wiped namespace: all look like deliberate changes, and a store
+behind a slow link takes days to refill.  The id is new each time, so an approval applies once, to what it was given
+for.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ ID_CHARS = 8
 
 
 class Tripped(msgspec.Struct, frozen=True, kw_only=True):
-    """Removals of a node are stopped; kept in its EdgeNode, so that a hub that starts anew stops them too."""
+    """Removals of a node are stopped.  Kept in its EdgeNode, so that a hub that restarts continues to stop them."""
 
     id: str
     count: int
-    """How many were due when it tripped."""
+    """Number of removals due when it tripped."""
     since: str
     """RFC 3339."""
 
 
 class DeletionGuard:
-    """One node's, over all its sessions; times are seconds of one monotonic clock, ``text`` makes them RFC 3339.
+    """The guard of one node, across its sessions.
 
-    ``news`` gets the node's name when there is something to tell of it.
+    Times are seconds of one monotonic clock; ``text`` converts them to RFC 3339.  When something reportable changes,
+    the node's name is added to ``news``.
     """
 
     __slots__ = ("_allowed", "_limits", "_news", "_node", "_sent", "_text", "approved", "due", "tripped")
@@ -41,16 +43,16 @@ class DeletionGuard:
     def __init__(self, node: str, limits: Limits, *, news: set[str], text: Callable[[float], str]) -> None:
         self.tripped: Tripped | None = None
         self.approved = False
-        """What was due may go, and has not all gone."""
+        """The due removals were approved and are not all done."""
         self.due: set[str] = set()
-        """Keys the node holds and should not; without a live session, as they were at its end."""
+        """Keys the node holds and should not; without a session, those at its end."""
         self._node = node
         self._limits = limits
         self._news = news
         self._text = text
         self._allowed: set[str] = set()
         self._sent: dict[str, float] = {}
-        """Keys whose removal was sent within the window → when (seconds, monotonic), oldest first."""
+        """Keys whose removal was sent within the window → when (monotonic seconds), oldest first."""
 
     @property
     def stops(self) -> bool:
@@ -58,27 +60,27 @@ class DeletionGuard:
 
     @property
     def count(self) -> int:
-        """How many removals wait."""
+        """Number of waiting removals."""
         return len(self.due) or (self.tripped.count if self.tripped is not None else 0)
 
     # ---- what is due -----------------------------------------------------------------------------
 
     def set_due(self, keys: Set[str]) -> None:
-        """All that has to be removed: set whenever the node's store and the cluster are compared."""
+        """Set all due removals, whenever the node's store and the cluster are compared."""
         self.due = set(keys)
         if self.approved and not self._allowed:
-            self._allowed = set(keys)  # approved in an earlier life, or while it was not known what is due
+            self._allowed = set(keys)  # approved under an earlier hub, or before it was known what is due
         self._settle()
 
     def add(self, key: str) -> None:
-        """One more is held and no longer wanted."""
+        """Another held key is no longer wanted."""
         if key not in self.due:
             self.due.add(key)
             if self.tripped is not None:
                 self._news.add(self._node)
 
     def drop(self, key: str) -> None:
-        """It is removed, or wanted again."""
+        """The key was removed, or is wanted again."""
         if key in self.due:
             self.due.remove(key)
             self._settle()
@@ -94,7 +96,7 @@ class DeletionGuard:
     # ---- what may go -----------------------------------------------------------------------------
 
     def blocked(self, key: str, now: float) -> str:
-        """Why it may not be removed now; empty: it may, and is counted."""
+        """Why the key may not be removed now; empty if it may, and then it is counted."""
         if key in self._allowed:
             return ""
         if not self.stops and not self._is_too_many(key, now):
@@ -110,7 +112,7 @@ class DeletionGuard:
 
     @property
     def why(self) -> str:
-        """In words, with the remedy."""
+        """The reason and the remedy, for people."""
         id = self.tripped.id if self.tripped is not None else ""
         return (
             f"deletion guard: {self.count} deletions are due, more than {self._limits.removals_max} at once; if they "
@@ -118,7 +120,7 @@ class DeletionGuard:
         )
 
     def approve(self, id: str) -> bool:
-        """A person means it.  True: that is the id under which it has tripped, and what is due may go."""
+        """Approve the due removals.  Returns True if this is the id under which the guard tripped."""
         if self.tripped is None or self.tripped.id != id or self.approved:
             return False
         self.approved = True
@@ -135,6 +137,6 @@ class DeletionGuard:
         return len(lately) > self._limits.removals_max
 
     def _id(self, since: str) -> str:
-        """New each time: the second is in it, and what is due."""
+        """An id that is new each time: it depends on the time and on what is due."""
         said = "\n".join((self._node, since, *sorted(self.due)))
         return hashlib.sha256(said.encode()).hexdigest()[:ID_CHARS]

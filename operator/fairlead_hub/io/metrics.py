@@ -1,4 +1,4 @@
-"""The hub's numbers for Prometheus.  No label grows with nodes, objects or users' text."""
+"""The hub's metrics for Prometheus.  The number of labels does not grow with nodes, objects or user input."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class InputCounts(Protocol):
 
 
 class HubMetrics(Collector):
-    """Reads the hub when asked; counting costs nothing but an addition."""
+    """Reads the hub's state when scraped; counting itself costs only an addition."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class HubMetrics(Collector):
         for name, text, value in (
             ("nodes", "Edge nodes known.", totals.nodes),
             ("nodes_connected", "Edge nodes with a session.", totals.connected),
-            ("nodes_waiting", "Sessions whose comparison is not over.", totals.comparing),
-            ("nodes_to_return", "Nodes connected before this start and not back yet.", totals.to_return),
+            ("nodes_waiting", "Sessions whose comparison is not finished.", totals.comparing),
+            ("nodes_to_return", "Nodes connected before this start that have not returned yet.", totals.to_return),
             ("openings", "Connections being opened.", opening),
             ("openings_queued", "Connections in the kernel's queue.", queued),
             ("objects_watched", "Objects in the object cache.", totals.objects),
@@ -107,26 +107,28 @@ class HubMetrics(Collector):
             ("pending_objects", "Objects on their way to a connected node.", totals.pending),
             ("pending_oldest_seconds", "Age of the oldest object on its way.", totals.pending_oldest),
             ("parked_objects", "Objects given up for now.", totals.parked),
-            ("kept_objects", "Objects not deleted because a cache is not certain.", totals.kept),
-            ("status_lag_seconds", "How long the oldest ObjectSync has been behind the truth.", totals.status_lag),
+            ("kept_objects", "Objects not deleted because a cache is not synced.", totals.kept),
+            ("status_lag_seconds", "How long the oldest ObjectSync has been out of date.", totals.status_lag),
             ("status_dirty", "Documents whose status waits to be written.", totals.unwritten),
-            ("status_refused", "Documents the API server refuses; tried again.", totals.refused_writes),
+            ("status_refused", "Documents the API server refuses; they are retried.", totals.refused_writes),
             ("kinds_frozen", "Kinds that cannot be listed.", totals.kinds_frozen),
-            ("collections_stale", "Watched collections not followed now.", len(self._freshness.all())),
-            ("stale_seconds", "How long the oldest of them has not been followed.", self._freshness.oldest(now)),
-            ("versions_unserved", "apiVersions of kinds named by rules and not served.", totals.versions_unserved),
+            ("collections_stale", "Watched collections that are not being followed.", len(self._freshness.all())),
+            ("stale_seconds", "How long the oldest stale collection has not been"
+            " followed.", self._freshness.oldest(now)),
+            ("versions_unserved", "apiVersions of kinds that rules name and the API server does not"
+            " serve.", totals.versions_unserved),
             (
                 "withheld_objects",
-                "Objects at nodes that wait for a grant of topics, or because they are paused.",
+                "Objects at nodes that wait for a topic grant, or because they are paused.",
                 totals.withheld,
             ),
-            ("nodes_paused", "Nodes nothing is sent to, because an annotation says so.", totals.nodes_paused),
+            ("nodes_paused", "Nodes paused by an annotation.", totals.nodes_paused),
             (
                 "objects_paused",
-                "Objects that are sent to no node, because their annotation says so.",
+                "Objects paused by an annotation.",
                 totals.objects_paused,
             ),
-            ("away_waiting", "Objects and away nodes that are to be compared.", totals.away_waiting),
+            ("away_waiting", "Objects and away nodes waiting to be compared.", totals.away_waiting),
             ("identities_held", "Nodes whose certificate waits for approval.", totals.identities_held),
             ("nodes_deletion_guard", "Nodes whose deletions are stopped.", totals.nodes_guarded),
             (
@@ -152,13 +154,13 @@ class HubMetrics(Collector):
         for (issuer, connected), count in sorted(totals.issuers.items()):
             issuers.add_metric([issuer, str(connected).lower()], count)
         yield issuers
-        text = "Connected nodes by the authorities they believe: newest (ours), other, unknown (not said yet)."
+        text = "Connected nodes by the authorities they trust: newest (ours), other, unknown (not reported yet)."
         held = GaugeMetricFamily("fairlead_hub_authorities_held", text, labels=["bundle"])
         for bundle, count in totals.authorities.items():
             held.add_metric([bundle], count)
         yield held
         if self._certificate_ends is not None:
-            text = "When the hub's own certificate ends, a Unix time; 0: it cannot be read."
+            text = "When the hub's own certificate expires, as a Unix time; 0 if it cannot be read."
             name = "fairlead_hub_certificate_ends_timestamp_seconds"
             yield GaugeMetricFamily(name, text, value=self._certificate_ends())
 
@@ -167,10 +169,10 @@ class HubMetrics(Collector):
     def _signing(self) -> Iterator[Metric]:
         if self._identity is None:
             return
-        text = "Seconds this hub's clock is ahead of the API server's."
+        text = "Seconds by which this hub's clock is ahead of the API server's."
         yield GaugeMetricFamily("fairlead_hub_clock_skew_seconds", text, value=self._identity.skew)
         if (found := self._identity.signer_ends) is not None:
-            text = "When the authority that signs nodes' certificates ends, a Unix time."
+            text = "When the authority that signs nodes' certificates expires, as a Unix time."
             labels = ["authority", "fingerprint"]
             ends = GaugeMetricFamily("fairlead_hub_signer_ends_timestamp_seconds", text, labels=labels)
             ends.add_metric(list(found[:2]), found[2])
@@ -182,12 +184,12 @@ class HubMetrics(Collector):
         for name, text, value in (
             ("acks", "Objects acknowledged as durable.", counts.acks),
             ("removals", "Deletes acknowledged.", counts.removed),
-            ("rate_limited", "Times a node began to wait for the overall rate limit.", totals.rate_delays),
+            ("rate_limited", "How often a node began to wait for the overall rate limit.", totals.rate_delays),
             ("same_content", "Changes that left the delivered content the same.", counts.same_content),
             ("handshakes", "Sessions opened.", counts.handshakes),
-            ("divergent_buckets", "Buckets that differed at an opening.", counts.divergent_buckets),
-            ("objectsyncs_collected", "ObjectSyncs of vanished nodes removed.", counts.objectsyncs_collected),
-            ("absurd_fences", "Documents written over whose fence cannot be.", counts.absurd_fences),
+            ("divergent_buckets", "Buckets that differed when a session opened.", counts.divergent_buckets),
+            ("objectsyncs_collected", "ObjectSyncs of deleted nodes removed.", counts.objectsyncs_collected),
+            ("absurd_fences", "Documents with an impossible fencing number overwritten.", counts.absurd_fences),
             ("frames_sent", "Frames to nodes.", rim.frames_sent),
             ("sent_bytes", "Bytes to nodes.", rim.bytes_sent),
             ("frames_received", "Frames from nodes.", rim.frames_received),
@@ -196,7 +198,7 @@ class HubMetrics(Collector):
             ("upstream_messages", "Messages stored in topics.", rim.upstream_messages),
             ("upstream_duplicates", "Messages that were stored before.", rim.upstream_duplicates),
             ("events_published", "Events on the system topic.", published),
-            ("events_dropped", "Events that found no room or were refused.", totals.events_dropped + dropped),
+            ("events_dropped", "Events dropped for lack of room or refused.", totals.events_dropped + dropped),
         ):
             yield CounterMetricFamily(f"fairlead_hub_{name}", text, value=value)
         for name, text, label, table in (
@@ -206,13 +208,13 @@ class HubMetrics(Collector):
             ("openings_failed", "Connections that never became a session.", "reason", rim.openings_failed),
             ("status_writes", "Writes of status documents.", "outcome", counts.status_writes),
             ("api_requests", "Requests to the API server.", "method", self._kube.requests),
-            ("upstream_refused", "Messages never to be stored.", "code", rim.upstream_refused),
+            ("upstream_refused", "Messages that will never be stored.", "code", rim.upstream_refused),
             ("upstream_deferred", "Batches to be sent again.", "code", rim.upstream_deferred),
-            ("renewals", "Certificates of nodes renewed, also late, and what was refused.", "outcome", rim.renewals),
+            ("renewals", "Certificate renewals, including late ones, and refusals.", "outcome", rim.renewals),
             ("joins", "Devices that asked for their first certificate.", "outcome", rim.joins),
             ("inputs", "Messages for modules, by outcome.", "outcome", rim.inputs),
             ("status_reports", "Status that nodes reported of objects.", "outcome", rim.reported),
-            ("watch_restarts", "Watches that were taken up again.", "reason", rim.watch_restarts),
+            ("watch_restarts", "Watches that were reopened.", "reason", rim.watch_restarts),
             ("unusable_objects", "Objects that cannot be delivered.", "code", rim.unusable_objects),
         ):
             family = CounterMetricFamily(f"fairlead_hub_{name}", text, labels=[label])

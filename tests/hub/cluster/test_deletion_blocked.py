@@ -90,7 +90,7 @@ def test_a_new_rule_that_cannot_be_read_keeps_nothing(placement):
     add(placement, MAPS)
     broken(placement, "bad")
     assert blocked(placement, ONE) == "" and placement.rules.unreadable_for("edge-1") == []
-    assert deletion_blocked.consequence(placement, "bad") == "it selects nothing until it is mended"
+    assert deletion_blocked.consequence(placement, "bad") == "it selects nothing until it is fixed"
 
 
 def test_a_rule_that_cannot_be_read_any_more_keeps_what_it_selects(placement):

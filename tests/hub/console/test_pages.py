@@ -143,5 +143,5 @@ def test_explain_shows_the_sentence(name):
 
 def test_a_hub_that_waits_says_so():
     """Instead of showing an empty fleet as if it were true."""
-    page = pages.overview(view(Core())._replace(role="starts, or waits for the Lease"), [])
-    assert "This hub starts, or waits for the Lease" in page and "No edge nodes yet" in page
+    page = pages.overview(view(Core())._replace(role="is starting, or waiting for the Lease"), [])
+    assert "This hub is starting, or waiting for the Lease" in page and "No edge nodes yet" in page

@@ -144,4 +144,4 @@ async def test_a_node_made_again_is_not_let_in_by_the_back_door(core: Core) -> N
     core.hub.cluster.drop_node("edge-1", core.now)
     core.node("edge-1", uid="another")
     refusal = core.hub.certificates.judge_late(claim(shown(89.9)), core.now)
-    assert refusal is not None and refusal.code == "held" and "made again" in refusal.reason
+    assert refusal is not None and refusal.code == "held" and "recreated" in refusal.reason

@@ -35,7 +35,7 @@ def test_a_certificate_is_judged_when_nodes_and_edge_nodes_are_listed(core, term
     """Before, it is not known whether the Node was made again."""
     core.hub.identities.observed("edge-1", {"identity": {"nodeUID": "older", "issued": SHOWN.issued,
                                                          "expires": SHOWN.expires}}, {})  # fmt: skip
-    assert "this certificate is from before" in terms.refused_identity("edge-1", SHOWN)
+    assert "this certificate is older" in terms.refused_identity("edge-1", SHOWN)
     core.hub.placement.listed.inputs.discard("edgenodes")
     assert terms.refused_identity("edge-1", SHOWN) == ""
 

@@ -23,7 +23,7 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     assert "SyncRule secrets cannot be read" in edge.session.keys.unsynced.kept()[secret.key].why
     events = {each.regarding.name: each for each in core.take_kube_events()}
     assert events["new"].reason == events["secrets"].reason == "Unreadable"
-    assert "selects nothing until it is mended" in events["new"].message
+    assert "selects nothing until it is fixed" in events["new"].message
     assert "stays in force" in events["secrets"].message
     account = core.hub.view.facts("edge-1")
     assert "SyncRule secrets" in account.unreadable and account.kept[0][0] == secret.key

@@ -59,7 +59,7 @@ def test_the_newest_session_wins(core):
     [refusal] = first.sent()
     assert refusal.code == "replaced" and "a second machine has its identity" in refusal.reason
     [event] = [each for each in core.take_kube_events() if each.reason == "Replaced"]
-    assert event.message == "a newer connection took over, 4.0 s after the older one spoke"
+    assert event.message == "a newer connection took over, 4.0 s after the last frame of the older one"
     first.leave()
     assert core.hub.open_sessions.by_node == {"edge-1": second.session}
     assert second.session.number > first.session.number

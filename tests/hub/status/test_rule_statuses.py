@@ -148,7 +148,7 @@ def test_who_lags_behind_is_reported_with_the_reason(core: Core) -> None:
     stands(core, "main", "edgeroutes")
     assert lag() == "the node is away"
     edge = core.connect()
-    assert lag() == "the node has just come back"
+    assert lag() == "the node has just returned"
     sent = edge.sent()
     assert lag() == "version 1 is not delivered: on its way"
     edge.ack(*sent)
@@ -160,7 +160,7 @@ def test_who_lags_behind_is_reported_with_the_reason(core: Core) -> None:
     topic = {"r": {"route": up["r"], "topic": "shop/alarms"}}
     core.put("main", ROUTES, namespace="", version="2", spec={"routes": topic})
     edge.sent()
-    assert lag().startswith("version 2 is not delivered: topics it names are not written down")
+    assert lag().startswith("version 2 is not delivered: topics it names are not in EdgeNode")
     core.put("main", ROUTES, namespace="", version="3", spec={"routes": {**up, "s": up["r"]}})
     for update in edge.sent():
         edge.nack(update, code="too_large", reason="over the limit")

@@ -1,8 +1,4 @@
-"""The CustomResourceDefinitions, made from the models: names, columns, schemas.
-
-models ─structural_schema─▶ schema ┐
-names, columns (here) ─────────────┴▶ CustomResourceDefinition ─▶ crds/NAME.yaml
-"""
+"""Generates the CustomResourceDefinitions from the models: names, columns, schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from fairlead_wire.objects import api_group
 
 
 class PrinterColumn(msgspec.Struct, frozen=True):
-    """Of ``kubectl get``; wide ones are shown with ``-o wide`` only."""
+    """A column of ``kubectl get``; wide columns are shown only with ``-o wide``."""
 
     name: str
     path: str
@@ -32,7 +28,7 @@ class PrinterColumn(msgspec.Struct, frozen=True):
 
 
 class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """One custom resource; ``comment`` stands above its file."""
+    """One custom resource; ``comment`` is the first line of its file."""
 
     kind: str
     scope: Literal["Cluster", "Namespaced"]
@@ -46,11 +42,11 @@ class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     spec_description: str = ""
     spec_required: bool = True
     status: type[pydantic.BaseModel]
-    status_description: str = "Written by the hub alone."
+    status_description: str = "Written by the hub only."
     selectable: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """What ``kubectl apply`` takes."""
+        """The manifest for ``kubectl apply``."""
         version: dict[str, Any] = {
             "name": api_group.VERSION,
             "served": True,
@@ -103,7 +99,8 @@ _AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
 _MESSAGE = PrinterColumn("Message", ".status.message")
 _RECORD: Mapping[str, Any] = {
     "description": (
-        "What one edge node holds of one object. The node's own store is the truth; this record may lag, never lead."
+        "What one edge node holds of one object. The node's store is authoritative; this record may lag behind it, but"
+        " never leads."
     ),
     "columns": (
         PrinterColumn("Node", ".spec.nodeName"),
@@ -120,9 +117,9 @@ _RECORD: Mapping[str, Any] = {
         PrinterColumn("Next retry", ".status.nextRetryTime", wide=True),
     ),
     "spec": statuses.ObjectSyncSpec,
-    "spec_description": "Which object on which node; never changes.",
+    "spec_description": "The object and the node. Immutable.",
     "status": statuses.ObjectSyncStatus,
-    "status_description": "What is known of it; written by the hub alone.",
+    "status_description": "The state of the object on the node, written by the hub only.",
     "selectable": (".spec.nodeName",),
 }
 
@@ -134,8 +131,8 @@ ALL = (
         plural="syncrules",
         singular="syncrule",
         short="syncrule",
-        comment="Which kinds go to which nodes.  Without one nothing is sent but EdgeRoutes.",
-        description="Which kinds of objects go to which edge nodes.",
+        comment="Selects which kinds go to which nodes.  Without a SyncRule only EdgeRoutes are sent.",
+        description="Selects which kinds of objects go to which edge nodes.",
         columns=(
             PrinterColumn("Nodes", ".status.matchedNodes", "integer"),
             PrinterColumn("Objects", ".status.matchedObjects", "integer"),
@@ -145,7 +142,7 @@ ALL = (
             _MESSAGE,
         ),
         spec=specs.SyncRuleSpec,
-        spec_description="Which objects go to which edge nodes.",
+        spec_description="The objects to deliver, and the edge nodes that get them.",
         status=statuses.SyncRuleStatus,
     ),
     ResourceDefinition(
@@ -154,8 +151,8 @@ ALL = (
         plural="edgeroutes",
         singular="edgeroute",
         short="eroutes",
-        comment="Routes for what applications publish at the edge; delivered like any other object.",
-        description="Routes of an edge: the route manifest, and which nodes it is for.",
+        comment="Routes for messages that applications publish at the edge; delivered like any other object.",
+        description="A route manifest for edge nodes, and the nodes it applies to.",
         columns=(
             PrinterColumn("Nodes", ".status.matchedNodes", "integer"),
             PrinterColumn("Accepted", ".status.acceptedNodes", "integer"),
@@ -165,7 +162,7 @@ ALL = (
             _MESSAGE,
         ),
         spec=route_specs.EdgeRoutesSpec,
-        spec_description="Which nodes route how; routes as in the manifest of Azure IoT Edge.",
+        spec_description="The routes, as in an Azure IoT Edge manifest, and the nodes that use them.",
         status=statuses.EdgeRoutesStatus,
     ),
     ResourceDefinition(
@@ -174,7 +171,8 @@ ALL = (
         plural="objectsyncs",
         singular="objectsync",
         short="osync",
-        comment="What one edge node holds of one object, in that one's namespace.  Written by the hub, read by people.",
+        comment="What one edge node holds of one object, in the object's namespace.  Written by the hub, read by"
+        " people.",
         **_RECORD,
     ),
     ResourceDefinition(
@@ -193,12 +191,13 @@ ALL = (
         singular="edgenode",
         short="enode",
         comment=(
-            "One edge node's account, named as its Node.  Written by the hub on transitions, else every few minutes at"
+            "The status of one edge node, named as its Node.  Written by the hub on transitions, otherwise every few"
+            " minutes at"
             " most."
         ),
         description=(
-            'The hub\'s account of one edge node. While annotation fairlead.dev/paused: "<why>" stands here that node'
-            ' is sent nothing; fairlead.dev/approve-deletions: "<id>" lets deletions go that its deletion guard stopped'
+            'The status of one edge node. Annotations: fairlead.dev/paused: "<why>" stops all sending to the'
+            ' node; fairlead.dev/approve-deletions: "<id>" approves the deletions that its deletion guard stopped'
             " under this id."
         ),
         columns=(
@@ -220,10 +219,10 @@ ALL = (
             PrinterColumn("To table p95", ".status.toTable[0].p95Seconds", wide=True),  # of the most urgent priority
         ),
         spec=identity_specs.EdgeNodeSpec,
-        spec_description="What people say of the node for good; absent in most.",
+        spec_description="Permanent settings for the node, written by users. Absent on most nodes.",
         spec_required=False,
         status=statuses.EdgeNodeStatus,
-        status_description="Written by the hub alone, on transitions and every few minutes.",
+        status_description="Written by the hub only, on transitions and every few minutes.",
     ),
     ResourceDefinition(
         kind="JoinToken",
@@ -231,23 +230,24 @@ ALL = (
         plural="jointokens",
         singular="jointoken",
         short="jtoken",
-        comment="Admits a node, or a few.  Who may create one may admit nodes.  The secret itself is kept nowhere.",
+        comment="Admits one node or several.  Anyone who may create one may admit nodes.  The secret itself is not"
+        " stored.",
         description=(
-            "A token by which devices get their first certificate. Made by fairlead token create, which shows the"
-            " secret once; named by the id in its text."
+            "A token with which devices get their first certificate. fairlead token create makes it and shows the"
+            " secret once. Its name is the id in the token's text."
         ),
         columns=(
             PrinterColumn("Node", ".spec.node"),
             PrinterColumn("Pattern", ".spec.pattern"),
             PrinterColumn("Uses", ".spec.uses", "integer"),
             PrinterColumn("Used by", ".status.usedBy"),
-            PrinterColumn("Expires", ".spec.expires"),  # kubectl shows a date that is to come as <invalid>
+            PrinterColumn("Expires", ".spec.expires"),  # kubectl shows a future date as <invalid>
             _AGE,
             PrinterColumn("Replace", ".spec.replace", "boolean", wide=True),
             PrinterColumn("Hub", ".status.url", wide=True),
         ),
         spec=identity_specs.JoinTokenSpec,
-        spec_description="Whom it admits; never changes.",
+        spec_description="The nodes it admits. Immutable.",
         status=identity_specs.JoinTokenStatus,
     ),
 )

@@ -1,4 +1,4 @@
-"""What people and the command line write to admit nodes and to refuse them, field by field, with its limits."""
+"""What users and the command line write to admit nodes and to revoke them, field by field, with limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fairlead_wire.validation import mistakes
 
 NODE = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 USES_MAX = 1000
-"""Of one token: its record must stay below what etcd takes (1.5 MiB)."""
+"""Per token: its record must fit into etcd (1.5 MiB)."""
 USED_BY_CHARS_MAX = 320
-"""One name of 253 characters, and how many more."""
+"""One name of 253 characters, and a count of the others."""
 _HEX_64 = r"^[0-9a-f]{64}$"
 _TIME: dict[str, Any] = {"format": "date-time"}
-_IMMUTABLE = ("self == oldSelf", "a join token never changes; delete it and make another")
+_IMMUTABLE = ("self == oldSelf", "a join token is immutable; delete it and create another")
 
 
 class Revoked(SpecModel):
@@ -26,16 +26,16 @@ class Revoked(SpecModel):
 
     before: str = Field(
         max_length=64,
-        description="Certificates of this name issued earlier are refused, for good.",
+        description="Certificates with this name that were issued before this time are refused permanently.",
         json_schema_extra=_TIME,
     )
-    reason: str | None = Field(default=None, max_length=1024, description="For people.")
+    reason: str | None = Field(default=None, max_length=1024, description="The reason, shown to people.")
 
 
 class EdgeNodeSpec(SpecModel):
     model_config = closed()
 
-    revoked: Revoked | None = Field(default=None, description="Which certificates of this node are refused.")
+    revoked: Revoked | None = Field(default=None, description="Revokes certificates of this node.")
 
 
 class JoinTokenSpec(SpecModel):
@@ -44,26 +44,27 @@ class JoinTokenSpec(SpecModel):
     secret_sha256: Annotated[str, like(_HEX_64, "is no SHA-256 in hexadecimal")] = Field(
         alias="secretSHA256",
         max_length=64,
-        description="SHA-256 of the token's secret.",
+        description="SHA-256 of the token's secret, in hexadecimal.",
         json_schema_extra={"pattern": _HEX_64},
     )
     node: Annotated[str, like(f"^{NODE}$", "is no name of a Node")] | None = Field(
         default=None,
         max_length=253,
-        description="The node it admits.",
+        description="Name of the node it admits.",
         json_schema_extra={"pattern": f"^{NODE}$"},
     )
     pattern: Annotated[str, like(r"^[-a-z0-9.]*\*$", "is no pattern; one is like shop-*")] | None = Field(
         default=None,
         max_length=253,
-        description="Names of nodes it admits: their beginning, then *.",
+        description="Pattern for the names of nodes it admits: a prefix followed by *.",
         json_schema_extra={"pattern": r"^[-a-z0-9.]*\*$"},
     )
-    expires: str = Field(max_length=64, description="From then on it admits none.", json_schema_extra=_TIME)
+    expires: str = Field(max_length=64, description="When the token expires.", json_schema_extra=_TIME)
     uses: Annotated[int, Field(ge=1, le=USES_MAX)] = Field(default=1, description="How many nodes it admits.")
     replace: bool = Field(
         default=False,
-        description="The node may have a certificate already, which is revoked in the same step. Needs node.",
+        description="Admit a node that already has a certificate, and revoke that certificate in the same step."
+        " Requires node.",
     )
 
     @pydantic.model_validator(mode="after")
@@ -74,18 +75,19 @@ class JoinTokenSpec(SpecModel):
 
 
 class JoinTokenUse(StatusModel):
-    node: str = Field(description="Who was admitted.", max_length=253)
-    key_sha256: str = Field(alias="keySHA256", description="Of its public key.", max_length=64)
-    serial: str = Field(description="Of its certificate, in hexadecimal.", max_length=64)
+    node: str = Field(description="The node that was admitted.", max_length=253)
+    key_sha256: str = Field(alias="keySHA256", description="SHA-256 of its public key, in hexadecimal.", max_length=64)
+    serial: str = Field(description="Serial number of its certificate, in hexadecimal.", max_length=64)
     time: str = Field(description="When.", json_schema_extra=_TIME)
     not_before: str | None = Field(
-        default=None, alias="notBefore", description="From when its certificate is valid.", json_schema_extra=_TIME
+        default=None, alias="notBefore", description="When its certificate becomes valid.", json_schema_extra=_TIME
     )
     not_after: str | None = Field(
-        default=None, alias="notAfter", description="Until when its certificate is valid.", json_schema_extra=_TIME
+        default=None, alias="notAfter", description="When its certificate expires.", json_schema_extra=_TIME
     )
     node_uid: str | None = Field(
-        default=None, alias="nodeUID", max_length=128, description="Of the Node at that time; absent: there was none."
+        default=None, alias="nodeUID", max_length=128, description="UID of the Node at that time. Absent if there was"
+        " none."
     )
 
 
@@ -93,13 +95,14 @@ class JoinTokenStatus(ResourceStatus):
     pins: list[Annotated[str, Field(max_length=64)]] | None = Field(
         default=None,
         max_length=4,
-        description="SHA-256 of the public keys of the authorities by which a device knows the hub.",
+        description="SHA-256 of the public keys of the authorities that a device trusts to identify the hub.",
     )
-    url: str | None = Field(default=None, max_length=2048, description="Where devices dial the hub.")
-    uses: list[JoinTokenUse] | None = Field(default=None, max_length=USES_MAX, description="Nodes it admitted.")
+    url: str | None = Field(default=None, max_length=2048, description="The hub's address for devices.")
+    uses: list[JoinTokenUse] | None = Field(default=None, max_length=USES_MAX, description="The nodes it admitted.")
     used_by: str | None = Field(
         default=None,
         alias="usedBy",
         max_length=USED_BY_CHARS_MAX,
-        description="Their names for kubectl, which shows one item of a list; of many the first, and how many more.",
+        description="Names of the admitted nodes on one line, for kubectl; if there are many, the first ones and a"
+        " count.",
     )

@@ -1,9 +1,9 @@
-"""What people write in EdgeRoutes: the route manifest, field by field, as the API server checks it.
+"""EdgeRoutes as users write them: the route manifest, field by field, as the API server validates it.
 
-The limits are those of ``fairlead_wire.validation.route_manifest``, which the agent keeps, too: what passes here is a
-manifest at the edge, all of whose routes have the right shape.  Whether the text of a route means something the nodes
-say, since they alone compile it.  Under version 1.0 routes are text alone; no schema of Kubernetes
-can say that of one field and all values of another, so objects begin with 1.1, which takes everything that 1.0 does.
+The limits are those of ``fairlead_wire.validation.route_manifest``, which the agent also enforces: what passes here is
+a valid manifest at the edge, and all its routes have the right shape.  Whether the text of a route is valid is for the
+nodes to say, because only they compile it.  In version 1.0 routes are strings only; a Kubernetes schema cannot make the
+type of some values depend on another field, so the minimum here is 1.1, which accepts everything that 1.0 does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _not_blank(text: str) -> str:
 
 def _not_reserved(topic: str) -> str:
     if event.is_reserved(topic):
-        raise mistakes.wrong("", f"namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
+        raise mistakes.wrong("", f"must not be in namespace {event.SYSTEM_NAMESPACE}, which is reserved for Fairlead's"
+        f" own events, is {topic!r}")
     return topic
 
 
@@ -45,30 +46,30 @@ RouteText = Annotated[
 
 
 class RouteObject(SpecModel):
-    """A key that is not known has no effect, as in Azure IoT Edge; the node warns of it."""
+    """An unknown key has no effect, as in Azure IoT Edge; the node logs a warning."""
 
     model_config = pydantic.ConfigDict(extra="ignore", json_schema_extra={PRESERVE: True})
 
     route: RouteText = Field(description="FROM source WHERE condition INTO sink.")
     priority: Annotated[int, Field(ge=0, le=route_manifest.PRIORITY_MAX)] | None = Field(
-        default=None, description="0 goes first; absent goes after all others."
+        default=None, description="Priority; 0 is sent first. If absent, messages are sent after all others."
     )
     time_to_live_secs: Annotated[int, Field(ge=0, le=route_manifest.TTL_SECONDS_MAX)] | None = Field(
         default=None,
-        description="Seconds a message of this route is kept; 0 or absent is what storeAndForwardConfiguration says.",
+        description="Seconds a message of this route is kept; 0 or absent uses storeAndForwardConfiguration.",
         json_schema_extra={"format": "int64"},
     )
     topic: (
         Annotated[
             str,
-            like(f"^{route_manifest.TOPIC}$", "is no topic; one is like plant/alarms"),
+            like(f"^{route_manifest.TOPIC}$", "is not a topic such as plant/alarms"),
             AfterValidator(_not_reserved),
         ]
         | None
     ) = Field(
         default=None,
         max_length=1024,
-        description="Where messages for $upstream go, as namespace/name; absent is default/telemetry.",
+        description="Topic for messages to $upstream, as namespace/name. Default: default/telemetry.",
         json_schema_extra={
             "pattern": f"^{route_manifest.TOPIC}$",
             "not": {"pattern": f"^{event.SYSTEM_NAMESPACE}/"},
@@ -82,8 +83,8 @@ class StoreAndForward(SpecModel):
     time_to_live_secs: Annotated[int, Field(ge=-1, le=route_manifest.TTL_SECONDS_MAX)] | None = Field(
         default=None,
         description=(
-            "Seconds a message is kept whose route does not say; 0 or absent is 7200, -1 is for ever. It counts for"
-            " messages that wait, too."
+            "Seconds a message is kept if its route sets no time; 0 or absent is 7200, -1 is forever. Also applies to"
+            " messages that are already waiting."
         ),
         json_schema_extra={"format": "int64"},
     )
@@ -94,25 +95,27 @@ class EdgeRoutesSpec(SpecModel):
 
     node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     schema_version: Annotated[
-        str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not taken, 1.1 to 1.{route_manifest.SCHEMA_MINOR_MAX} are")
+        str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not supported; 1.1 to 1.{route_manifest.SCHEMA_MINOR_MAX}"
+        " are")
     ] = Field(
         max_length=route_manifest.VERSION_CHARS_MAX,
         description=(
-            f"Of the manifest, in quotes: 1.1 to 1.{route_manifest.SCHEMA_MINOR_MAX}; what 1.0 takes, 1.1 does, too."
+            f"Version of the manifest, in quotes: 1.1 to 1.{route_manifest.SCHEMA_MINOR_MAX}. Everything valid in 1.0"
+            " is valid in 1.1."
         ),
         json_schema_extra={"pattern": f"^{route_manifest.OBJECT_VERSION}$"},
     )
     routes: dict[str, RouteText | RouteObject | None] = Field(
         max_length=route_manifest.ROUTES_MAX,
-        description="Route name to route: as text, or as an object with route, priority, timeToLiveSecs and topic.",
+        description="Routes by name: each a string, or an object with route, priority, timeToLiveSecs and topic.",
     )
     store_and_forward_configuration: StoreAndForward = Field(
-        description="How long messages are kept whose route does not say; may be empty."
+        description="How long messages are kept if their route sets no time. May be empty."
     )
 
 
 class EdgeRoutesReach(SpecModel):
-    """What the hub has to understand of EdgeRoutes: which nodes they are for.  The rest is for the nodes to judge."""
+    """The part of EdgeRoutes that the hub has to understand: which nodes they are for.  Nodes validate the rest."""
 
     model_config = closed()
 

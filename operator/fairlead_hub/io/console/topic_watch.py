@@ -1,4 +1,4 @@
-"""Asks messaging about its topics while a page is open: one look at a time, and never more than a share of the time."""
+"""Polls messaging for its topics while a page is open: one poll at a time, using only a share of the time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATEST = "latest"
 
 
 class TopicWatch:
-    """``seen`` is what the last look found."""
+    """``seen`` is the result of the last poll."""
 
     def __init__(self, clock: Callable[[], float], wall_clock: WallClock, *, is_configured: bool) -> None:
         self._clock, self._wall_clock = clock, wall_clock
@@ -32,13 +32,13 @@ class TopicWatch:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, client: AsyncClient | None) -> None:
-        """Look by this client from now on; None: the hub ends, and the client is closed after this."""
+        """Poll with this client from now on.  None: the hub is stopping, and the client is closed afterwards."""
         self._client = client
         if client is None:
             self.close()
 
     def look_if_due(self) -> None:
-        """Begin a look, unless one is on its way or was just taken."""
+        """Start a poll unless one is running or has just finished."""
         due = self._clock() >= self._next and (self._task is None or self._task.done())
         if due and self._client is not None:
             self._task = asyncio.get_running_loop().create_task(self._look(self._client), name="console topics")

@@ -1,8 +1,8 @@
-"""Late renewal: a device whose certificate ended while it was away proves its key, and gets a new one if all else fits.
+"""Late renewal: a device whose certificate expired while it was away proves its key and may get a new certificate.
 
     late ─challenge─▶ nonce │ prove ▸ chain at its end ▸ signature over nonce, hub, request ▸ request ▸ judge ▸ signed
 
-Nothing is believed before the signature is right; what is refused before that names no node, and writes nothing.
+Nothing is trusted before the signature is verified; refusals before that name no node and write nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fairlead_wire.link import peer_json
 from fairlead_wire.log_limiter import LogLimiter
 
 PROOFS_PER_SECOND: Final = 50.0
-"""Each costs about a millisecond; a fleet that was away comes back within minutes."""
+"""Each costs about a millisecond; a fleet that was away is back within minutes."""
 PROOFS_BURST: Final = 100.0
 PROOF_RETRY_SECONDS: Final = 30.0
 BUSY_RETRY_SECONDS: Final = 5.0
@@ -44,7 +44,7 @@ _log = logs.get("hub.identity")
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``challenge`` leaves for ``prove`` of the same conversation."""
+    """State that ``challenge`` leaves for ``prove`` in the same conversation."""
 
     late: message.Late
     nonce: bytes
@@ -115,7 +115,7 @@ class LateService:
             )
         finally:
             self._under_way.discard(node)
-        # An answer that got lost is given again; to another key it would be a second machine with this identity.
+        # A lost answer is sent again; a request with another key would be a second machine with this identity.
         self._issued[node] = by
         while len(self._issued) > REMEMBERED_MAX:
             del self._issued[next(iter(self._issued))]
@@ -126,14 +126,14 @@ class LateService:
         now = self._clock()
         if not self._bucket.has_one(now):
             wait = max(1.0, self._bucket.next_at(now) - now)
-            raise IdentityRefused("too_many", "too many devices come back at once: try again", retry_after=wait)
+            raise IdentityRefused("too_many", "too many devices are renewing at once: try again", retry_after=wait)
         self._bucket.take(now)
         proof = peer_json.decode(_proof, content)
         try:
             request = base64.b64decode(proof.request, validate=True)
             signature = base64.b64decode(proof.signature, validate=True)
         except (binascii.Error, ValueError):
-            raise ProofRefused("the request or the signature is no base64") from None
+            raise ProofRefused("the request or the signature is not base64") from None
         old = old_certificate.verify(proof.certificates, self._roots())
         if old.name != begun.late.node:
             raise ProofRefused(f"the certificate is {old.name}'s, not {begun.late.node}'s")

@@ -34,7 +34,7 @@ def test_a_node_made_again_does_not_revive_the_old_certificate():
     """It says how to go on."""
     identities = met()
     reason = identities.judge("n", "second", OLD)
-    assert f"{APPROVE_IDENTITY}=second" in reason and "deleted and made again" in reason
+    assert f"{APPROVE_IDENTITY}=second" in reason and "deleted and recreated" in reason
     assert identities.held == {"n": "second"}
     assert identities.status("n")["nodeUID"] == "first"
 
@@ -60,7 +60,7 @@ def test_the_old_one_does_not_come_back_when_a_newer_one_was_taken():
     assert identities.status("n")["formerIssued"] == OLD.issued
     other.observed("n", {"identity": identities.status("n")}, {})
     for each in (identities, other):
-        assert "deleted and made again" in each.judge("n", "second", OLD)
+        assert "deleted and recreated" in each.judge("n", "second", OLD)
         assert each.judge("n", "second", NEW) == ""
         between = Shown(issued="2026-02-01T00:00:00Z", expires=NEW.expires)
         assert each.judge("n", "second", between) == ""
@@ -207,7 +207,7 @@ async def test_no_certificate_is_judged_before_the_lists_are_in():
     session(core)
     await written(core)
     again = Core(listed=False)
-    for name, missing in (("syncrules", "edgenodes and nodes"), ("nodes", ": edgenodes")):
+    for name, missing in (("syncrules", "edgenodes and nodes"), ("nodes", "listed edgenodes yet")):
         again.hub.cluster.input_synced(name)
         refusal = session(again)
         assert isinstance(refusal, message.Refuse) and refusal.code == "starting" and missing in refusal.reason

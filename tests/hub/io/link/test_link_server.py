@@ -274,7 +274,7 @@ async def test_a_node_that_asks_and_does_not_listen_is_ended(monkeypatch: pytest
         for _ in range(60):
             await socket.send(codec.encode(message.Keepalive()))
         await until(lambda: "edge-1" not in served.core.hub.open_sessions.by_node)
-        assert link.aborted.startswith("malformed: 50 frames")
+        assert link.aborted.startswith("malformed: the node sent 50 frames")
         socket.transport.abort()
 
 
@@ -314,7 +314,7 @@ async def test_a_first_frame_that_is_no_hello(served: Served, first: bytes | str
     [
         (b"\x00", "not a frame"),
         (frame(b'{"operation":"nonsense"}'), "JSON"),
-        (codec.encode(message.Entries(parent_id=1, last=True), b"[]"), "no comparison was asked for"),
+        (codec.encode(message.Entries(parent_id=1, last=True), b"[]"), "no comparison is running"),
         (
             codec.encode(message.Hello(node="edge-1", agent="", store_epoch=1, fence=0, bits=0, held=0, root="")),
             "hello",
