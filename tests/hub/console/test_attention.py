@@ -1,8 +1,7 @@
 """What does not end by itself stands under "Needs attention", each with a link; nothing else does."""
 
 import msgspec
-from tests.hub.console.test_sections import taken
-from tests.support.hubs.console import TOPICS
+from tests.support.hubs.console import TOPICS, surveyed
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES
 
@@ -15,7 +14,7 @@ NOTHING = "Nothing needs attention."
 
 
 def shown(core: Core, topics: TopicsSeen = TOPICS) -> str:
-    return sections.attention(taken(core), topics)
+    return sections.attention(surveyed(core)[0], topics)
 
 
 def test_nothing_needs_attention_where_all_is_well():

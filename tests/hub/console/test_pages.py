@@ -5,12 +5,11 @@ import re
 
 import msgspec
 import pytest
-from tests.support.hubs.console import TOPICS, fleet
+from tests.support.hubs.console import TOPICS, fleet, surveyed
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import SECRET
 
-from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.console import node_line, pages, snapshot
+from fairlead_hub.console import node_line, pages
 from fairlead_hub.console.events import EventLog
 from fairlead_hub.console.pages import PageContext
 from fairlead_wire import message
@@ -21,12 +20,7 @@ PLANTED = "hunter2-planted-secret"
 
 
 def view(core):
-    survey = snapshot.survey(core.hub.view, WatchHealth({"nodes"}), core.now)
-    while True:
-        try:
-            next(survey)
-        except StopIteration as end:
-            return PageContext(end.value, TOPICS, "", "run-0", "v1")
+    return PageContext(surveyed(core)[0], TOPICS, "", "run-0", "v1")
 
 
 def every_page(core, name, events=()):

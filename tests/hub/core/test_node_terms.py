@@ -2,7 +2,6 @@
 
 import pytest
 from tests.support.hubs.hub_core import Core
-from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.delivery.opening.identities import Shown
@@ -19,16 +18,6 @@ def core():
 def terms(core):
     hub = core.hub
     return NodeTerms(hub.identities, hub.node_controls, hub.grants, hub.node_status)
-
-
-def test_topics_that_were_granted_once_stay(core, terms):
-    """What was routed before a change of routes must not be refused after it."""
-    routes = {"r": {"route": "FROM /* INTO $upstream", "topic": "d/t"}}
-    one = core.put("main", ROUTES, namespace="", spec={"routes": routes})
-    terms.grant("edge-1")
-    core.remove(one)
-    terms.grant("edge-1")
-    assert terms.of("edge-1").granted_topics == {"default/telemetry", "d/t"}
 
 
 def test_a_certificate_is_judged_when_nodes_and_edge_nodes_are_listed(core, terms):

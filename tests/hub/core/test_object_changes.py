@@ -54,13 +54,6 @@ def test_a_list_that_names_another_uid_means_a_new_object(core):
     assert short(edge.sent()) == [("Delete", "a")]
 
 
-def test_a_late_delete_of_an_older_namesake_is_ignored(core):
-    """Deletes name the UID."""
-    core.put("a", uid="new")
-    core.hub.cluster.remove_object("configmaps/shop/a", "old", 0.0)
-    assert core.hub.object_cache.get("configmaps/shop/a").uid == "new"
-
-
 def test_a_kind_whose_definition_vanished_stays_at_the_edge(core):
     """Discovery finds no plural any more: what the edge holds of the group may be this kind."""
     widget = msgspec.structs.replace(CONFIG_MAP, group="example.com", kind="Widget", plural="widgets")

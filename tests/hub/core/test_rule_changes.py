@@ -33,13 +33,6 @@ def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
     assert [each.reason for each in core.take_kube_events() if each.regarding.name == "secrets"][-1] == "Readable"
 
 
-def test_the_same_reason_is_reported_once(core):
-    """A list brings every rule again."""
-    unreadable(core, "new")
-    unreadable(core, "new")
-    assert [each.count for each in core.take_kube_events()] == [1]
-
-
 def test_a_hub_that_starts_anew_keeps_what_an_unreadable_rule_selected(core):
     """Its form stands in the status of the rule; what it selects is delivered on and not removed."""
     form = sync_rule.rule({"metadata": {"name": "r"}, "spec": {"resources": [CONFIG_MAPS]}}).form

@@ -7,8 +7,8 @@ from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
 from fairlead_hub.delivery.delivery_events import Unparked
 from fairlead_hub.settings import RecordSettings
-from fairlead_hub.status import object_sync, status_cache
-from fairlead_hub.status.object_sync_status import COLLECTIONS, name_of
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import WriteOutcome
 
 
@@ -269,23 +269,6 @@ def test_an_event_is_about_the_record(core):
 
     assert (about(one).kind, about(one).namespace, about(one).name) == ("ObjectSync", "shop", "edge-1.uid-a")
     assert about(routes).kind == "ClusterObjectSync"
-
-
-def test_a_name_too_long_is_cut_and_marked(core):
-    """Kubernetes allows 253 characters; eight hex digits keep it unique."""
-    record = object_sync.Record(
-        node="n" * 250, api_version="v1", kind="ConfigMap", namespace="shop", object_name="a", uid="u" * 36,
-        version="", digest="", wanted_version="1", state="Pending",
-    )  # fmt: skip
-    collection, namespace, name = name_of(record)
-    assert (collection, namespace, len(name)) == (COLLECTIONS[0], "shop", 253)
-    assert name != name_of(msgspec.structs.replace(record, uid="v" * 36))[2]
-
-
-def test_times_are_rfc_3339(core):
-    """From the monotonic clock and its offset to the wall."""
-    assert core.hub.clock.text(0.0) == "2027-01-15T08:00:00Z"
-    assert core.hub.clock.text(61.9) == "2027-01-15T08:01:01Z"
 
 
 async def test_how_far_records_are_behind_is_known(core):

@@ -158,13 +158,6 @@ async def test_only_the_node_that_is_concerned_gets_frames(served: Served) -> No
         assert other.figures.updates == 0
 
 
-async def test_the_newest_session_wins(served: Served) -> None:
-    """The older one hears it; its end leaves the newer alone."""
-    async with served.socket(hello="edge-1") as old, served.socket(hello="edge-1"):
-        assert (await refused(old)).code == "replaced"
-        assert served.hub.open_sessions.by_node["edge-1"].number == 2
-
-
 async def test_a_silent_node_is_given_up() -> None:
     """Half open: three keepalive intervals without a word."""
     async with serving("edge-1", link=LinkServerSettings(keepalive_seconds=0.1)) as served:
