@@ -264,7 +264,7 @@ class _App:
                 hub, client, counts=self._counts, clock=loop.time, seconds_left=lambda: keeper.seconds_left
             ),
         )
-        keeper.subscribe(server.fall_silent)
+        keeper.subscribe(server.abort_all)
         writer = StatusWriter(
             hub.documents,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),

@@ -104,7 +104,7 @@ def _later(report: message.Report, code: str, reason: str, seconds: float) -> Re
 CONTENT_TYPE = "application/apply-patch+yaml"
 OTHER_NODES = '"fairlead-edge-'
 NOT_TYPED = "failed to create typed patch object"
-FIELDS_TOLD_MAX = 5
+FIELDS_LISTED_MAX = 5
 
 
 def body(live: LiveObject, version: str, status: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def is_of_another_type(status: int, text: str) -> bool:
 
 def conflict_text(conflicts: Sequence[str]) -> str:
     """A message for people; ``conflicts`` as the API server words them."""
-    told = "; ".join(conflicts[:FIELDS_TOLD_MAX]) + ("; …" if len(conflicts) > FIELDS_TOLD_MAX else "")
+    told = "; ".join(conflicts[:FIELDS_LISTED_MAX]) + ("; …" if len(conflicts) > FIELDS_LISTED_MAX else "")
     return f"others own what was reported: {told}. Leave these fields out, or apply with force=true"
 
 

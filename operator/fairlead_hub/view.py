@@ -387,7 +387,7 @@ class HubView:
             is_same = live is not None and live.content_id == held.content_id
             version = live.version if live is not None and is_same else held.version
             answer["held"] = {"uid": held.uid, "resourceVersion": version, "digest": held.digest}
-            record = self._sync_controller.object_syncs.said(node, found.key.split("/", 2)[1], held.uid)
+            record = self._sync_controller.object_syncs.last_record(node, found.key.split("/", 2)[1], held.uid)
             if record is not None and record.last_ack_time:
                 answer["lastDelivered"] = record.last_ack_time
         return answer
@@ -424,7 +424,7 @@ class HubView:
     def _behind(self, node: str, live: LiveObject | None) -> str | None:
         """The version a node holds according to an ObjectSync in state Behind."""
         syncs = self._sync_controller.object_syncs
-        said = syncs.said(node, live.resource.namespace, live.uid) if live is not None else None
+        said = syncs.last_record(node, live.resource.namespace, live.uid) if live is not None else None
         return said.version if said is not None and said.state == "Behind" else None
 
     def _unlistable(self, type: str, kind: ServedKind | None, *, is_known: bool) -> str:

@@ -2,7 +2,7 @@
 
     list       ─▶ Page: version, continue, the bytes of each object
     watch line ─▶ Event: type, the bytes of its object
-    object      ─▶ Header, Own, document: whatever can be read, even where the rest cannot
+    object      ─▶ Header, OwnObject, document: whatever can be read, even where the rest cannot
 
 A decoder rejects a whole list if one object in it is nested too deep (the API server accepts any depth), so such text
 is first split at its brackets.  Anything that is not a list, an event or an object raises ``Malformed``: a load
@@ -58,7 +58,7 @@ class ObjectHeader(msgspec.Struct, kw_only=True, rename={"version": "resourceVer
     problem: str = ""
 
 
-class Own(msgspec.Struct, frozen=True, kw_only=True):
+class OwnObject(msgspec.Struct, frozen=True, kw_only=True):
     """A document written by the hub.  An unreadable spec or status counts as empty."""
 
     header: ObjectHeader
@@ -181,15 +181,15 @@ def version(raw: bytes | msgspec.Raw) -> str:
             return ""
 
 
-def own(raw: bytes | msgspec.Raw) -> Own:
+def own(raw: bytes | msgspec.Raw) -> OwnObject:
     """Read a document written by the hub.  Raises ``Malformed`` when not even the name can be read."""
     try:
         found = decode(_parts, raw)
-        return Own(header=found.metadata, spec=_table(found.spec), status=_table(found.status))
+        return OwnObject(header=found.metadata, spec=_table(found.spec), status=_table(found.status))
     except Malformed:
         body = document(raw)[0]
         spec, status = (each if isinstance(each, dict) else {} for each in (body.get("spec"), body.get("status")))
-        return Own(header=header_of(body), spec=spec, status=status)
+        return OwnObject(header=header_of(body), spec=spec, status=status)
 
 
 def document(raw: bytes | msgspec.Raw) -> tuple[dict[str, Any], str]:

@@ -18,7 +18,7 @@ from fairlead_wire.objects.resource import Resource
 
 EDGE_ROUTES_TYPE = "edgeroutes.fairlead.dev"
 ROUTES_CONSEQUENCE = "it is sent to no node, and nodes keep the copy they hold until it is fixed"
-TOLD_MAX = 5
+LISTED_MAX = 5
 """Rules named in one message."""
 
 
@@ -108,9 +108,9 @@ def consequence(placement: Placement, name: str) -> str:
 def unreadable_rules(placement: Placement, node: str) -> str:
     """For people: which SyncRules that concern this node cannot be read; empty if all can."""
     names = placement.rules.unreadable_for(node)
-    found = [f"SyncRule {name}: {placement.rules.broken[f'syncrules/{name}']}" for name in names[:TOLD_MAX]]
-    if len(names) > TOLD_MAX:
-        found.append(f"and {len(names) - TOLD_MAX} more")
+    found = [f"SyncRule {name}: {placement.rules.broken[f'syncrules/{name}']}" for name in names[:LISTED_MAX]]
+    if len(names) > LISTED_MAX:
+        found.append(f"and {len(names) - LISTED_MAX} more")
     return f"nothing that these select is deleted until they are fixed: {'; '.join(found)}" if found else ""
 
 

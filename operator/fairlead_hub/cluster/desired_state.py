@@ -12,7 +12,7 @@ from fairlead_hub.cluster.placement import Desired, Placement
 from fairlead_wire.objects import resource
 from fairlead_wire.objects.resource import Resource
 
-TOPICS_TOLD_MAX = 5
+TOPICS_LISTED_MAX = 5
 """Topics named in one message."""
 
 
@@ -99,7 +99,7 @@ class DesiredState:
         unwritten = sorted(self._unwritten_topics(node, name))
         if not unwritten:
             return ""
-        some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
+        some = ", ".join(unwritten[:TOPICS_LISTED_MAX]) + (", …" if len(unwritten) > TOPICS_LISTED_MAX else "")
         return f"topics it names are not in EdgeNode {node} yet: {some}"
 
     @property

@@ -34,7 +34,7 @@ MAY_BE_IN_FORCE = "SelectionUnknown"
 
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
 
-MISTAKES_TOLD_MAX = 10
+MISTAKES_LISTED_MAX = 10
 """Mistakes reported for one object; the others are reported when these are fixed."""
 
 Select = Literal["bound", "referenced", "all"]
@@ -244,8 +244,8 @@ def mistakes_in(spec: Any, model: Any) -> str:
         said = [str(each.below("spec")) for each in MODELS.find(spec, model)]
     else:
         return ""
-    if len(said) > MISTAKES_TOLD_MAX:
-        said[MISTAKES_TOLD_MAX:] = [f"and {len(said) - MISTAKES_TOLD_MAX} more"]
+    if len(said) > MISTAKES_LISTED_MAX:
+        said[MISTAKES_LISTED_MAX:] = [f"and {len(said) - MISTAKES_LISTED_MAX} more"]
     return "; ".join(said) or "spec: cannot be read"
 
 

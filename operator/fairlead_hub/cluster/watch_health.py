@@ -1,6 +1,6 @@
 """When to reopen a watch, and which watched collections are not being followed at the moment, since when and why.
 
-    opened ─▶ moved_on … ─▶ ended | went_silent ─▶ from the same version, at once
+    opened ─▶ progressed … ─▶ ended | went_silent ─▶ from the same version, at once
        ▲                      rejected ───────────▶ from the same version, the third time from a new list
        └───────────────────── failed ─────────────▶ a pause that grows to seconds, never to minutes
     stale ─▶ since the first time, with the newest reason ─fresh─▶ forgotten
@@ -105,7 +105,7 @@ class WatchBackoff:
     def listed(self) -> None:
         self._failures, self._away_since = 0, None
 
-    def moved_on(self) -> None:
+    def progressed(self) -> None:
         """A change arrived; call this for each one."""
         self.silence_seconds = SILENCE_SECONDS_MIN
         self._fruitless = self.rejections = 0
@@ -118,9 +118,9 @@ class WatchBackoff:
         """The watch is reopened; if nothing was missed, it may be silent twice as long next time."""
         self.silence_seconds = min(2 * self.silence_seconds, SILENCE_SECONDS_MAX)
 
-    def ended(self, now: float, *, moved_on: bool) -> float:
+    def ended(self, now: float, *, progressed: bool) -> float:
         """An open watch ended.  Returns seconds until it is reopened at the same version."""
-        if moved_on or now - self._opened_at >= HEALTHY_SECONDS:
+        if progressed or now - self._opened_at >= HEALTHY_SECONDS:
             self._fruitless = self.rejections = 0
             return 0.0
         self._fruitless += 1

@@ -32,7 +32,7 @@ class ReaderLag(NamedTuple):
         return self.messages > 0 and self.seconds > READER_LAG_SECONDS
 
 
-class TopicLook(NamedTuple):
+class TopicSample(NamedTuple):
     """One topic at one moment."""
 
     topic: str
@@ -65,13 +65,13 @@ class TopicsSeen(NamedTuple):
 
 
 def lines(
-    before: Mapping[str, TopicLook], rates: Mapping[str, float | None], now: Sequence[TopicLook]
+    before: Mapping[str, TopicSample], rates: Mapping[str, float | None], now: Sequence[TopicSample]
 ) -> list[TopicLine]:
     """``rates`` are those shown so far.  A recreated topic starts over."""
     return [TopicLine(each.topic, each.passed, _rate(before, rates, each), each.readers) for each in now]
 
 
-def _rate(before: Mapping[str, TopicLook], rates: Mapping[str, float | None], now: TopicLook) -> float | None:
+def _rate(before: Mapping[str, TopicSample], rates: Mapping[str, float | None], now: TopicSample) -> float | None:
     last = before.get(now.topic)
     if last is None or last.generation != now.generation or now.at <= last.at:
         return None

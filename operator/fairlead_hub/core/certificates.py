@@ -17,7 +17,7 @@ from typing import Final
 
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.known_identity import KnownIdentity
@@ -90,11 +90,11 @@ class Certificates:
         """Enable signing; ``signing`` returns the authority that signs now."""
         self._identities.plan.signs(signing)
 
-    def renew_after(self, shown: Shown, now: float) -> float | None:
+    def renew_after(self, shown: NodeCertificate, now: float) -> float | None:
         """Seconds after which a node with this certificate should renew it; None if this hub signs none."""
         return self._identities.renew_after(shown, now)
 
-    def renewed(self, session: SessionRef, issued: Shown, now: float) -> None:
+    def renewed(self, session: SessionRef, issued: NodeCertificate, now: float) -> None:
         """The node received this certificate; its session continues with the old one."""
         node = session.node
         self._identities.issued(node, issued)
@@ -155,7 +155,7 @@ class Certificates:
         self._reports.cloud_events.identity_refused(node, code, {"message": short(reason)}, now)
         self._reports.notices([of_node(node, "Warning", "IdentityRefused", f"{code}: {reason}")], now)
 
-    def renewed_late(self, node: str, issued: Shown, now: float) -> None:
+    def renewed_late(self, node: str, issued: NodeCertificate, now: float) -> None:
         """The node got a new certificate and reconnects with it."""
         self._identities.release(node)
         self._terms.node_status.refused(node)
@@ -177,17 +177,17 @@ class Certificates:
         self._signed_by = signs
         if signs is None or before is None or signs == before:
             return 0  # nodes that connect later learn it from the welcome
-        return sum([self._hasten(session, now) for session in self._talking()])
+        return sum([self._renew_earlier(session, now) for session in self._talking()])
 
     def _talking(self) -> list[NodeSession]:
         """Sessions of nodes that report the authorities they trust; older agents do not know the frame."""
         return [each for each in self._open.by_node.values() if each.authorities and each.closing is None]
 
-    def _hasten(self, session: NodeSession, now: float) -> bool:
+    def _renew_earlier(self, session: NodeSession, now: float) -> bool:
         newest = self._identities.newest(session.node)
         if newest is None:
             return False
-        after = self._identities.plan.hastened(newest.issued, newest.expires, newest.issuer, now)
+        after = self._identities.plan.earlier_renewal(newest.issued, newest.expires, newest.issuer, now)
         if after is None:
             return False
         session.say(message.Authorities(renew_after_seconds=after), b"")
@@ -207,5 +207,5 @@ class Certificates:
         return found
 
 
-def _text(issued: Shown) -> str:
+def _text(issued: NodeCertificate) -> str:
     return f"a new certificate until {issued.expires} (serial {issued.serial}, by {issued.issuer})"

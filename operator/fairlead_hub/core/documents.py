@@ -81,7 +81,7 @@ class Documents:
         if controls.observed(node, annotations, observed.status):
             self._controls_changed(node, before, now)
         self._open.changed()
-        self._sessions.end_barred(node, now)
+        self._sessions.end_refused(node, now)
         self._sessions.resync(node, annotations, now)
         return revoked
 

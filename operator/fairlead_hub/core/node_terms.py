@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.opening.identities import Identities, Shown
+from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.known_identity import KnownIdentity
@@ -68,7 +68,7 @@ class NodeTerms:
         if self.grants.widen(node):
             self.node_status.changed(node)
 
-    def barred(self, node: str, shown: Shown | None) -> message.Refuse | None:
+    def refusal(self, node: str, shown: NodeCertificate | None) -> message.Refuse | None:
         """Why no session with this certificate may be open; None if one may.
 
         ``shown`` is None without certificates (``insecure``); then nothing is revoked.  Until EdgeNodes are listed it
@@ -84,7 +84,7 @@ class NodeTerms:
             return message.Refuse(code="revoked", reason=why, retry_after=revocation.RETRY_SECONDS)
         return None
 
-    def refused_identity(self, node: str, shown: Shown | None) -> str:
+    def refused_identity(self, node: str, shown: NodeCertificate | None) -> str:
         """Why this certificate is not accepted for this Node; empty if it is, or cannot be judged yet."""
         if self._unlisted:
             return ""

@@ -84,7 +84,7 @@ class Sessions:
     # ---- opening ---------------------------------------------------------------------------------
 
     def open(
-        self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None
+        self, node: str, hello: message.Hello, now: float, shown: identities.NodeCertificate | None = None
     ) -> SessionRef | message.Refuse:
         """Open a session for a hello.
 
@@ -107,12 +107,12 @@ class Sessions:
         return session.ref
 
     def _refusal(
-        self, node: str, hello: message.Hello, shown: identities.Shown | None, now: float
+        self, node: str, hello: message.Hello, shown: identities.NodeCertificate | None, now: float
     ) -> message.Refuse | None:
         """Why no session is opened; None if one is."""
         placement, sessions = self._desired_state.placement, self.index.by_node
-        if (barred := self.terms.barred(node, shown)) is not None:
-            return barred
+        if (refusal := self.terms.refusal(node, shown)) is not None:
+            return refusal
         refusal = admission.refusal(
             node,
             hello,
@@ -131,7 +131,7 @@ class Sessions:
             self.terms.node_status.stale_hub(node, hello.fence, stale.reason, now)
         return stale
 
-    def _refused_identity(self, node: str, shown: identities.Shown | None, now: float) -> str:
+    def _refused_identity(self, node: str, shown: identities.NodeCertificate | None, now: float) -> str:
         why = self.terms.refused_identity(node, shown)
         if why:
             self._reports.notices([of_node(node, "Warning", "IdentityHeld", why)], now)
@@ -156,7 +156,7 @@ class Sessions:
             rate=self.index.rate,
         )
 
-    def _welcome(self, number: int, shown: identities.Shown | None, now: float) -> message.Welcome:
+    def _welcome(self, number: int, shown: identities.NodeCertificate | None, now: float) -> message.Welcome:
         link = self._settings.link
         return message.Welcome(
             hub=self._hub,
@@ -246,11 +246,11 @@ class Sessions:
         session.compared(header, content)
         self.index.touch(session)
 
-    def _said_status(self, session: NodeSession, header: message.Status, content: bytes, now: float) -> None:
+    def _received_status(self, session: NodeSession, header: message.Status, content: bytes, now: float) -> None:
         """The edge's own status report."""
         status = peer_json.decode(_edge_status, content)
         node, events = session.node, self._reports.cloud_events
-        before = self.terms.node_status.said(node, status, now)
+        before = self.terms.node_status.received(node, status, now)
         events.routes_reported(node, before.routes if before else {}, status.routes, now)
         events.queues_stalled(node, status, now)
         if status.authorities:
@@ -261,7 +261,9 @@ class Sessions:
     def _for_shell(self, session: NodeSession, header: ForShell, content: bytes, now: float) -> ForShell | None:
         return header
 
-    def _told_inputs(self, session: NodeSession, header: message.InputStates, content: bytes, now: float) -> ForShell:
+    def _received_input_states(
+        self, session: NodeSession, header: message.InputStates, content: bytes, now: float
+    ) -> ForShell:
         session.is_answer(header.parent_id)
         return header
 
@@ -409,9 +411,9 @@ class Sessions:
         if session is not None:
             self.end(session, code, reason, retry_after, now)
 
-    def end_barred(self, node: str, now: float) -> None:
+    def end_refused(self, node: str, now: float) -> None:
         """End the node's session if it may no longer be open, for example because its certificate was revoked."""
-        refusal = self.terms.barred(node, self.terms.identities.of_session(node))
+        refusal = self.terms.refusal(node, self.terms.identities.of_session(node))
         if refusal is not None:
             self.end_node(node, refusal.code, refusal.reason, refusal.retry_after or 0.0, now)
 
@@ -444,12 +446,12 @@ _HANDLERS: Final[Mapping[type[message.FromEdge], _Handler]] = {
     message.Keepalive: Sessions._kept_alive,
     message.BucketSums: Sessions._compared,
     message.Entries: Sessions._compared,
-    message.Status: Sessions._said_status,
+    message.Status: Sessions._received_status,
     message.Upstream: Sessions._for_shell,
     message.AskTables: Sessions._for_shell,
     message.Report: Sessions._for_shell,
     message.Renew: Sessions._for_shell,
-    message.InputStates: Sessions._told_inputs,
+    message.InputStates: Sessions._received_input_states,
 }
 """The handler for each frame from an edge."""
 _ANSWERS: Final = (message.Ack, message.Nack, message.InputStates)

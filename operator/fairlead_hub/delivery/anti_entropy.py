@@ -118,7 +118,7 @@ class AntiEntropy:
             return None
         return self._comparison.ask(self._take_id(), self._hello.held)
 
-    def heard(self, header: message.BucketSums | message.Entries, content: bytes) -> message.ListBuckets | None:
+    def received(self, header: message.BucketSums | message.Entries, content: bytes) -> message.ListBuckets | None:
         """Handle an answer; return the next question.  Raises ``Malformed``."""
         if self._comparison is None:
             raise Malformed("no comparison is running")

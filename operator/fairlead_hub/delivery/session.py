@@ -112,7 +112,7 @@ class NodeSession:
         """Handle an answer of the comparison.  Raises ``Malformed`` if none is running."""
         if self._anti_entropy is None:
             raise Malformed("no comparison is running")
-        self._ask(self._anti_entropy, self._anti_entropy.heard(header, content))
+        self._ask(self._anti_entropy, self._anti_entropy.received(header, content))
 
     def _ask(self, anti_entropy: AntiEntropy, question: message.Compare | message.ListBuckets | None) -> None:
         if question is not None:

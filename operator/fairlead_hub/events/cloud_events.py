@@ -4,7 +4,7 @@
 
 Recording an event is cheap: one entry in a bounded queue, and none without a consumer.  The status of our documents is
 authoritative; an event says that it changed.  Events that can repeat endlessly (refused messages) are reported
-immediately, then once per ``CALM_SECONDS`` with their count.
+immediately, then once per ``REPEAT_SECONDS`` with their count.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fairlead_wire.event import Event, short
 
 WAITING_MAX = 10_000
 """Events not yet taken; further ones are dropped and counted."""
-CALM_SECONDS = 60.0
-CALM_MAX = 4096
+REPEAT_SECONDS = 60.0
+REPEATS_MAX = 4096
 """Repeating events that are tracked; beyond this limit the oldest is reported early."""
 ERRORS_MAX = 8
 """Errors of one EdgeRoutes object in one event; its status has all of them."""
@@ -39,7 +39,7 @@ _CONTROLS = {
 }
 
 
-class _Calm:
+class _Repeats:
     """A repeating event: until when it is only counted, and its latest occurrence."""
 
     __slots__ = ("count", "data", "until")
@@ -59,7 +59,7 @@ class CloudEvents:
         self._enabled = enabled
         """If False, neither messaging nor the console consumes events, and none are kept."""
         self._waiting: deque[Event] = deque()
-        self._calm: dict[tuple[str, str, str], _Calm] = {}
+        self._repeats: dict[tuple[str, str, str], _Repeats] = {}
         self._routes_broken: dict[str, str] = {}
         self.dropped = 0
         """Events dropped for lack of room."""
@@ -112,7 +112,7 @@ class CloudEvents:
     def identity_refused(self, node: str, code: str, data: dict[str, Any], now: float) -> None:
         """A device got no certificate; ``node`` is empty if its name is not verified."""
         if self._enabled:
-            self._calmly("identity.refused", node, code, 1, data, now)
+            self._add_limited("identity.refused", node, code, 1, data, now)
 
     # ---- of objects ------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class CloudEvents:
         for each in refused:
             by_code.setdefault(each.code, []).append(each)
         for code, same in by_code.items():
-            self._calmly("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
+            self._add_limited("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
 
     def queues_stalled(self, node: str, edge: message.EdgeStatus, now: float) -> None:
         """Queues of which nothing is accepted although the node is connected.
@@ -186,31 +186,31 @@ class CloudEvents:
         for queue in edge.queues:
             if self._enabled and queue.stalled_seconds:
                 data = {"message": short(queue.stalled_by), "priority": queue.priority, "length": queue.length}
-                self._calmly("queue.stalled", node, str(queue.priority), 1, data, now)
+                self._add_limited("queue.stalled", node, str(queue.priority), 1, data, now)
 
     def flush(self, now: float) -> None:
         """Report what was only counted for long enough; call about every second."""
-        over = [key for key, calm in self._calm.items() if calm.until <= now]
+        over = [key for key, repeats in self._repeats.items() if repeats.until <= now]
         for key in over:
-            self._told(key, self._calm.pop(key), now)
+            self._flush_repeats(key, self._repeats.pop(key), now)
 
-    def _calmly(self, type: str, node: str, reason: str, count: int, data: dict[str, Any], now: float) -> None:
+    def _add_limited(self, type: str, node: str, reason: str, count: int, data: dict[str, Any], now: float) -> None:
         key = (type, node, reason)
-        calm = self._calm.get(key)
-        if calm is None:
-            if len(self._calm) >= CALM_MAX:
-                oldest = next(iter(self._calm))
-                self._told(oldest, self._calm.pop(oldest), now)
-            self._calm[key] = _Calm(now + CALM_SECONDS)
+        repeats = self._repeats.get(key)
+        if repeats is None:
+            if len(self._repeats) >= REPEATS_MAX:
+                oldest = next(iter(self._repeats))
+                self._flush_repeats(oldest, self._repeats.pop(oldest), now)
+            self._repeats[key] = _Repeats(now + REPEAT_SECONDS)
             self._note(type, now, {"reason": reason, "count": count, **data}, node=node)
         else:
-            calm.count += count
-            calm.data = data
+            repeats.count += count
+            repeats.data = data
 
-    def _told(self, key: tuple[str, str, str], calm: _Calm, now: float) -> None:
+    def _flush_repeats(self, key: tuple[str, str, str], repeats: _Repeats, now: float) -> None:
         type, node, reason = key
-        if calm.count:
-            self._note(type, now, {"reason": reason, "count": calm.count, **calm.data}, node=node)
+        if repeats.count:
+            self._note(type, now, {"reason": reason, "count": repeats.count, **repeats.data}, node=node)
 
     def _note(self, type: str, now: float, data: dict[str, Any], *, node: str = "", subject: str = "") -> None:
         if not self._enabled:

@@ -63,7 +63,7 @@ class RenewalPlan:
             return None
         return self._seconds(issued, expires, now, rotating=self._is_other(issued, issuer, authority))
 
-    def hastened(self, issued: str, expires: str, issuer: str, now: float) -> float | None:
+    def earlier_renewal(self, issued: str, expires: str, issuer: str, now: float) -> float | None:
         """Like ``renew_after`` if another authority signed the certificate; None if that needs no renewal."""
         authority = self._signing()
         if authority is None or not self._is_other(issued, issuer, authority):

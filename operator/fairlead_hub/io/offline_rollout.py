@@ -22,12 +22,12 @@ from fairlead_hub.status import object_sync
 from fairlead_wire.objects import api_group
 
 
-class Nothing(Exception):
+class NoRollout(Exception):
     """There is no such object, or no rule concerns it; the message is for people."""
 
 
 async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
-    """The object's rollout now.  Raises ``Nothing``, ``ApiRefused``, ``ApiUnavailable``."""
+    """The object's rollout now.  Raises ``NoRollout``, ``ApiRefused``, ``ApiUnavailable``."""
     object_cache = ObjectCache()
     placement = Placement(object_cache, NodeDelivery())
     broken: dict[str, str] = {}
@@ -42,7 +42,7 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     live, problem = await offline_report.object_of(kube, placement, object_cache, asked, namespace, name)
     if live is None:
         reasons = [problem[1] if problem is not None else "there is no such object", *broken]
-        raise Nothing("; ".join(reasons[: 1 + NOTES_MAX]))
+        raise NoRollout("; ".join(reasons[: 1 + NOTES_MAX]))
     if any(entry.select == "referenced" for _, entry in placement.rules.entries(live.group_kind)):
         await _put_pods(kube, placement, object_cache)
     records = await _records(kube, live)

@@ -210,7 +210,7 @@ class AwayObjects:
         left = self._left.get(node)
         if left is not None:
             return now - left >= AWAY_SECONDS
-        return self._grace_was_over or self._node_status.said_away(node)
+        return self._grace_was_over or self._node_status.reported_away(node)
 
     def _of_key(self, key: str, changed: _Changed, nodes: list[str]) -> Iterator[_Comparison]:
         uids = tuple(sorted(changed.uids))
@@ -230,7 +230,7 @@ class AwayObjects:
         live = self._desired_state.live(at.node, at.key) if at.key else None
         for uid in at.uids:
             wanted = live if live is not None and live.uid == uid else None
-            before = self._object_syncs.said(at.node, at.namespace, uid)
+            before = self._object_syncs.last_record(at.node, at.namespace, uid)
             writes = 1.0
             if before is not None:
                 record = object_sync.record_of_away(before, wanted, refresh=at.refresh)

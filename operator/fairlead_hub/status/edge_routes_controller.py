@@ -108,7 +108,7 @@ class EdgeRoutesController:
     def node_changed(self, node: str) -> None:
         self._nodes.add(node)
 
-    def said(self, node: str, routes: Mapping[str, message.RoutesStatus]) -> None:
+    def received(self, node: str, routes: Mapping[str, message.RoutesStatus]) -> None:
         """What the node runs, by name of the object."""
         self._said[node] = routes
         self._nodes.add(node)

@@ -20,7 +20,7 @@ FAILING_MAX = 50
 """Nodes listed; the counts include all."""
 ERRORS_MAX = 3
 """Errors listed per node; its EdgeNode has more."""
-TOLD_MAX = 5
+LISTED_MAX = 5
 """Mistakes, and nodes, named in one sentence."""
 INPUTS = frozenset(("nodes", "edgenodes"))
 """What has to be listed before counts are written."""
@@ -69,7 +69,7 @@ def of_routes(
     late = outcomes.first_lagging(FAILING_MAX) if outcomes is not None else ()
     errors = broken or _summary(refusing, "errors", refused)
     warnings = _summary(outcomes.first_warned(FAILING_MAX), "warnings", 0) if outcomes is not None else ""
-    behind = _joined([f"{node}: {why}" for node, why in late[:TOLD_MAX]], lagging)
+    behind = _joined([f"{node}: {why}" for node, why in late[:LISTED_MAX]], lagging)
     conditions = conditions_of(before)
     return {
         "observedGeneration": generation,
@@ -112,7 +112,8 @@ def _summary(rows: Iterable[Mapping[str, Any]], field: str, total: int) -> str:
             place = f" (line {each['line']}, column {each['column']})" if each.get("endColumn", 1) > 1 else ""
             text = f"{each.get('route') or 'manifest'}: {each.get('message', '')}{place}"
             nodes_of.setdefault(text, []).append(str(row["node"]))
-    said = [f"{text} [{_joined(nodes[:TOLD_MAX], len(nodes))}]" for text, nodes in list(nodes_of.items())[:TOLD_MAX]]
+    listed = list(nodes_of.items())[:LISTED_MAX]
+    said = [f"{text} [{_joined(nodes[:LISTED_MAX], len(nodes))}]" for text, nodes in listed]
     more = f"; {total - count} more nodes refuse some of it" if total > count else ""
     return _joined(said, len(nodes_of), "; ") + more
 

@@ -142,13 +142,13 @@ class NodeStatus:
         else:
             self._cache.want(status_cache.Removal(name=(EDGE_NODES, "", node), node=node))
 
-    def said(self, node: str, status: message.EdgeStatus, now: float) -> message.EdgeStatus | None:
+    def received(self, node: str, status: message.EdgeStatus, now: float) -> message.EdgeStatus | None:
         """The edge's own report; returns the previous one."""
         before = self.edges.get(node)
         self.edges[node] = status
         if before is None or before.routes != status.routes:
-            self._edge_routes.said(node, status.routes)
-        is_step = (before is None or before.to_table != status.to_table) and self._to_tables.said(
+            self._edge_routes.received(node, status.routes)
+        is_step = (before is None or before.to_table != status.to_table) and self._to_tables.received(
             node, status.to_table, lambda: self._standing(node), self._clock.text(now)
         )
         if (
@@ -245,7 +245,7 @@ class NodeStatus:
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return int(observed.status.get("storeEpoch") or 0) if observed is not None else 0
 
-    def said_away(self, node: str) -> bool:
+    def reported_away(self, node: str) -> bool:
         """No EdgeNode reports it as connected: it was away before this hub started."""
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return observed is None or not observed.outline.get("connected")

@@ -206,7 +206,7 @@ class ObjectSyncRecords:
         """Whether there is a record of any object for this node."""
         return any(name[0] in COLLECTIONS for name in self._cache.of_node(node))
 
-    def said(self, node: str, namespace: str, uid: str) -> Record | None:
+    def last_record(self, node: str, namespace: str, uid: str) -> Record | None:
         """The record that is written, or about to be; None if there is none, or it is about to be removed."""
         return self._said(_name(node, namespace, uid))
 

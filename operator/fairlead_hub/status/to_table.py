@@ -33,7 +33,7 @@ class ToTables:
         self._written: dict[str, tuple[Row, ...]] = {}
         """The rows EdgeNode was last written with, or is about to be."""
 
-    def said(self, node: str, said: Sequence[message.ToTable], status: Callable[[], Status], at: str) -> bool:
+    def received(self, node: str, said: Sequence[message.ToTable], status: Callable[[], Status], at: str) -> bool:
         """Whether the report is a step.  ``status``: of its EdgeNode; ``at``: the current time as text."""
         before = self.of(node, status)
         self._rows[node] = after = tuple(rows(said, before, at))

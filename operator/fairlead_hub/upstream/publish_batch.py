@@ -136,7 +136,7 @@ class Order:
 class PublishPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to do with one batch."""
 
-    parcels: list[PublishBatch]
+    topic_batches: list[PublishBatch]
     refused: list[message.RefusedItem]
     count: int
 
@@ -151,7 +151,7 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
     batch = peer_json.decode(_messages, text)
     if len(batch) > MESSAGES_MAX:
         raise Malformed(f"upstream batch of {len(batch)} messages is over the limit of {MESSAGES_MAX}")
-    parcels: dict[tuple[str, int], PublishBatch] = {}
+    topic_batches: dict[tuple[str, int], PublishBatch] = {}
     refused = []
     for index, item in enumerate(batch):
         if header.topic and item.topic != header.topic:
@@ -164,14 +164,14 @@ def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset
             reason = f"the body is nested deeper than {codec.NESTING_MAX} levels"
             refused.append(message.RefusedItem(index=index, code="bad_body", reason=reason))
             continue
-        parcel = parcels.get((item.topic, item.epoch))
-        if parcel is None:
+        topic_batch = topic_batches.get((item.topic, item.epoch))
+        if topic_batch is None:
             # (node, epoch, stream, sequence) never repeats: the topic detects duplicates by it.
             producer = f"{node}/{header.stream}"
-            parcel = PublishBatch(topic=item.topic, producer=producer, epoch=item.epoch)
-            parcels[(item.topic, item.epoch)] = parcel
-        parcel.add(index, item.sequence, envelope(node, header.stream, item))
-    return PublishPlan(parcels=list(parcels.values()), refused=refused, count=len(batch))
+            topic_batch = PublishBatch(topic=item.topic, producer=producer, epoch=item.epoch)
+            topic_batches[(item.topic, item.epoch)] = topic_batch
+        topic_batch.add(index, item.sequence, envelope(node, header.stream, item))
+    return PublishPlan(topic_batches=list(topic_batches.values()), refused=refused, count=len(batch))
 
 
 class Publishing:
@@ -180,8 +180,8 @@ class Publishing:
     def __init__(self, header: message.Upstream, plan: PublishPlan, order: Order) -> None:
         self._header, self._order = header, order
         self.count = plan.count
-        self._todo = deque(plan.parcels)
-        self._parcels = plan.parcels
+        self._todo = deque(plan.topic_batches)
+        self._topic_batches = plan.topic_batches
         self.refused = list(plan.refused)
         self._done: set[int] = {each.index for each in plan.refused}
         """Stored, or permanently refused."""
@@ -189,35 +189,35 @@ class Publishing:
         self._placed: dict[tuple[str, int], list[Placed]] = {}
         """By topic and epoch, in order."""
         self._deferred: dict[str, message.Deferred] = {}
-        for parcel in plan.parcels:
-            if (before := order.deferred.get(parcel.topic)) is not None:
+        for topic_batch in plan.topic_batches:
+            if (before := order.deferred.get(topic_batch.topic)) is not None:
                 reason = f"messages of this topic before it were deferred: {before.reason}"
-                self._deferred[parcel.topic] = msgspec.structs.replace(
+                self._deferred[topic_batch.topic] = msgspec.structs.replace(
                     before, code=BEHIND, reason=reason, in_doubt=False
                 )
 
     def next(self) -> PublishBatch | None:
         """What to publish now; None if the batch can be answered."""
         while self._todo:
-            parcel = self._todo.popleft()
-            if parcel.topic not in self._deferred:
-                return parcel
+            topic_batch = self._todo.popleft()
+            if topic_batch.topic not in self._deferred:
+                return topic_batch
         return None
 
-    def stored(self, parcel: PublishBatch, published: Placed | None) -> None:
+    def stored(self, topic_batch: PublishBatch, published: Placed | None) -> None:
         """It is in its topic; ``published`` is its position, or None if messaging does not return it."""
-        self._done.update(parcel.indexes)
-        self._stored.update(parcel.indexes)
+        self._done.update(topic_batch.indexes)
+        self._stored.update(topic_batch.indexes)
         if published is not None:
-            self._placed.setdefault((parcel.topic, parcel.epoch), []).append(published)
+            self._placed.setdefault((topic_batch.topic, topic_batch.epoch), []).append(published)
 
-    def never(self, parcel: PublishBatch, code: str, reason: str) -> None:
+    def never(self, topic_batch: PublishBatch, code: str, reason: str) -> None:
         """Messaging refuses it permanently: a single message is refused, of several each half is tried."""
-        if len(parcel.indexes) > 1:
-            self._todo.extendleft(reversed(parcel.halves()))
+        if len(topic_batch.indexes) > 1:
+            self._todo.extendleft(reversed(topic_batch.halves()))
             return
-        self._done.update(parcel.indexes)
-        self.refused.append(message.RefusedItem(index=parcel.indexes[0], code=code, reason=reason))
+        self._done.update(topic_batch.indexes)
+        self.refused.append(message.RefusedItem(index=topic_batch.indexes[0], code=code, reason=reason))
 
     def defer(self, topic: str, code: str, reason: str, retry_after: float | None, *, in_doubt: bool = False) -> None:
         """The topic accepts nothing now: the rest of it, and what follows in this stream, is sent again."""
@@ -268,9 +268,9 @@ class Publishing:
         for topic, each in self._deferred.items():
             left = [
                 index
-                for parcel in self._parcels
-                if parcel.topic == topic
-                for index in parcel.indexes
+                for topic_batch in self._topic_batches
+                if topic_batch.topic == topic
+                for index in topic_batch.indexes
                 if index not in self._done
             ]
             if left:
@@ -281,10 +281,10 @@ class Publishing:
         if not self._header.positions:
             return []
         found = []
-        for parcel in self._parcels:
-            placed = self._placed.get((parcel.topic, parcel.epoch), [])
-            whole = self._stored.issuperset(parcel.indexes) and len(placed) == 1
-            if (at := _position(parcel, placed, is_whole=whole)) is not None:
+        for topic_batch in self._topic_batches:
+            placed = self._placed.get((topic_batch.topic, topic_batch.epoch), [])
+            whole = self._stored.issuperset(topic_batch.indexes) and len(placed) == 1
+            if (at := _position(topic_batch, placed, is_whole=whole)) is not None:
                 found.append(at)
         return found[:POSITIONS_MAX]
 
@@ -305,7 +305,7 @@ def _index(each: message.RefusedItem | message.Deferred) -> int:
     return each.index
 
 
-def _position(parcel: PublishBatch, placed: Sequence[Placed], *, is_whole: bool) -> message.TopicPosition | None:
+def _position(topic_batch: PublishBatch, placed: Sequence[Placed], *, is_whole: bool) -> message.TopicPosition | None:
     """The position of published messages; if they were published in parts, of the last part or before.
 
     None: messaging does not return positions, or the topic was recreated between the parts.
@@ -315,10 +315,10 @@ def _position(parcel: PublishBatch, placed: Sequence[Placed], *, is_whole: bool)
         return None
     latest = max(known, key=lambda each: each.newest)
     return message.TopicPosition(
-        index=parcel.indexes[0],
+        index=topic_batch.indexes[0],
         service=latest.service,
         generation=latest.generation,
-        first=latest.first if is_whole and len(latest.stored) == len(parcel.indexes) else "",
+        first=latest.first if is_whole and len(latest.stored) == len(topic_batch.indexes) else "",
         newest=latest.newest,
     )
 

@@ -165,7 +165,7 @@ def test_routes_that_cannot_be_read_keep_themselves(placement):
 
 def test_a_node_says_which_rules_concern_it(placement):
     """A few by name."""
-    for number in range(deletion_blocked.TOLD_MAX + 2):
+    for number in range(deletion_blocked.LISTED_MAX + 2):
         add(placement, MAPS, name=f"r{number}", nodeSelector=SHOPS)
         broken(placement, f"r{number}", generation=2)
     assert deletion_blocked.unreadable_rules(placement, "edge-2") == ""

@@ -176,12 +176,12 @@ def test_a_queue_that_stands_still_is_reported_at_once_and_then_counted(core):
 def test_nodes_beyond_count_are_reported_early(core):
     """What is counted is bounded too."""
     refused = message.RefusedItem(index=0, code="c", reason="r")
-    for n in range(cloud_events.CALM_MAX + 1):
+    for n in range(cloud_events.REPEATS_MAX + 1):
         for _ in range(2):
             core.hub.cloud_events.messages_refused(f"n{n}", [refused], 0.0)
     assert taken(core)[-2:] == [
         ("messages.refused", "n0", {"reason": "c", "count": 1, "message": "r"}),
-        ("messages.refused", f"n{cloud_events.CALM_MAX}", {"reason": "c", "count": 1, "message": "r"}),
+        ("messages.refused", f"n{cloud_events.REPEATS_MAX}", {"reason": "c", "count": 1, "message": "r"}),
     ]
 
 

@@ -30,7 +30,7 @@ ISSUERS_MAX = 16
 OTHERS = "(others)"
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class NodeCertificate(msgspec.Struct, frozen=True, kw_only=True):
     """What a node's certificate contains."""
 
     issued: str
@@ -41,7 +41,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """Common name of the authority that signed it."""
 
 
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
+class CertificateBinding(msgspec.Struct, frozen=True, kw_only=True):
     """The Node object its certificates were used with, and the newest of them."""
 
     node_uid: str
@@ -61,14 +61,14 @@ class Identities:
         """``plan``: when certificates are renewed."""
         self.plan = plan
         self._accept = accept_recreated
-        self._bound: dict[str, Bound] = {}
+        self._bound: dict[str, CertificateBinding] = {}
         self._approved: dict[str, str] = {}
-        self._shown: dict[str, Shown] = {}
+        self._shown: dict[str, NodeCertificate] = {}
         self.revoked: dict[str, Revocation] = {}
         """Revocations by node."""
         self.held: dict[str, str] = {}
         """Nodes whose certificate waits for approval → what to approve: the UID of the recreated Node, or a claim."""
-        self._renewed: dict[str, Shown] = {}
+        self._renewed: dict[str, NodeCertificate] = {}
         """Certificates that were issued in a session and not used yet."""
         self._failures: dict[str, str] = {}
         """Why the last renewal failed."""
@@ -81,7 +81,7 @@ class Identities:
             if all(isinstance(text, str) and text for text in texts):
                 uid, issued, expires = map(str, texts)
                 serial, issuer, former = (str(found.get(key) or "") for key in ("serial", "issuer", "formerIssued"))
-                self._bound[node] = Bound(
+                self._bound[node] = CertificateBinding(
                     node_uid=uid, issued=issued, expires=expires, serial=serial, issuer=issuer, former=former
                 )
         self._approved.pop(node, None)
@@ -105,22 +105,22 @@ class Identities:
         bound = self._bound.get(node)
         return self.revoked_why(node, bound.issued if bound is not None else "")
 
-    def opened(self, node: str, shown: Shown | None) -> None:
+    def opened(self, node: str, shown: NodeCertificate | None) -> None:
         """A session was opened with this certificate; without one (``insecure``) nothing is bound."""
         if shown is None:
             self._shown.pop(node, None)
         else:
             self._shown[node] = shown
 
-    def renew_after(self, shown: Shown, now: float) -> float | None:
+    def renew_after(self, shown: NodeCertificate, now: float) -> float | None:
         """Seconds after which a node with this certificate should renew it; None if this hub signs none."""
         return self.plan.renew_after(issued=shown.issued, expires=shown.expires, issuer=shown.issuer, now=now)
 
-    def of_session(self, node: str) -> Shown | None:
+    def of_session(self, node: str) -> NodeCertificate | None:
         """The certificate with which its session was opened."""
         return self._shown.get(node)
 
-    def judge(self, node: str, node_uid: str, shown: Shown | None) -> str:
+    def judge(self, node: str, node_uid: str, shown: NodeCertificate | None) -> str:
         """Why this certificate is not accepted for the Node with this UID; empty if it is, and then it is bound."""
         bound = self._bound.get(node)
         if shown is None or not node_uid:
@@ -137,20 +137,20 @@ class Identities:
             del self._renewed[node]
         if bound is None or bound.node_uid != node_uid or bound.issued < shown.issued:
             former = self._former(node_uid, shown, bound) if bound is not None else ""
-            self._bound[node] = Bound(node_uid=node_uid, former=former, **msgspec.structs.asdict(shown))
+            self._bound[node] = CertificateBinding(node_uid=node_uid, former=former, **msgspec.structs.asdict(shown))
         return ""
 
-    def _is_taken(self, node: str, node_uid: str, shown: Shown, bound: Bound) -> bool:
+    def _is_taken(self, node: str, node_uid: str, shown: NodeCertificate, bound: CertificateBinding) -> bool:
         former = bound.former if bound.node_uid == node_uid else bound.issued
         return self._accept or shown.issued > former or self._approved.get(node) == node_uid
 
     @staticmethod
-    def _former(node_uid: str, shown: Shown, bound: Bound) -> str:
+    def _former(node_uid: str, shown: NodeCertificate, bound: CertificateBinding) -> str:
         if bound.node_uid == node_uid:
             return bound.former
         return bound.issued if shown.issued > bound.issued else ""  # otherwise a person wanted it back
 
-    def bound(self, node: str) -> Bound | None:
+    def bound(self, node: str) -> CertificateBinding | None:
         """The newest of its certificates that was used, and with which Node object."""
         return self._bound.get(node)
 
@@ -166,11 +166,11 @@ class Identities:
         """Nothing waits any more."""
         self.held.pop(node, None)
 
-    def newest(self, node: str) -> Shown | None:
+    def newest(self, node: str) -> NodeCertificate | None:
         """For a node with a session: the certificate of its next one."""
         return self._renewed.get(node) or self._shown.get(node)
 
-    def issued(self, node: str, shown: Shown) -> None:
+    def issued(self, node: str, shown: NodeCertificate) -> None:
         """A new certificate was issued; the node uses it from its next session on."""
         self._renewed[node] = shown
         self._failures.pop(node, None)
@@ -226,7 +226,7 @@ class Identities:
             found["formerIssued"] = bound.former
         return found
 
-    def _expires(self, node: str, bound: Bound | None) -> str:
+    def _expires(self, node: str, bound: CertificateBinding | None) -> str:
         """Expiry of the newest certificate it has, used or not."""
         renewed = self._renewed.get(node)
         return max(bound.expires if bound is not None else "", renewed.expires if renewed is not None else "")

@@ -171,7 +171,7 @@ class Reflector:
         self._restarted("broken")
         _log.info("watch_broken", collection=self.root, reason=reason)
         self._missed()
-        return self._pace.ended(self._clock(), moved_on=self._moved_on)
+        return self._pace.ended(self._clock(), progressed=self._progressed)
 
     def _fail(self, reason: str, retry_after: float | None) -> float:
         self._restarted("unavailable")
@@ -270,7 +270,7 @@ class Reflector:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         self._heard_at = started = self._clock()
-        self._moved_on = False
+        self._progressed = False
         self._timer = self._loop.call_later(OPENING_SECONDS, self._look)
         lines = self._kube.lines(self.root, params, 2 * WATCH_SECONDS, opened=self._on_opened)
         try:
@@ -295,7 +295,7 @@ class Reflector:
         if now - started < WATCH_SECONDS - 1:
             self._restarted("ended")
             _log.info("watch_ended", collection=self.root, reason="the API server ended it early")
-        return self._pace.ended(now, moved_on=self._moved_on)
+        return self._pace.ended(now, progressed=self._progressed)
 
     def _on_opened(self) -> None:
         self._opened = True
@@ -328,8 +328,8 @@ class Reflector:
             self._fresh()
         self._version = version
         if news:
-            self._moved_on = True
-            self._pace.moved_on()
+            self._progressed = True
+            self._pace.progressed()
 
     def _tell(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
         """Report an object.  One that has not even a name is counted and skipped; the others are still reported."""

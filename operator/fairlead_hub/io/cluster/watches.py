@@ -314,7 +314,7 @@ class Reflectors:
             self._running.discard(one)
 
 
-def _observed(found: api_json.Own) -> status_cache.Observed:
+def _observed(found: api_json.OwnObject) -> status_cache.Observed:
     header = found.header
     head = {"spec": found.spec}
     return status_cache.Observed(

@@ -150,7 +150,7 @@ class LiveSource:
     async def _take(self) -> None:
         begun = self._clock()
         self._next = begun + EVERY_SECONDS
-        self._topics.look_if_due()
+        self._topics.poll_if_due()
         spent, slice_begun, cpu_begun = 0.0, perf_counter(), thread_time()
         survey = snapshot.survey(self._view, self._freshness, begun)
         while True:

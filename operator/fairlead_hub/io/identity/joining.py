@@ -107,12 +107,12 @@ class JoinServer:
             reason = (
                 f"no certificate was presented; without one only {join_token.ALPN} is supported (fairlead edge join)"
             )
-            self._turn_away(socket, "identity", reason)
+            self._refuse_connection(socket, "identity", reason)
             return
         conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)
         if len(self._open) >= CONVERSATIONS_MAX and not self._make_room(conversation.address):
             reason = f"{CONVERSATIONS_MAX} devices are joining at the moment: try again"
-            self._turn_away(socket, "too_many", reason, BUSY_RETRY_SECONDS)
+            self._refuse_connection(socket, "too_many", reason, BUSY_RETRY_SECONDS)
             return
         self._open.add(conversation)
         socket.on_message = functools.partial(self._receive, conversation)
@@ -154,7 +154,7 @@ class JoinServer:
         except RemoteError as error:
             reason = f"a device without a certificate may only join: {error}"
             conversation.socket.on_message = _ignore
-            self._turn_away(conversation.socket, "identity", reason)
+            self._refuse_connection(conversation.socket, "identity", reason)
             return
         if isinstance(header, message.AskAuthorities):
             try:
@@ -235,7 +235,7 @@ class JoinServer:
         conversation.socket.on_message = _ignore
         self._end(conversation.socket, refusal)
 
-    def _turn_away(self, socket: LinkSocket, code: str, reason: str, retry_after: float | None = None) -> None:
+    def _refuse_connection(self, socket: LinkSocket, code: str, reason: str, retry_after: float | None = None) -> None:
         refusal = message.Refuse(code=code, reason=reason, retry_after=retry_after)
         self._refused(refusal, _peer(socket)[1])
         self._end(socket, refusal)

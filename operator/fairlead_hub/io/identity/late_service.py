@@ -43,7 +43,7 @@ _proof = msgspec.json.Decoder(message.Proof)
 _log = logs.get("hub.identity")
 
 
-class Begun(msgspec.Struct, frozen=True, kw_only=True):
+class PendingRenewal(msgspec.Struct, frozen=True, kw_only=True):
     """State that ``challenge`` leaves for ``prove`` in the same conversation."""
 
     late: message.Late
@@ -71,15 +71,15 @@ class LateService:
         self._issued: dict[str, tuple[str, str]] = {}
         """By node: the old certificate and the new key of its last late renewal; oldest first."""
 
-    async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Begun]:
+    async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, PendingRenewal]:
         """Raises ``IdentityRefused``."""
         nonce = secrets.token_bytes(message.NONCE_BYTES)
         if not self._hub.view.settings.identity.late_days:
             reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
             raise self._refused(IdentityRefused("late_off", reason, retry_after=PROOF_RETRY_SECONDS), "", peer)
-        return message.Challenge(nonce=nonce.hex()), Begun(late=header, nonce=nonce)
+        return message.Challenge(nonce=nonce.hex()), PendingRenewal(late=header, nonce=nonce)
 
-    async def prove(self, begun: Begun, content: bytes, peer: str) -> SignedCertificate:
+    async def prove(self, begun: PendingRenewal, content: bytes, peer: str) -> SignedCertificate:
         """Raises ``IdentityRefused``."""
         node = ""
         try:
@@ -121,7 +121,7 @@ class LateService:
             del self._issued[next(iter(self._issued))]
         return issued
 
-    def _proven(self, begun: Begun, content: bytes) -> tuple[Claim, bytes]:
+    def _proven(self, begun: PendingRenewal, content: bytes) -> tuple[Claim, bytes]:
         """Raises ``RemoteError`` or ``IdentityRefused``."""
         now = self._clock()
         if not self._bucket.has_one(now):

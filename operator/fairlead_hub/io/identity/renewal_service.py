@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.identity import refusal
 from fairlead_hub.identity.csr import CsrRefused
@@ -42,9 +42,9 @@ _encoder = msgspec.json.Encoder()
 _log = logs.get("hub.identity")
 
 
-def shown(issued: SignedCertificate) -> Shown:
+def shown(issued: SignedCertificate) -> NodeCertificate:
     """A certificate in the form the core uses."""
-    return Shown(
+    return NodeCertificate(
         issued=issued.not_before.strftime(RFC_3339),
         expires=issued.not_after.strftime(RFC_3339),
         serial=issued.serial,

@@ -80,7 +80,7 @@ class InputDelivery:
         self._unread = True
         self._wake.set()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """A caller has finished publishing."""
         self.held -= 1
         self._wake.set()

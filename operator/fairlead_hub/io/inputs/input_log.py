@@ -162,7 +162,7 @@ class NodeAnswers:
         asked = self._asked[session] = _OpenQuestions(number, [id], asyncio.get_running_loop().create_future())
         return asked
 
-    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+    def received_states(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
         """Handle an answer.  Raises ``Malformed`` if it was not asked for."""
         asked = self._asked.get(session)
         if asked is None or asked.id != header.parent_id:

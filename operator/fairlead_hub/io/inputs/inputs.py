@@ -112,7 +112,7 @@ class InputService:
         try:
             await self._publish(log, found, every)
         finally:
-            found.let_go()
+            found.release()
 
     async def _publish(self, log: InputLog, found: InputDelivery, every: Sequence[StoredInput]) -> None:
         await self._loaded(found)
@@ -273,9 +273,9 @@ class InputService:
             if of is session and not answer.done():
                 answer.set_exception(NotNow("unanswered", _UNANSWERED.format(node=session.node)))
 
-    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+    def received_states(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
         """Handle the message states a node was asked for.  Raises ``Malformed``."""
-        self._answers.told(session, header, content)
+        self._answers.received_states(session, header, content)
 
     def answered(self, session: SessionRef, header: message.Ack | message.Nack, content: bytes) -> None:
         """Handle a node's answer to a message for a module."""

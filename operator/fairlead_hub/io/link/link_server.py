@@ -26,7 +26,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request
 
 from fairlead_hub.delivery.opening import admission
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
@@ -89,7 +89,7 @@ class InputHandler(Protocol):
 
     def forget(self, session: SessionRef) -> None: ...
 
-    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+    def received_states(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
         """Raises ``Malformed``."""
 
     def answered(self, session: SessionRef, header: message.Ack | message.Nack, content: bytes) -> None: ...
@@ -141,7 +141,7 @@ class LinkServer:
             message.AskTables: self._tables.accept,
             message.Renew: renewals if renewals is not None else self._renewals_off,
             **({message.Report: reports.accept} if reports is not None else {}),
-            **({message.InputStates: inputs.told} if inputs is not None else {}),
+            **({message.InputStates: inputs.received_states} if inputs is not None else {}),
             **(dict.fromkeys((message.Ack, message.Nack), inputs.answered) if inputs is not None else {}),
         }
         self.counts = counts if counts is not None else IoCounts()
@@ -190,7 +190,7 @@ class LinkServer:
         for link in list(self._links.values()):
             link.socket.transport.abort()
 
-    def fall_silent(self) -> None:
+    def abort_all(self) -> None:
         """Abort every connection without a message, including frames that were written and not sent yet."""
         if self._joining is not None:
             self._joining.close()
@@ -262,7 +262,7 @@ class LinkServer:
             return msgspec.structs.replace(refusal, fence=None, approved=False, retry_after=RAISED_RETRY_SECONDS)
         return msgspec.structs.replace(refusal, retry_after=RAISED_RETRY_SECONDS) if is_raised else refusal
 
-    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, Shown | None, str]:
+    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, NodeCertificate | None, str]:
         """The node's name, the data of its certificate, and why that is not a node's certificate."""
         if self._context is None:
             return hello.node, None, ""
@@ -279,7 +279,7 @@ class LinkServer:
             role, named = roles[0]
             said = f"of {role} {named}" if role else "of none that we know"
             return "", None, f"the client certificate has the role {said[:ROLE_CHARS_MAX]}, not that of node {name}"
-        return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
+        return name, NodeCertificate(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
 
     def _receive(self, link: _OpenLink, frame: str | bytes) -> None:
         self.counts.received(len(frame))
@@ -326,7 +326,7 @@ class LinkServer:
         self._hub.sessions.room(link.session, not link.socket.paused)
 
     def _forget(self, link: _OpenLink) -> None:
-        reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
+        reason = link.aborted or ("closed" if link.socket.closed_normally else "broken")
         self._links.pop(link.session, None)
         self._link_lost.set()
         self._upstream.forget(link.session)

@@ -22,7 +22,7 @@ many."""
 PART_SECONDS = 10.0
 FRAGMENTS_MAX = 64
 """Fragments per message; our own ends send whole messages."""
-_CALM = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
+_NORMAL_CODES = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
 
 
 def _nothing() -> None:
@@ -59,9 +59,9 @@ class LinkSocket(ServerConnection):
         return self.protocol.state is State.OPEN and not self.transport.is_closing()
 
     @property
-    def closed_calmly(self) -> bool:
+    def closed_normally(self) -> bool:
         """Whether the peer closed the connection cleanly."""
-        return self.protocol.close_rcvd is not None and self.protocol.close_rcvd.code in _CALM
+        return self.protocol.close_rcvd is not None and self.protocol.close_rcvd.code in _NORMAL_CODES
 
     def write_frames(self, frames: Sequence[bytes]) -> None:
         """Write binary messages in this order, without waiting; nothing is written once the connection is not open."""

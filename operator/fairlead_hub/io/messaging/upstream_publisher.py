@@ -228,12 +228,12 @@ class UpstreamPublisher:
         put_off: message.Nack | None = None
         began = asyncio.get_running_loop().time()
         is_first = True
-        while put_off is None and (parcel := publishing.next()) is not None:
+        while put_off is None and (topic_batch := publishing.next()) is not None:
             if not is_first and asyncio.get_running_loop().time() - began >= BATCH_SECONDS_MAX:
                 reason = f"other topics of its batch took more than {BATCH_SECONDS_MAX:g} s"
-                publishing.defer(parcel.topic, "messaging_slow", reason, STARTING_SECONDS)
+                publishing.defer(topic_batch.topic, "messaging_slow", reason, STARTING_SECONDS)
                 continue
-            put_off = await self._publish(header, publishing, parcel, traceparent)
+            put_off = await self._publish(header, publishing, topic_batch, traceparent)
             is_first = False
         self.counts.stored(publishing.stored_count)
         for item in publishing.refused:
@@ -250,7 +250,7 @@ class UpstreamPublisher:
         self,
         header: message.Upstream,
         publishing: publish_batch.Publishing,
-        parcel: publish_batch.PublishBatch,
+        topic_batch: publish_batch.PublishBatch,
         traceparent: str | None,
     ) -> message.Nack | None:
         """Publish part of a batch and record the result.
@@ -258,21 +258,22 @@ class UpstreamPublisher:
         Returns an answer if nothing of the batch would be accepted now.
         """
         try:
-            published = await self._stored(parcel, traceparent)
+            published = await self._stored(topic_batch, traceparent)
         except NotAllowed as error:
             # A right that the hub lacks is no fault of the message: dropping messages for it would lose everything
             # nodes send.
-            self._log_denied(parcel.topic, error)
+            self._log_denied(topic_batch.topic, error)
             if error.status == UNAUTHENTICATED_STATUS:
                 return self._not_now(header, "messaging_denied", f"messaging refuses the hub: {error}", NOT_NOW_SECONDS)
-            publishing.defer(parcel.topic, "messaging_denied", f"messaging refuses the hub: {error}", NOT_NOW_SECONDS)
+            reason = f"messaging refuses the hub: {error}"
+            publishing.defer(topic_batch.topic, "messaging_denied", reason, NOT_NOW_SECONDS)
         except Permanent as error:
             if isinstance(error, Denied) and error.status == CONFLICT_STATUS and not isinstance(error, Fenced):
-                publishing.defer(parcel.topic, "topic_conflict", str(error), NOT_NOW_SECONDS)
+                publishing.defer(topic_batch.topic, "topic_conflict", str(error), NOT_NOW_SECONDS)
             else:
-                publishing.never(parcel, error.code, str(error))
+                publishing.never(topic_batch, error.code, str(error))
         except _TopicRefused as error:
-            publishing.defer(parcel.topic, "topic_refused", str(error), NOT_NOW_SECONDS)
+            publishing.defer(topic_batch.topic, "topic_refused", str(error), NOT_NOW_SECONDS)
         except Temporary as error:
             seconds = error.retry_after_seconds or STARTING_SECONDS
             if await self._is_away(error):
@@ -282,12 +283,12 @@ class UpstreamPublisher:
             is_quota = isinstance(error, Busy) and error.status == QUOTA_STATUS
             code = "over_quota" if is_quota else "messaging_unavailable"
             in_doubt = isinstance(error, Failed) and error.in_doubt
-            publishing.defer(parcel.topic, code, str(error), seconds, in_doubt=in_doubt)
+            publishing.defer(topic_batch.topic, code, str(error), seconds, in_doubt=in_doubt)
         except RemoteError as error:  # an error of whatever answers in messaging's place, not of the node
             return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
         else:
             self.counts.stored_before(len(published.known))
-            publishing.stored(parcel, published)
+            publishing.stored(topic_batch, published)
         return None
 
     def _log_denied(self, topic: str, error: NotAllowed) -> None:
@@ -326,22 +327,23 @@ class UpstreamPublisher:
         self.counts.put_off(code)
         return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
-    async def _stored(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> Placed:
+    async def _stored(self, topic_batch: publish_batch.PublishBatch, traceparent: str | None) -> Placed:
         """Publish it, creating a missing topic.  Raises ``Temporary``, ``Permanent``, ``RemoteError``."""
         assert self._messaging is not None
-        namespace, _, name = parcel.topic.partition("/")
-        producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
+        namespace, _, name = topic_batch.topic.partition("/")
+        producer = Producer(id=topic_batch.producer, epoch=topic_batch.epoch, sequences=topic_batch.sequences)
         for _ in range(CREATED_MAX):
             try:
                 return await self._messaging.publish(
-                    namespace, name, parcel.payloads, producer=producer, traceparent=traceparent
+                    namespace, name, topic_batch.payloads, producer=producer, traceparent=traceparent
                 )
             except Permanent as error:
                 if error.code != TOPIC_NOT_FOUND:
                     raise
-                self._ready.discard(parcel.topic)
-                await self._create(parcel.topic)
-        raise Temporary(f"topic {parcel.topic} was created and is missing again", retry_after_seconds=STARTING_SECONDS)
+                self._ready.discard(topic_batch.topic)
+                await self._create(topic_batch.topic)
+        missing = f"topic {topic_batch.topic} was created and is missing again"
+        raise Temporary(missing, retry_after_seconds=STARTING_SECONDS)
 
     async def ensure_topics(self) -> None:
         """Create the topics that EdgeRoutes name; call again when they change.

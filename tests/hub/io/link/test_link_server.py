@@ -175,7 +175,7 @@ async def test_a_hub_in_doubt_says_nothing_to_any_node() -> None:
         async with served.socket(hello="edge-1") as open_before, served.socket() as greeting:
             certain = False
             served.put("a")
-            served.server.fall_silent()
+            served.server.abort_all()
             for socket, frame in ((open_before, message.Keepalive()), (greeting, served.core.hello("edge-2"))):
                 with contextlib.suppress(ConnectionClosed):
                     await socket.send(codec.encode(frame))
