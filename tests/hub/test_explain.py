@@ -213,8 +213,7 @@ def test_routes_are_explained_as_what_they_are(core):
     routes(core, nodeSelector={"matchLabels": {"role": "shop"}})
     assert of_routes(core)[1].startswith("EdgeRoutes main is not for this node: its nodeSelector")
     one = routes(core)
-    edge = core.connect("edge-1", one)
-    edge.sent()
+    edge = core.opened("edge-1", one)
     assert of_routes(core) == ("held", "in sync; the node has not reported yet which of its routes it runs")
     bad = message.RouteError(route="b", message="expected a source", line=1, column=1, end_column=2)
     for errors, found in (([], ("held", "in sync; routes in force: a")), ([bad], ("refused", REFUSED))):

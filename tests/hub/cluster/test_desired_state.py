@@ -8,9 +8,7 @@ from fairlead_hub.cluster.content import ServedKind
 
 @pytest.fixture
 def core():
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 def test_wishes_follow_the_cluster(core):

@@ -69,8 +69,7 @@ def read(page):
 
 def test_hostile_names_reasons_and_events_stay_text():
     """Whatever an edge, a user or an annotation says."""
-    core = Core(HOSTILE)
-    core.rule(CONFIG_MAPS)
+    core = Core(HOSTILE).rule(CONFIG_MAPS)
     core.put("a")
     edge = core.connect(HOSTILE, agent=HOSTILE)
     edge.nack(edge.sent()[0], code=HOSTILE, reason=HOSTILE)
@@ -89,8 +88,7 @@ def test_hostile_names_reasons_and_events_stay_text():
 
 def test_no_secret_is_in_any_page():
     """Neither what it holds, nor what kubectl copies of it into an annotation, nor a digest that could be guessed."""
-    core = Core("edge-1")
-    core.rule({"apiVersion": "v1", "kind": "Secret"})
+    core = Core("edge-1").rule({"apiVersion": "v1", "kind": "Secret"})
     copied = {"kubectl.kubernetes.io/last-applied-configuration": PLANTED}
     one = core.put("a", SECRET, namespace="shop", data={"password": PLANTED}, annotations=copied)
     edge = core.connect()
@@ -125,8 +123,7 @@ def test_nodes_are_filtered_and_paged_without_script():
 @pytest.mark.parametrize("name", ["a", "missing"])
 def test_explain_shows_the_sentence(name):
     """The same as `fairlead explain`."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     core.put("a")
     answer = core.hub.view.explained("edge-1", "configmap", "shop", name, core.now)
     given = {"node": "edge-1", "kind": "configmap", "namespace": "shop", "name": name}

@@ -53,8 +53,7 @@ def test_a_node_that_vanishes_meanwhile_is_left_out():
 
 def test_what_waits_to_be_sent_by_priority():
     """A window that is full leaves the rest queued."""
-    core = Core("edge-1")
-    core.rule({"apiVersion": "v1", "kind": "ConfigMap", "priority": 7})
+    core = Core("edge-1").rule({"apiVersion": "v1", "kind": "ConfigMap", "priority": 7})
     for at in range(300):
         core.put(f"c{at}")
     core.connect().sent()

@@ -45,8 +45,7 @@ def open_session(core: Core, certificate: NodeCertificate | None, **more: Any) -
 
 async def identity(core: Core) -> dict[str, Any]:
     core.now += 60.0
-    core.hub.report(core.now, last=True)
-    await core.flush()
+    await core.report()
     return dict(core.api.documents[EDGE_NODES, "", "edge-1"].status["identity"])
 
 

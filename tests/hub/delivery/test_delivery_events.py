@@ -10,8 +10,7 @@ from fairlead_hub.delivery import delivery_events
 
 def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parked, tried again because it is newer, acknowledged; the hub takes each fact once."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     core.put("a", data={"v": "1"})
     edge = core.connect()
     session, said = edge.session, []

@@ -20,9 +20,7 @@ from fairlead_wire import message
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 VERSIONS = itertools.count(1)
@@ -118,8 +116,7 @@ def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
     stands(core, "main", "edgeroutes")
     error = message.RouteError(route="r", message="expected a source", line=1, column=5, end_column=6)
     report = message.RoutesStatus(uid="uid-main", resource_version="1", accepted=[], errors=[error])
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
     core.hub.rule_statuses.report(0.0)
     status = wanted(core, "main", "edgeroutes")

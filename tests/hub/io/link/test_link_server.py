@@ -106,8 +106,7 @@ async def serving(
     is_leader: Callable[[], bool] = lambda: True,
     **settings: Any,
 ) -> AsyncIterator[Served]:
-    core = Core(*nodes, **settings)
-    core.rule(CONFIG_MAPS)
+    core = Core(*nodes, **settings).rule(CONFIG_MAPS)
     served = Served(core, context, opening_seconds=opening_seconds, may_send=may_send, is_leader=is_leader)
     served.port = await served.server.start("127.0.0.1", 0)
     try:
