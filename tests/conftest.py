@@ -26,8 +26,8 @@ PROCESS_MARKS = frozenset(["process", "kube", "spark", "faults"])
 # By what they start: the order of the files.
 LONGEST_FIRST = ("spark", "kube", "faults", "process")
 COMPUTES = 1
-"""The rank of files with long tests that start nothing, such as the simulation: behind the first kind, so that no worker
-is left alone with one at the end."""
+"""The rank of files with long tests that start nothing, such as the simulation: right after the first kind, so that no
+worker is left alone with one at the end."""
 # Against what hangs, not a promise: what verifies starts many programs, on machines that others keep busy.
 VERIFY_SECONDS = 900
 _WITH_CLUSTER = pytest.StashKey[set[str]]()

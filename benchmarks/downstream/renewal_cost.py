@@ -23,7 +23,7 @@ from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
 from fairlead_edge.io.identity import keys
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import RenewalService
@@ -47,7 +47,7 @@ async def hub(sessions: int, folder: Path) -> dict[str, float]:
     core.hub.identities.plan.signs(lambda: signer.authority)
     now = datetime.datetime.now(datetime.UTC)
     times = [f"{now + datetime.timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-60, 30)]
-    shown = Shown(issued=times[0], expires=times[1], serial="1", issuer="edges")
+    shown = NodeCertificate(issued=times[0], expires=times[1], serial="1", issuer="edges")
     asked: list[tuple[SessionRef, bytes]] = []
     for name in names:
         session = core.hub.sessions.open(name, core.hello(name), core.now, shown)

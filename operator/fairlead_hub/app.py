@@ -1,4 +1,4 @@
-"""Joins the hub's core with its rim: settings, loop, watches, server, writers, signals."""
+"""Connects the hub's core with its I/O: settings, the event loop, watches, server, writers, signals."""
 
 from __future__ import annotations
 
@@ -60,21 +60,22 @@ EXIT_LOST_LEASE = 1
 EXIT_CANNOT_SERVE = 1
 HEARTBEAT_SECONDS = 1.0
 GOODBYE_SECONDS = 0.3
-"""How long nodes may take to end their links before the Lease is given back; the slow ones end theirs beside that."""
+"""How long nodes may take to close their links before the Lease is released; slower ones close them in parallel."""
 FLUSH_AT_END_SECONDS = 1.0
-"""For the last records; the next hub writes what is left."""
+"""For writing the last records.  The next hub writes the rest."""
 LISTED_SECONDS = 5.0
-"""How long nodes are kept waiting at a start until Nodes and EdgeNodes are listed: 5,000 of each take about one."""
+"""At startup, how long nodes wait until Nodes and EdgeNodes are listed.  Listing 5,000 of each takes about one
+second."""
 LISTED_POLL_SECONDS = 0.02
 EPOCH_BITS = 53
-"""Of the number that tells this run's events from another's: exact in JSON."""
+"""Size of the random number that distinguishes this run's events from another's.  JSON represents it exactly."""
 LINGERING = frozenset(["operator", "cloud events"])
-"""Tasks that may take seconds to end, and write nothing into the API."""
+"""Tasks that may take seconds to end.  They write nothing to the API."""
 _log = logs.get("hub.app")
 
 
 def run(config: Path | None) -> int:
-    """``fairlead hub run``: returns the exit code."""
+    """Implement ``fairlead hub run``; return the exit code."""
     try:
         settings = wire_settings.load(ROOM, hub_settings.HubSettings, config, os.environ)
         logs.configure(ROOM, settings.log_level)
@@ -143,7 +144,7 @@ class _App:
             self._stop.set()
             await work
         except OSError as error:
-            # An address in use is the user's to mend, not a defect to trace.
+            # An address in use is for the user to fix, not a defect that needs a traceback.
             _log.error("cannot_serve", reason=str(error))
             return EXIT_CANNOT_SERVE
         finally:
@@ -154,7 +155,7 @@ class _App:
     async def _serve(self, client: kube.Kube) -> None:
         settings, loop = self._settings, asyncio.get_running_loop()
         namespace = settings.namespace or self._access.namespace
-        # A kubeconfig may lead to another cluster than the one whose Pod this is.
+        # A kubeconfig may point to a cluster other than the one this Pod runs in.
         pod = leadership.own(os.environ) if settings.kubeconfig is None else None
         keeper = LeaseKeeper(client, namespace=namespace, identity=self._identity, on_lost=self._lost, pod=pod)
         wall = WallClock(lambda: time.time() - loop.time())
@@ -179,7 +180,7 @@ class _App:
             await asyncio.sleep(LISTED_POLL_SECONDS)
 
     async def _unless_stopped(self, waiting: Coroutine[Any, Any, int]) -> bool:
-        """Wait for the Lease, but not longer than we are wanted."""
+        """Wait for the Lease, but stop waiting when the program is asked to stop."""
         task = asyncio.create_task(waiting)
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -207,7 +208,7 @@ class _App:
             self._console.add_to(app)
         self._health.add_to(app, metrics.text)
         host, port = listen_address.parse(settings.http_listen)
-        # Beyond loopback the account of all nodes is shown to those with a certificate only; health has health_listen.
+        # Beyond loopback the state of all nodes is shown only to certificate holders; probes use health_listen.
         authorities = None if listen_address.is_loopback(host) else self._authorities
         context = None if authorities is None else authorities.internal
         runner, port = await http.listen(app, host, port, context)
@@ -237,7 +238,7 @@ class _App:
             return believed > hub.fence
 
         def written(fence: int) -> None:
-            """A status document carries it, which only a hub can write."""
+            """Raise the fence for a number seen in a status document, which only a hub can have written."""
             task = loop.create_task(self._raise_fence(hub, keeper, fence))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
@@ -263,7 +264,7 @@ class _App:
                 hub, client, counts=self._counts, clock=loop.time, seconds_left=lambda: keeper.seconds_left
             ),
         )
-        keeper.subscribe(server.fall_silent)
+        keeper.subscribe(server.abort_all)
         writer = StatusWriter(
             hub.documents,
             KubeStatusClient(client, seconds_left=lambda: keeper.seconds_left),
@@ -330,9 +331,9 @@ class _App:
         _log.info("stopped", exit=self._exit)
 
     async def _give_back(self, hub: Hub, server: LinkServer, writer: StatusWriter, keeper: LeaseKeeper) -> None:
-        """What the API server is still told, and the Lease, before anything that takes longer.
+        """Write what is left to the API server and release the Lease before doing anything that takes longer.
 
-        A Pod that is deleted by force has two seconds, and our successor waits for the Lease.
+        A Pod that is force-deleted has two seconds, and its successor waits for the Lease.
         """
         now = asyncio.get_running_loop().time()
         if keeper.valid:
@@ -409,13 +410,13 @@ class _App:
                 _log.info("nodes_returned", **said)
 
     async def _keep_topics(self, upstream: UpstreamPublisher) -> None:
-        """Beside the heartbeat: a messaging service that does not answer must not stop it."""
+        """Create topics, apart from the heartbeat, so that an unresponsive messaging service cannot stop it."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
             await upstream.ensure_topics()
 
     async def _raise_fence(self, hub: Hub, keeper: LeaseKeeper, seen: int) -> None:
-        async with self._raising:  # a thousand nodes may say the same at once
+        async with self._raising:  # a thousand nodes may report the same number at once
             if seen >= hub.fence and keeper.valid:
                 try:
                     hub.raise_fence(await keeper.raise_to(seen + 1))

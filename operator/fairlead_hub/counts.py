@@ -1,6 +1,6 @@
-"""What the hub's core counts, as plain numbers (``io.io_counts``: its rim); ``io.metrics`` gives them names.
+"""Counters of the hub's core (``io.io_counts``: those of its I/O).  ``io.metrics`` exports them.
 
-No label grows with users' input.
+The number of labels does not grow with user input.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds in seconds."""
 CODES_MAX = 64
-"""Distinct reasons kept apart; an edge cannot grow this table by inventing codes."""
+"""Distinct reasons counted; further ones are combined, so an edge cannot grow this table by inventing codes."""
 
 
 class Counts:
@@ -33,27 +33,27 @@ class Counts:
         self.latency_seconds = 0.0
 
     def opened(self) -> None:
-        """A session."""
+        """A session was opened."""
         self.handshakes += 1
 
     def refused_session(self, code: str) -> None:
-        """Or ended; codes are the protocol's."""
+        """A session was refused or ended; codes are the protocol's."""
         self.refused[code] = self.refused.get(code, 0) + 1
 
     def unchanged(self) -> None:
-        """A change left the delivered content as it was."""
+        """A change left the delivered content unchanged."""
         self.same_content += 1
 
     def collected(self, documents: int) -> None:
-        """ObjectSyncs of Nodes that are gone."""
+        """ObjectSyncs of deleted Nodes were removed."""
         self.objectsyncs_collected += documents
 
     def wrote(self, outcome: str) -> None:
-        """A document, or tried to."""
+        """A document was written, or the attempt failed."""
         self.status_writes[outcome] += 1
 
     def wrote_over_absurd(self, documents: int) -> None:
-        """They named a hub that cannot be."""
+        """Documents with an impossible fencing number were overwritten."""
         self.absurd_fences += documents
 
     def acked(self, seconds: float) -> None:
@@ -66,7 +66,7 @@ class Counts:
         self.removed += 1
 
     def compared(self, divergent_buckets: int) -> None:
-        """What an edge holds, at its opening."""
+        """An opening comparison finished."""
         self.divergent_buckets += divergent_buckets
 
     def retried(self, code: str) -> None:

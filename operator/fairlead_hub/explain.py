@@ -1,9 +1,9 @@
-"""Why an object is at a node or not: one pure function, from facts to a step.
+"""Explains why an object is at a node or not: one pure function, from facts to a step.
 
     Facts ─explain─▶ Step(code, text)        Delivery ─step─▶ Step, of what is on its way
 
-A step has a code for programs and a sentence for people; both are made here, from the facts, and the sentence is never
-read again.  ``HubView`` collects the facts.
+A step has a code for programs and a sentence for people.  Both are derived here from the facts, and the sentence is
+never parsed.  ``HubView`` collects the facts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fairlead_wire import durations
 from fairlead_wire.objects.api_group import APPROVE_IDENTITY, PAUSED, no_edge_node
 
 ROUTES_MAX = 100
-"""Routes in force that one sentence names."""
+"""Routes in force named in one sentence."""
 NOTES_MAX = 5
 """Reasons given in one sentence."""
 SIMILAR_OF_MAX = 10_000
-"""Names looked through for one that was meant."""
+"""Names searched for one that may have been meant."""
 Code = Literal[
     "no_node",
     "no_object",
@@ -54,7 +54,7 @@ Code = Literal[
 
 
 class Step(NamedTuple):
-    """Where an object is on its way to a node, or why it has not begun: ``code`` for programs, ``text`` for people."""
+    """How far an object is on its way to a node, or why it is not: ``code`` for programs, ``text`` for people."""
 
     code: Code
     text: str
@@ -64,22 +64,22 @@ class Step(NamedTuple):
 
 
 class InTransit(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a key is on its way to a node that has a session."""
+    """How far a key is on its way to a node that has a session."""
 
     not_synced: str
-    """Why the comparison with the node's store has not begun; empty when it has."""
+    """Why the comparison with the node's store has not begun; empty if it has."""
     is_compared: bool
     is_held: bool
     state: key_state.State
     seconds: float
-    """Since it began to be on its way, or was stopped."""
+    """Seconds since it became pending or was stopped."""
     guard: str
-    """What the deletion guard says to people while it stops deletions of this node."""
+    """The deletion guard's explanation, while it stops deletions of this node."""
     now: float
 
 
 class RoutesSaid(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node made of the present version of an EdgeRoutes object."""
+    """A node's result for the current version of an EdgeRoutes object."""
 
     is_known: bool
     accepted: tuple[str, ...] = ()
@@ -88,49 +88,49 @@ class RoutesSaid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that an answer depends on."""
+    """Everything an answer depends on."""
 
     node: str
     is_node: bool
-    """There is an edge Node of this name."""
+    """Whether there is an edge Node of this name."""
     type: str
-    """As it was asked for."""
+    """As requested."""
     key: str | None
-    """None: no kind is known by that name, and the node holds nothing of it."""
+    """None if no kind has that name and the node holds nothing of it."""
     kind: str
-    """As discovery calls it; empty: it does not know it."""
+    """The name of the kind in discovery; empty if discovery does not know it."""
     live: LiveObject | None
     is_desired: bool
     not_synced: str
-    """Why it is not known yet what the node should hold; empty when it is."""
+    """Why it is not known yet what the node should hold; empty if it is known."""
     unlistable: str
-    """Why the kind cannot be listed; empty when it can."""
+    """Why the kind cannot be listed; empty if it can."""
     is_named: bool
-    """A SyncRule names the kind, or it is delivered without one."""
+    """Whether a SyncRule names the kind, or it is delivered without one."""
     namesakes: Sequence[tuple[str, str]]
-    """(namespace, name) of the objects of the kind, where there is none of this name."""
+    """(namespace, name) of all objects of the kind, if none has the requested name."""
     rules: Sequence[str]
-    """What is wrong with rules that may have to do with it."""
+    """Problems of rules that may concern the object."""
     routes_broken: str | None
     """Why EdgeRoutes of this name cannot be read."""
     delivery: InTransit | None
-    """None: the node is away, or there is no key."""
+    """None if the node is away or there is no key."""
     last_contact: str
     identity_held: bool
     revoked: str
-    """Why its certificates open no session; empty when they do."""
+    """Why its certificates open no session; empty if they do."""
     paused: str
     routes: RoutesSaid | None
-    """None: it is no EdgeRoutes object."""
+    """None if it is not an EdgeRoutes object."""
     behind: str | None = None
-    """The version that a node which is away holds of it (empty: nothing), where ObjectSync says Behind."""
+    """For a node that is away and Behind by its ObjectSync: the version it holds (empty: nothing)."""
 
 
 # ---- the answer ----------------------------------------------------------------------------------
 
 
 def explain(facts: ExplainFacts) -> Step:
-    """At which step of the path to this node the object is."""
+    """The step on the path to this node that the object has reached."""
     if not facts.is_node:
         return Step("no_node", no_edge_node(facts.node))
     if facts.key is None:
@@ -155,7 +155,7 @@ def explain(facts: ExplainFacts) -> Step:
 
 
 def step(at: InTransit) -> Step:
-    """Of what is on its way to a node, or there."""
+    """The step of a key that is on its way to a node, or there."""
     if at.not_synced:
         return Step("waiting", f"waiting: {at.not_synced}")
     if not at.is_compared:
@@ -169,7 +169,7 @@ def step(at: InTransit) -> Step:
             return Step("waiting", f"waiting {durations.span(due - at.now)} for retry {retry}")
         case Parked() as parked:
             why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"
-            return Step("parked", f"{why}; tried again in {durations.span(parked.next_retry_at - at.now)}")
+            return Step("parked", f"{why}; retry in {durations.span(parked.next_retry_at - at.now)}")
         case Withheld() as withheld:
             return _withheld(withheld, at)
     return Step("queued", "queued")
@@ -197,7 +197,7 @@ def _withheld(withheld: Withheld, at: InTransit) -> Step:
 
 
 def _nowhere(facts: ExplainFacts, key: str) -> Step:
-    """Not in the cluster: misspelled, or in another namespace?"""
+    """The object is not in the cluster: check for a typo or another namespace."""
     if facts.not_synced:
         return Step("no_object", facts.not_synced)
     if facts.unlistable:
@@ -209,13 +209,13 @@ def _nowhere(facts: ExplainFacts, key: str) -> Step:
 
 
 def _not_watched(facts: ExplainFacts, kind: str) -> Step:
-    """Whether there is such an object is not known: nothing of its kind is listed."""
+    """It is unknown whether the object exists: nothing of its kind is listed."""
     notes = [f"no SyncRule names the kind {kind}, so it is not watched", *facts.rules[:NOTES_MAX]]
     return Step("not_watched", facts.not_synced or "; ".join(notes))
 
 
 def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, str]]) -> str:
-    """For people: there is no such object, and what they may have meant of ``others`` (namespace, name)."""
+    """For people: there is no such object; suggest what they may have meant among ``others`` (namespace, name)."""
     place = f" in namespace {namespace}" if namespace else ""
     text = f"there is no {kind} {name}{place}"
     others = list(others)
@@ -245,7 +245,7 @@ def _away(facts: ExplainFacts) -> Step:
     if facts.revoked:
         return Step("identity_revoked", facts.revoked)
     if facts.identity_held:
-        why = "its certificate is from before its Node was made again"
+        why = "its certificate is from before its Node was recreated"
         return Step("identity_held", f"{why}: {APPROVE_IDENTITY} approves it")
     back = f"; when it is back, nothing is sent while it is paused: {facts.paused}" if facts.paused else ""
     would = "it should hold this" if facts.is_desired else facts.not_synced
@@ -265,14 +265,14 @@ def _also_paused(live: LiveObject | None) -> str:
 
 
 def _routes(said: RoutesSaid) -> Step:
-    """On the node's disk is not in force: what the node made of it counts."""
+    """Being on the node's disk does not mean in force: the node's result decides."""
     if not said.is_known:
         return Step("held", "in sync; the node has not reported yet which of its routes it runs")
     return routes_held(said.accepted, said.errors)
 
 
 def routes_held(accepted: Sequence[str], errors: Sequence[tuple[str, str]]) -> Step:
-    """Which routes of an object run at a node that holds it, and which (name, why) do not."""
+    """Which routes of an object are in force at a node that holds it, and which (name, why) are not."""
     runs = f"routes in force: {', '.join(sorted(accepted)[:ROUTES_MAX]) or 'none'}"
     if not errors:
         return Step("held", f"in sync; {runs}")

@@ -1,9 +1,9 @@
-"""What the hub answers over HTTP: every call once, and the shapes of its answers.
+"""The hub's HTTP API: every call once, and the shapes of its answers.
 
 OPERATIONS ──▶ one handler each (``io.http``)
            ──▶ the document at /openapi.json
 
-A change of an answer is a change of its struct here: a test reads real answers with them, and takes no other field.
+To change an answer, change its struct here: a test decodes real answers with these structs and allows no other field.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from fairlead_wire.http.openapi import TEXT, Operation
 
 
 class ResponseBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of an answer, read as it is written."""
+    """Base class of answers; encoded and decoded with the same struct."""
 
 
 class Stale(ResponseBody, frozen=True, kw_only=True):
-    """A collection of the API that is not followed at the moment."""
+    """A collection of the API that is not being followed at the moment."""
 
     collection: str
     since: str
@@ -33,7 +33,7 @@ class Stale(ResponseBody, frozen=True, kw_only=True):
 
 
 class RecordsRefused(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
-    """Records that the API server does not take; ``since`` and ``reason`` of the oldest."""
+    """Records that the API server refuses; ``since`` and ``reason`` are those of the oldest."""
 
     count: int
     since: str | None = None
@@ -50,9 +50,10 @@ class Guard(ResponseBody, frozen=True, kw_only=True):
 
 
 class ToTable(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
-    """From acceptance at the node to a table, by the node's own clock: of messages of one priority.
+    """Time from acceptance at the node to a table, by the node's clock, for messages of one priority.
 
-    Of the latest ``window`` that were followed, of ``measured`` since its agent's start; the newest heard ``as_of``.
+    Computed from the latest ``window`` of ``measured`` messages since the agent started; ``as_of`` is the newest
+    measurement.
     """
 
     priority: int
@@ -64,7 +65,7 @@ class ToTable(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NodeRow(ResponseBody, frozen=True, kw_only=True):
-    """Where one node stands."""
+    """The state of one node."""
 
     node: str
     connected: bool
@@ -77,17 +78,17 @@ class NodeRow(ResponseBody, frozen=True, kw_only=True):
     in_flight: int
     parked: int
     queued: int
-    """Messages stored at the node, as it reported last."""
+    """Messages stored at the node, from its last report."""
     dead_letters: int
     paused: str
     identity: str
     obeyed_fence: int | None
-    """The fencing number it says it has obeyed, where it is refused because the hub's is lower."""
+    """If the node is refused because it obeyed a hub with a higher fencing number: that number, as it reports it."""
     deletion_guard: Guard | None
     waiting_for: str
     kept: int
     kept_unknown: int
-    """Of those: objects of which it is not known whether they are wanted, because their kind cannot be listed."""
+    """Kept objects for which it is unknown whether they are wanted, because their kind cannot be listed."""
     kept_unknown_reason: str
     rules: str
     to_table: list[ToTable]
@@ -124,7 +125,7 @@ class Nodes(ResponseBody, frozen=True, kw_only=True):
 
 
 class PendingObject(ResponseBody, frozen=True, kw_only=True):
-    """On its way, and at which step."""
+    """An object on its way, and its current step."""
 
     key: str
     seconds: float
@@ -132,7 +133,7 @@ class PendingObject(ResponseBody, frozen=True, kw_only=True):
 
 
 class ParkedObject(ResponseBody, frozen=True, kw_only=True):
-    """Given up for now, and why."""
+    """An object given up for now, and why."""
 
     key: str
     code: str
@@ -142,14 +143,14 @@ class ParkedObject(ResponseBody, frozen=True, kw_only=True):
 
 
 class KeptObject(ResponseBody, frozen=True, kw_only=True):
-    """Not wanted and not removed yet, and why."""
+    """An object that is not wanted and not deleted yet, and why."""
 
     key: str
     reason: str
 
 
 class NodeDetail(NodeRow, frozen=True, kw_only=True, omit_defaults=True):
-    """One node in detail; the lists are those of its session, at most a hundred each."""
+    """One node in detail; the lists are those of its session, with at most a hundred entries each."""
 
     granted_topics: list[str]
     delivery: dict[str, str]
@@ -167,31 +168,34 @@ class Version(ResponseBody, frozen=True, kw_only=True):
 
 
 class Explained(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
-    """Where one object is on its way to one node: ``code`` for programs, ``answer`` for people."""
+    """How far one object is on its way to one node: ``code`` for programs, ``answer`` for people."""
 
     node: str
     key: str
     code: Code
     answer: str
     last_delivered: str | None = None
-    """When the node last acknowledged it as durable, RFC 3339."""
+    """When the node last acknowledged the object as durable, RFC 3339."""
     wanted: Version | None = None
     held: Version | None = None
 
 
 class MessageState(ResponseBody, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a message: accepted (kept in messaging), delivered (durable at the node), consumed (its module
-    acknowledged it), expired, evicted, dead_lettered, or refused by the node for ``reason``."""
+    """The state of a message.
+
+    One of accepted (kept in messaging), delivered (durable at the node), consumed (acknowledged by its module),
+    expired, evicted, dead_lettered, or refused by the node for ``reason``.
+    """
 
     id: str
     state: State
     reason: str = ""
     expires_in_seconds: float | None = None
-    """While it is accepted."""
+    """Set while the message is accepted."""
 
 
 class Sent(ResponseBody, frozen=True, kw_only=True):
-    """``results`` in the order of the request; ``id`` and ``state`` are those of the first."""
+    """``results`` are in the order of the request; ``id`` and ``state`` are those of the first."""
 
     id: str
     state: State
@@ -199,20 +203,20 @@ class Sent(ResponseBody, frozen=True, kw_only=True):
 
 
 class SendQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Of sending: ``ttl`` in seconds, of messages that name none."""
+    """Query of the send call: ``ttl`` in seconds, for messages that set none."""
 
     ttl: Ttl = TTL_SECONDS_DEFAULT
 
 
 class StateQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Waits up to ``wait`` seconds until the message is as far as ``until``, or nothing more becomes of it."""
+    """Waits up to ``wait`` seconds until the message has reached one of ``until`` or its state is final."""
 
     wait: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
     until: Literal["delivered", "consumed"] = "consumed"
 
 
 class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Of ``/v1/explain``."""
+    """Query of ``/v1/explain``."""
 
     node: str
     kind: str
@@ -221,11 +225,12 @@ class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _INPUT_NAME: Final = message.INPUT_NAME.replace("\\Z", "$")
-_PAGES = "A page of a browser asked; programs that are no browser are answered."
+_PAGES = "The request came from a browser page; only other programs are answered."
 
 NODES: Final = Operation(
     name="listNodes", method="GET", path="/v1/nodes", answer=Nodes, refusals={403: _PAGES},
-    summary="Every edge node: connected or away, what it should hold and holds, what is on its way, parked or kept.",
+    summary="Every edge node: whether it is connected, and how many objects are wanted, held, pending, parked and"
+    " kept.",
 )  # fmt: skip
 NODE: Final = Operation(
     name="getNode", method="GET", path="/v1/nodes/{node}", answer=NodeDetail,
@@ -234,22 +239,22 @@ NODE: Final = Operation(
 )  # fmt: skip
 EXPLAIN: Final = Operation(
     name="explain", method="GET", path="/v1/explain", query=ExplainQuery, answer=Explained,
-    summary="Why an object is on a node or not: the step of its path at which it stands, and the reason.",
+    summary="Why an object is on a node or not: the step it has reached, and the reason.",
     refusals={400: "`missing_parameter`: node, kind and name are needed.", 403: _PAGES},
 )  # fmt: skip
-_WHO: Final = "`forbidden`: who asks may not, or is a page of a browser."
-_NO_IDENTITY: Final = "`no_identity`: a token or a certificate is needed."
+_WHO: Final = "`forbidden`: the caller is not allowed, or is a browser page."
+_NO_IDENTITY: Final = "`no_identity`: a token or a certificate is required."
 SEND_INPUT: Final = Operation(
     name="sendToInput", method="POST", path="/v1/nodes/{node}/inputs/{module}/{input}/messages",
     query=SendQuery, request=SendRequest, answer=Sent,
-    headers={"Idempotency-Key": "The same again is the same message, for as long as it lives."},
-    summary="Send a message to a module's input: 202 once messaging keeps it, 200 once the node does (a hub without"
+    headers={"Idempotency-Key": "Requests with the same key send the same message, until it expires."},
+    summary="Send a message to a module's input: 202 once messaging has stored it, 200 once the node has (a hub without"
     " messaging).",
     refusals={
         400: "`bad_request`, `bad_message`, `bad_ttl`, `bad_input`, `bad_idempotency_key`, `too_slow`.",
         401: _NO_IDENTITY, 403: _WHO, 404: "`no_node`.",
-        409: "`agent_too_old`: the node's agent knows no such messages.",
-        413: "`too_large`: 256 KiB a message, 1 MiB and 100 messages a request.",
+        409: "`agent_too_old`: the node's agent does not support messages to modules.",
+        413: "`too_large`: at most 256 KiB per message, 1 MiB and 100 messages per request.",
         429: "`too_many_waiting`: 1,000 messages or 16 MiB wait for the node.",
         503: "`starting`, `node_away` (a hub without messaging), `unanswered`, `messaging_unavailable`,"
         " `messaging_refuses`, `access_unknown`, `not_the_hub`, `busy`.",
@@ -260,9 +265,9 @@ INPUT_STATE: Final = Operation(
     query=StateQuery, answer=MessageState,
     summary="Get the state of a message that was sent to a module.",
     refusals={
-        400: "`bad_request`.", 401: _NO_IDENTITY, 403: _WHO, 404: "`no_node`, or `no_message`: nothing is known of it"
-        " (any more).",
-        503: "`node_away`: only the node knows; `starting`, `access_unknown`, `messaging_unavailable`.",
+        400: "`bad_request`.", 401: _NO_IDENTITY, 403: _WHO, 404: "`no_node`, or `no_message`: the message is unknown"
+        " (or no longer known).",
+        503: "`node_away`: only the node knows the state; `starting`, `access_unknown`, `messaging_unavailable`.",
     },
 )  # fmt: skip
 HEALTHZ: Final = Operation(
@@ -270,8 +275,8 @@ HEALTHZ: Final = Operation(
 )  # fmt: skip
 READYZ: Final = Operation(
     name="readyz", method="GET", path="/readyz", media=TEXT, is_open=True, refusal=None,
-    summary="The hub serves nodes; a line for each collection that is not followed at the moment.",
-    refusals={503: "Starting, stopping, or what the hub decides by is not followed."},
+    summary="The hub serves nodes. One line for each collection that is not being followed at the moment.",
+    refusals={503: "Starting, stopping, or a collection that the hub decides by is not being followed."},
 )  # fmt: skip
 METRICS: Final = Operation(
     name="metrics", method="GET", path="/metrics", media=TEXT, is_open=True,
@@ -279,32 +284,33 @@ METRICS: Final = Operation(
 )  # fmt: skip
 
 OPERATIONS: Final = (NODES, NODE, EXPLAIN, SEND_INPUT, INPUT_STATE, openapi.DESCRIBE)
-"""Of ``http_listen``."""
+"""Operations of ``http_listen``."""
 HEALTH_OPERATIONS: Final = (HEALTHZ, READYZ, METRICS)
-"""Of ``http_listen`` and ``health_listen``."""
+"""Operations of ``http_listen`` and ``health_listen``."""
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document, as JSON values."""
+    """The OpenAPI document as a JSON value."""
     return openapi.document(
         (*OPERATIONS, *HEALTH_OPERATIONS),
         title="Fairlead hub",
-        description="Where every node stands, and messages to modules. All else is changed in the cluster.",
+        description="The state of every node, and messages to modules. Everything else is changed in the cluster.",
         parameters={
             "node": {"type": "string", "description": "Name of the edge node."},
             "module": {"type": "string", "description": "Name of the module.", "pattern": _INPUT_NAME},
             "input": {"type": "string", "description": "Name of its input.", "pattern": _INPUT_NAME},
-            "id": {"type": "string", "description": "As sending answered it.", "pattern": "^[0-9a-f]{32}$"},
+            "id": {"type": "string", "description": "The id in the answer of the send"
+            " call.", "pattern": "^[0-9a-f]{32}$"},
         },
         security={
             "mutualTLS": {
                 "type": "mutualTLS",
-                "description": "Where the hub listens beyond loopback; on loopback no certificate is asked for.",
+                "description": "If the hub listens beyond loopback; no certificate is required on loopback.",
             },
             "token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A token of the cluster, to send to modules; a certificate will do, too.",
+                "description": "A token of the cluster, for messages to modules. A certificate is accepted, too.",
             },
         },
     )

@@ -1,22 +1,22 @@
-"""The hub's core: changes come in by four parts, what to do comes out by ``take_ready``.  Pure; ``io`` acts on it.
+"""The hub's core: changes come in through four parts, and ``take_ready`` returns what to do.  No I/O; ``io`` does that.
 
     watches:  hub.cluster.put_object(…), hub.documents.observed(…)  ┐          ┌ frames of sessions, connections to end
     nodes:    hub.sessions.receive(…), .room(…), .closed(…)         ├─▶ Hub ──▶│ documents to write
     signer:   hub.certificates.renewed(…), .judge_late(…)           │          │ Kubernetes Events, CloudEvents
     time:     hub.heartbeat(…)                                      ┘          └ when there is more  ``take_ready(now)``
 
-``Ready`` is complete.  The shell carries it out without calling the core, and names sessions by ``SessionRef``; what it
-shows to people it reads from ``hub.view``.  Requests that need I/O (messages up, positions of tables, reported status,
-certificates, answers of modules) are returned by ``sessions.receive`` at once, and answered by ``sessions.say``.
+``Ready`` is complete.  The shell carries it out without calling the core and names sessions by ``SessionRef``; it reads
+what it shows to people from ``hub.view``.  ``sessions.receive`` immediately returns requests that need I/O (messages
+up, positions of tables, reported status, certificates, answers of modules), and ``sessions.say`` takes their answers.
 
-Back-pressure.  A session whose connection has no room (``sessions.room``) gives no frames.  One that has room gives at
-most ``sessions.TURN_FRAMES`` in one ``take_ready``; where it has more, ``Ready.next_turn`` is now, so that all others
-get their turn in between, and the connection may say that it is full before the next one.
+Back-pressure.  A session whose connection has no room (``sessions.room``) yields no frames.  One that has room yields
+at most ``sessions.TURN_FRAMES`` per ``take_ready``; if it has more, ``Ready.next_turn`` is now, so that all other
+sessions get their turn in between, and the connection can report that it is full before the next one.
 
-There is no queue for a node that is away: what it should hold is derived from object cache and rules when it comes
-back (``delivery.anti_entropy``).
+There is no queue for a node that is away: what it should hold is derived from object cache and rules when it returns
+(``delivery.anti_entropy``).
 
-The walk of one ConfigMap update, from the API server to its ObjectSync:
+The path of one ConfigMap update, from the API server to its ObjectSync:
 
      1  io/cluster/reflector.Reflector.run                   a line of the watch arrives
      2  io/cluster/watches._KindSink.on_object               it is read
@@ -76,7 +76,7 @@ from fairlead_hub.wall_clock import WallClock
 
 
 class Hub:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class Hub:
         clock: WallClock,
         draw: Callable[[], float] = lambda: 0.5,
     ) -> None:
-        """``draw`` gives random numbers from [0, 1)."""
+        """``draw`` returns random numbers from [0, 1)."""
         self.settings, self.name, self.clock = settings, name, clock
         self.counts = counts = Counts()
-        # What the cluster says.
+        # The state of the cluster.
         self.object_cache = ObjectCache()
         self.placement = placement = Placement(self.object_cache, settings.delivery.policy())
         placement.paused_kinds.wait()
@@ -103,7 +103,7 @@ class Hub:
         plan = RenewalPlan(clock, draw)
         self.identities = Identities(plan, accept_recreated=settings.link.recreated_nodes == "accept")
         self.node_controls = NodeControls(settings.deletion_guard, text=clock.text)
-        # What we write.
+        # What the hub writes.
         self.status_cache = cache = StatusCache(fence)
         self.edge_routes = routes = EdgeRoutesController(index.by_node, placement, cache)
         self.rule_statuses = RuleStatuses(placement, routes, cache, clock)
@@ -115,7 +115,7 @@ class Hub:
         self.kube_events = KubeEvents()
         has_topic = settings.messaging_url is not None and bool(settings.events.topic)
         self.cloud_events = CloudEvents(clock, desired.kinds, enabled=has_topic or settings.console.enabled)
-        # What follows from what.
+        # The consequences of changes.
         self._reports = reports = Reports(controller, self.kube_events, self.cloud_events, clock, counts)
         self._terms = terms = NodeTerms(self.identities, self.node_controls, self.grants, nodes)
         self.sessions = Sessions(settings, name, index=index, desired_state=desired, terms=terms, reports=reports)
@@ -141,7 +141,7 @@ class Hub:
         return self.status_cache.fence
 
     def raise_fence(self, fence: int) -> None:
-        """The Lease was taken, or taken anew, under this number."""
+        """The Lease was taken, or taken again, under this number."""
         self.status_cache.raise_fence(fence)
 
     # ---- the way out -----------------------------------------------------------------------------
@@ -149,12 +149,15 @@ class Hub:
     def subscribe(self, notify: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
         """``notify`` is called once when there may be something to take, and again after each ``take_ready``.
 
-        ``at_once`` is called instead where a connection waits for what is taken: that need not be paced.
+        ``at_once`` is called instead if a connection waits for what is taken: that need not be paced.
         """
         self.open_sessions.subscribe(notify, at_once)
 
     def take_ready(self, now: float, *, documents: bool = True, kube_events: bool = True) -> Ready:
-        """What to do next.  What the shell has no time for now (False) waits here, where the newest replaces older."""
+        """What to do next.
+
+        Kinds of output the shell does not want now (False) stay here, where newer ones replace older ones.
+        """
         self.open_sessions.taking()
         self.sync_controller.away.compare(self.open_sessions.to_compare)
         self.sessions.tick(now)
@@ -177,12 +180,12 @@ class Hub:
         self.open_sessions.changed()
 
     def stopped(self, now: float) -> None:
-        """It ends its service."""
+        """The hub ends its service."""
         self.cloud_events.hub_stopped(self.fence, now)
         self.open_sessions.changed()
 
     def heartbeat(self, now: float) -> ReturnSummary | None:
-        """Asked every second or so.  Returns how the nodes' return after our start ended, once."""
+        """Call about every second.  Returns once the summary of how the nodes returned after our start."""
         self.sweep(now)
         self.report(now)
         self.certificates.heartbeat(now)
@@ -194,12 +197,12 @@ class Hub:
         return self.node_status.returned(now)
 
     def sweep(self, now: float) -> None:
-        """Write down which nodes lag, of those that are connected and of those that are away."""
+        """Record which nodes lag, among those that are connected and those that are away."""
         self._reports.delivered_all(self.open_sessions.touched, now)
         self.sync_controller.sweep(now, self.settings.record.pending_seconds)
 
     def report(self, now: float, *, last: bool = False) -> None:
-        """Want the documents of nodes and rules that changed; the ``last`` time nothing waits until it settles."""
+        """Queue the documents of nodes and rules that changed; with ``last``, without waiting for them to settle."""
         self._reports.delivered_all(self.open_sessions.touched, now)
         self.rule_statuses.report(now)
         status, controls = self.node_status, self.node_controls
@@ -215,7 +218,7 @@ class Hub:
         self.open_sessions.changed()
 
     def reconcile(self, now: float) -> None:
-        """The SyncController's slow pass: what events should have done already is done again where it was not."""
+        """The SyncController's slow pass: repeats what events should have done already, wherever it was not done."""
         if not self.placement.listed.nodes:
             return
         self._reconciled = now

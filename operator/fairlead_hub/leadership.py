@@ -1,4 +1,4 @@
-"""Which process is the hub: the Lease with its fencing number, and whether this process may still act.
+"""Decides which process is the hub: the Lease with its fencing number, and whether this process may still act.
 
 The fencing number rises with every take-over.  It is kept in an annotation of the Lease (``leaseTransitions`` is its
 lower bound); edges and records remember the highest they have seen, so no node obeys a hub that was replaced.
@@ -31,7 +31,7 @@ import msgspec
 ANNOTATION = "fairlead.dev/holder-pod"
 ENDED_PHASES = frozenset(["Succeeded", "Failed"])
 VARIABLES = ("POD_NAMESPACE", "POD_NAME", "POD_UID")
-"""What the chart sets from the Pod's own fields."""
+"""Set by the chart from the Pod's fields."""
 TEXT_CHARS_MAX = 2048
 
 
@@ -39,28 +39,29 @@ class HolderPod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     namespace: str
     name: str
     uid: str
-    """Another Pod of the same name is another Pod."""
+    """A later Pod with the same name has another UID."""
 
 
 class _Written(msgspec.Struct, frozen=True):
     identity: str
-    """Of the holder who wrote it: a hub that does not know the annotation leaves the last one's in its place."""
+    """Identity of the holder who wrote it: a hub that does not know the annotation leaves its predecessor's in
+    place."""
     pod: HolderPod
 
 
 def own(environ: Mapping[str, str]) -> HolderPod | None:
-    """The Pod that this process runs in; None where the variables do not say."""
+    """The Pod that this process runs in; None if the variables are not set."""
     namespace, name, uid = (environ.get(variable, "") for variable in VARIABLES)
     return HolderPod(namespace, name, uid) if namespace and name and uid else None
 
 
 def written(pod: HolderPod | None, identity: str) -> dict[str, str]:
-    """Annotations of the Lease that ``identity`` holds."""
+    """Annotations of a Lease held by ``identity``."""
     return {ANNOTATION: msgspec.json.encode(_Written(identity, pod)).decode()} if pod is not None else {}
 
 
 def read(annotations: Mapping[str, Any], identity: str) -> HolderPod | None:
-    """The Pod of the holder ``identity``; None where nothing, or nothing that makes sense, is said of it."""
+    """The Pod of the holder ``identity``; None if the annotation is missing or invalid."""
     text = annotations.get(ANNOTATION)
     if not isinstance(text, str) or len(text) > TEXT_CHARS_MAX:
         return None
@@ -72,7 +73,7 @@ def read(annotations: Mapping[str, Any], identity: str) -> HolderPod | None:
 
 
 def has_ended(pod: HolderPod, there: Mapping[str, Any] | None) -> bool:
-    """``there``: what the API server has under this name; None: nothing."""
+    """``there``: what the API server has under this name, or None."""
     if there is None:
         return True
     metadata, status = there.get("metadata"), there.get("status")
@@ -87,40 +88,40 @@ FENCE_ANNOTATION = "fairlead.dev/fence"
 LEASE_SECONDS = 10
 RENEW_SECONDS = 3.0
 CLOCK_DRIFT_SECONDS = 1.0
-"""How much two machines' clocks may differ over ``ABANDONED_SECONDS_MAX``: a rival waits this much longer."""
+"""Allowed difference between two machines' clocks over ``ABANDONED_SECONDS_MAX``: a rival waits this much longer."""
 ABANDONED_SECONDS_MAX = 60.0
-"""The longest that another's ``leaseDurationSeconds`` is waited for, whatever it says."""
+"""Upper limit for another holder's ``leaseDurationSeconds``."""
 FENCE_MAX = 2**52
-"""Edges take numbers up to 2**53: the rest is kept for take-overs after a number near this one."""
+"""Edges accept numbers up to 2**53: the rest is reserved for take-overs after a number near this one."""
 FENCE_AHEAD_MAX = 100_000
-"""Hubs that may have held the Lease since the backup an API server was restored from; more is no memory, but a lie."""
+"""Hubs that may have held the Lease since the backup from which an API server was restored; more is not plausible."""
 TRANSITIONS_MAX = 2**31 - 2
-"""The API server keeps a 32-bit number, and refuses a Lease with a larger one."""
+"""The API server stores a 32-bit number, and refuses a Lease with a larger one."""
 
 CLAIMS_NEEDED = 3
-"""Nodes that must say they have obeyed a number before the hub goes above it; all of them where there are fewer."""
+"""Nodes that must report having obeyed a number before the hub goes above it; all of them if there are fewer."""
 CLAIM_SECONDS = 600.0
-"""How long a node's claim counts after it was made last."""
+"""How long a node's claim counts after it was last made."""
 
 
 class FenceClaims:
-    """What nodes say of the highest number they have obeyed, where that is above the hub's.
+    """Claims of nodes to have obeyed a number above the hub's.
 
-    A number is never given back, and honest nodes store the one they obey: one node's word must raise nobody else's.
-    Where the Lease was lost or restored all nodes say so, and the number that enough of them have seen is believed.
-    ``taken``: the number the Lease was taken under.  Whoever claims what, all claims together raise it by less than
-    ``FENCE_AHEAD_MAX`` until a hub takes it anew.
+    A number is never given back, and honest nodes store the one they obey, so the claim of one node must not raise the
+    number for all others.  If the Lease was lost or restored, all nodes report it, and the number that enough of them
+    have seen is accepted.  ``taken``: the number with which the Lease was taken.  All claims together raise it by less
+    than ``FENCE_AHEAD_MAX`` until a hub takes it again.
     """
 
     def __init__(self, taken: int) -> None:
         self._below = taken + FENCE_AHEAD_MAX
         self._claims: dict[str, tuple[int, float]] = {}
-        """The highest, no more than can be needed: thousands of nodes may say the same."""
+        """The highest number that may be needed: thousands of nodes may report the same."""
 
     def heard(self, node: str, fence: int, now: float, *, nodes: Collection[str]) -> int:
-        """The highest number that enough nodes have obeyed, or a higher one; 0: too few say anything.
+        """The highest number that enough nodes have obeyed, or a higher one; 0 if too few report any.
 
-        ``nodes``: the edge Nodes.  No other's claim counts, and no more of them are asked for than there are.
+        ``nodes``: the edge Nodes.  Claims of others do not count, and no more claims are required than there are nodes.
         """
         counting = {n: said for n, said in self._claims.items() if n in nodes and now - said[1] < CLAIM_SECONDS}
         if node in nodes and fence < self._below:
@@ -132,21 +133,21 @@ class FenceClaims:
 
 
 class TakeLease(msgspec.Struct, frozen=True, kw_only=True):
-    """Write this Lease and you are the hub with this number."""
+    """Write this Lease, and this process is the hub with this number."""
 
     fence: int
     body: dict[str, Any]
 
 
 class HeldByOther(msgspec.Struct, frozen=True, kw_only=True):
-    """Another process is the hub; look again after this long."""
+    """Another process is the hub; check again after this time."""
 
     holder: str
     seconds: float
 
 
 class Rival:
-    """What was seen of a Lease that another holds, and since when it has not changed, on a clock of our own."""
+    """A Lease held by another process, and since when it has not changed, by our own clock."""
 
     def __init__(self) -> None:
         self._seen: dict[str, Any] | None = None
@@ -164,7 +165,7 @@ class Rival:
 
 
 def holder_of(current: dict[str, Any] | None) -> str:
-    """Empty: none."""
+    """The holder; empty if there is none."""
     found = _spec(current).get("holderIdentity")
     return found if isinstance(found, str) else ""
 
@@ -182,8 +183,8 @@ def take(
 ) -> TakeLease | HeldByOther:
     """Take the Lease if it is free, abandoned, or already ours (a restart does not wait for itself).
 
-    ``seconds_left`` is ``Rival``'s answer (0 as well when the holder's Pod has ended), ``known`` the number we hold it
-    under already (0: we do not), ``pod`` our own Pod, if we run in one.
+    ``seconds_left`` is the result of ``Rival`` (also 0 if the holder's Pod has ended), ``known`` the number under which
+    we hold it already (0: we do not), ``pod`` our own Pod, if we run in one.
     """
     holder = holder_of(current)
     if holder and holder != identity and seconds_left > 0:
@@ -198,31 +199,31 @@ def take(
 def renewed(
     current: dict[str, Any], *, identity: str, wall: float, fence: int, pod: HolderPod | None = None
 ) -> dict[str, Any] | None:
-    """The Lease to write to keep it; None when it is not ours under this number."""
+    """The Lease to write to keep it; None if it is not ours under this number."""
     if holder_of(current) != identity or fence_of(current) != fence:
         return None
     return _body(current, identity, "", wall, fence, pod)
 
 
 def pod_of_holder(current: dict[str, Any] | None) -> HolderPod | None:
-    """The Pod that the Lease's holder runs in, if it says so."""
+    """The Pod that the Lease's holder runs in, if it is recorded."""
     return read(_annotations(current), holder_of(current))
 
 
 def is_ours(current: dict[str, Any], *, identity: str, fence: int) -> bool:
-    """No other process took it over since.
+    """Whether no other process has taken it over.
 
-    Under a lower number the API server was restored from an older copy; under none, or one that cannot be, it was
-    edited by hand.  A newer run with our own identity has a number a little above ours.
+    With a lower number the API server was restored from an older copy; without a number, or with an impossible one, it
+    was edited by hand.  A newer run with our own identity has a number slightly above ours.
     """
     last = fence_of(current)
     return holder_of(current) == identity and (last <= fence or not is_believable(last, fence))
 
 
 def is_believable(seen: int, fence: int) -> bool:
-    """May the hub with number ``fence`` go above a number that a node says to have seen?
+    """Whether the hub with number ``fence`` may go above a number that a node reports to have seen.
 
-    Numbers are never given back: one node with an absurd one could otherwise leave none for any hub.
+    Numbers are never given back: one node with an absurd number could otherwise leave none for any hub.
     """
     return seen - fence <= FENCE_AHEAD_MAX
 
@@ -233,7 +234,7 @@ def released(current: dict[str, Any]) -> dict[str, Any]:
 
 
 def fence_of(current: dict[str, Any] | None) -> int:
-    """The last number given; where the annotation was lost or makes no sense, what the transitions say at least."""
+    """The last number given; if the annotation is missing or invalid, the lower bound from the transitions."""
     text = _annotations(current).get(FENCE_ANNOTATION)
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= len(str(FENCE_MAX)):
         number = int(text)
@@ -284,13 +285,13 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 PULSE_SECONDS = 0.5
-"""How often ``ran`` is called at least."""
+"""Maximum interval between calls of ``ran``."""
 PAUSE_SECONDS = LEASE_SECONDS - RENEW_SECONDS - 2.0
 """A shorter pause leaves time to renew before another hub may take over."""
 
 
 class Tenure:
-    """See the module."""
+    """See the module docstring."""
 
     def __init__(self, now: float) -> None:
         self._renewed_at = float("-inf")
@@ -298,21 +299,21 @@ class Tenure:
         self.doubted = False
 
     def renewed(self, asked_at: float, now: float) -> None:
-        """The API server confirmed a renewal that was asked for at this time."""
+        """The API server confirmed a renewal that was requested at this time."""
         self._renewed_at = max(self._renewed_at, asked_at)
         if self.seconds_left(now) > 0:
             self.doubted = False
 
     def end(self) -> None:
-        """The Lease is another's."""
+        """Another process holds the Lease."""
         self._renewed_at = float("-inf")
 
     def seconds_left(self, now: float) -> float:
-        """How long writes are allowed still: no other hub can hold the Lease before that.  0: they are not."""
+        """How long writes are still allowed, since no other hub can hold the Lease before that; 0 if they are not."""
         return max(0.0, self._renewed_at + LEASE_SECONDS - now)
 
     def ran(self, now: float) -> bool:
-        """This process runs.  True when it begins to be in doubt: end every connection, then renew."""
+        """Call while this process runs.  Returns True when it becomes doubtful: end every connection, then renew."""
         paused = now - self._ran_at >= PAUSE_SECONDS
         self._ran_at = now
         if self.doubted or not paused or self.seconds_left(now) > 0:

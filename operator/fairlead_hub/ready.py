@@ -1,4 +1,4 @@
-"""What the hub's core wants done next: the one way out of it (as etcd's raft hands out its ``Ready``)."""
+"""What the hub's core wants done next: the only way out of it (like the ``Ready`` of etcd's raft)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead_wire import message
 from fairlead_wire.event import Event
 
 SILENT: Final = "silent"
-"""Why a connection is cut whose node says nothing any more; other reasons are faults of ours."""
+"""Reason for cutting a connection whose node is silent; other reasons are defects of ours."""
 
 
 class SessionOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -21,32 +21,31 @@ class SessionOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     session: SessionRef
     frames: list[Frame]
-    """To be sent in this order.  They speak of nothing that ``Ready.documents`` say: status of what is sent now follows
-    the edge's acknowledgement.  Ack before record, always."""
+    """Frames in sending order.  They never mention what ``Ready.documents`` say: the status of what is sent now
+    follows the edge's acknowledgement.  Ack before record, always."""
     closing: message.Refuse | None = None
-    """The last of ``frames``, where it is a refusal: the connection is closed after it."""
+    """The last of ``frames``, if it is a refusal: the connection is closed after it."""
     cut: str = ""
-    """Why the connection is ended at once, without another frame; empty: it is not."""
+    """Why the connection is aborted immediately, without another frame; empty if it is not."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """One ``Hub.take_ready``, complete: nobody calls the core while carrying it out.
+    """The result of one ``Hub.take_ready``, complete: the core is not called while it is carried out.
 
-    Nothing in it waits for anything else in it, so the parts may be done side by side.  That is so because of what is
-    *not* in it yet.  An edge acknowledges what is on its disk; only then does the status of the object say so, in a
-    later ``Ready``.  And EdgeRoutes are among a session's frames only after an EdgeNode that names their topics was
-    written.
+    No part waits for another, so the parts may be carried out in parallel.  That holds because of what is *not* in it
+    yet.  An edge acknowledges what is on its disk; only then does the status of the object say so, in a later
+    ``Ready``.  And EdgeRoutes are among a session's frames only after an EdgeNode that names their topics was written.
     """
 
     sessions: list[SessionOutput]
-    """One for each session that has something to send and whose connection has room."""
+    """One entry for each session that has something to send and whose connection has room."""
     documents: list[StatusWrite]
-    """To be written into the API, each once until ``hub.documents.answered``; newer ones wait in the core and replace
-    each other.  They say what edges acknowledged: written late they lag, and never lead."""
+    """Documents to write to the API, each once until ``hub.documents.answered``; newer ones wait in the core and
+    replace each other.  They say what edges acknowledged: written late they lag, but never lead."""
     kube_events: list[KubeEvent]
-    """To be written as Events, each with its newest count.  A hint: one that cannot be written is counted and left."""
+    """Events to write, each with its newest count.  Hints: one that cannot be written is counted and dropped."""
     cloud_events: list[Event]
-    """To be published, in this order.  Behind them the hub may have moved on; they say what happened, not what is."""
+    """Events to publish, in this order.  The hub may have moved on; they say what happened, not what is."""
     next_turn: float | None
-    """When there is something to take although nothing changes: now, where a session has more frames than one turn
-    allows; later, where a session is due or waits for the overall rate limit."""
+    """When there is something to take although nothing changes: now, if a session has more frames than one turn
+    allows; later, if a session is due or waits for the overall rate limit."""

@@ -1,9 +1,9 @@
-"""How far one object is on its way to all nodes that should hold it.
+"""The rollout of one object to all nodes that should hold it.
 
-    object, nodes that should hold it, records, accounts of nodes ─judge─▶ a row for each node
+    object, nodes that should hold it, records, EdgeNodes ─judge─▶ a row for each node
 
-A node counts as done when its record names the UID and the content that the cluster has now: a record may lag, never
-lead.  Versions are not compared: a change of status alone moves them.
+A node is done when its record names the UID and the content that the cluster has now: a record may lag, never lead.
+Versions are not compared, because a change of status alone changes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATES: tuple[State, ...] = get_args(State)
 
 
 class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """One node; ``version`` is what it holds, empty: nothing of this object."""
+    """One node; ``version`` is the one it holds, or empty if it holds nothing of the object."""
 
     node: str
     state: State
@@ -35,21 +35,21 @@ class NodeProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the object as it is now."""
+    """The rollout of the object in its current version."""
 
     key: str
     version: str
     digest: str
     rows: tuple[NodeProgress, ...]
     doubts: tuple[str, ...] = ()
-    """Why it is not known which nodes should hold it: what would say so cannot be read."""
+    """Unreadable rules, because of which it is uncertain which nodes should hold the object."""
 
     def count(self, *states: State) -> int:
         return sum(row.state in states for row in self.rows)
 
     @property
     def nodes(self) -> int:
-        """That should hold it."""
+        """Number of nodes that should hold it."""
         return len(self.rows) - self.count("removing")
 
     @property
@@ -58,7 +58,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> tuple[NodeProgress, ...]:
-        """Rows that stay as they are until a person acts."""
+        """Rows that do not change until a person acts."""
         return tuple(row for row in self.rows if row.state in ("paused", "parked", "undeliverable", "refused"))
 
 
@@ -70,7 +70,7 @@ def judge(
     doubts: Iterable[str] = (),
     routes: Routes | None = None,
 ) -> Rollout:
-    """``accounts``: EdgeNodes by name, as the API has them; ``routes``: the object, where it is an EdgeRoutes."""
+    """``accounts``: EdgeNodes by name, as they are in the API; ``routes``: the object, if it is an EdgeRoutes."""
     of_node = {record.node: record for record in records if record.uid == live.uid}
     nodes = sorted(wanted)
     rows = [_row(live, node, of_node.get(node), accounts.get(node, {})) for node in nodes]
@@ -119,7 +119,7 @@ def _state(live: LiveObject, record: Record | None, account: Mapping[str, Any]) 
 
 
 def _routes_held(row: NodeProgress, routes: Routes, account: Mapping[str, Any]) -> NodeProgress:
-    """A node that holds EdgeRoutes runs them only as far as it could compile them, which it reports apart."""
+    """A node that holds EdgeRoutes runs only the routes it could compile, which it reports separately."""
     if row.state != "held":
         return row
     said = node_routes.rows_in(account.get("status") or {}).get(routes.name)

@@ -1,4 +1,4 @@
-"""What the shell knows of a session: a value that names it, and the frames that go out in it."""
+"""What the shell knows of a session: a value that identifies it, and the frames that are sent in it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Frame = tuple[message.FromHub, bytes]
 
 
 class SessionRef(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """One open session, for whoever is outside the core.  Compared by identity; it says nothing that changes."""
+    """One open session, for code outside the core.  Compared by identity; its fields never change."""
 
     node: str
     number: int
-    """Counts the sessions of this process."""
+    """Number of the session in this process."""
     agent: str
-    """The node's version, in its own words."""
+    """The agent's version, as reported."""
     takes_inputs: bool
-    """The agent knows messages for modules."""
+    """Whether the agent supports messages for modules."""

@@ -1,7 +1,7 @@
-"""What the settings file of the hub, or ``FAIRLEAD_HUB_*``, may say: keys, defaults, limits.  ``app`` reads them.
+"""The hub's settings file, or ``FAIRLEAD_HUB_*``: keys, defaults, limits.  ``app`` reads them.
 
-Every nested model is one TOML table (contract section 4); the text below a key is its line on the reference page.
-Times are seconds, sizes bytes.
+Every nested model is one TOML table (contract section 4); the text below a key is its description on the reference
+page. Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _TRUST_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The delivery policy towards nodes: the shared policy with the hub's own defaults (contract section 5).
 
-    One send and up to five retries, 1 to 30 s apart, then parked.  A SyncRule's ``delivery`` is read with the same
-    defaults, so a rule that names only ``retries_max`` keeps the rest.
+    One send and up to five retries, 1 to 30 s apart, then parked. A SyncRule's ``delivery`` is read with the same
+    defaults, so a rule that sets only ``retries_max`` keeps the rest.
     """
 
     retries_with_no_delay: int = 0
@@ -41,7 +41,7 @@ class NodeDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fie
     retry_backoff_function: Literal["linear", "arithmetic", "geometric", "exponential"] = "exponential"
     backoff_retries: int | None = 5
     ack_timeout: float = 5.0
-    """How long a message may be unanswered before the first delay starts; arriving chunks restart it."""
+    """How long to wait for an answer before the first delay starts; arriving chunks restart the wait."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +63,7 @@ class DeliverySettings(DeliveryModel):
     """How long a message may stay unanswered before the first delay starts; arriving parts restart the time."""
 
     def policy(self) -> NodeDelivery:
-        """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
+        """The core's form of the policy. Raises ``mistakes.Wrong`` for keys that do not go together."""
         return NodeDelivery(**self.model_dump())
 
 
@@ -172,7 +172,7 @@ class Traces(TracesModel):
 
 
 def _is_link(link: str) -> bool:
-    """May a page send people there?"""
+    """Whether a page may link there."""
     try:
         url = urlsplit(link)
         has_host = bool(url.hostname) and (url.port is None or url.port > 0)
@@ -216,7 +216,7 @@ class IdentitySettings(Model):
 
     @property
     def signs_with(self) -> Literal["files", "cert-manager", "off"]:
-        """What ``signer`` means where it is absent."""
+        """The effective ``signer``, also where it is absent."""
         return self.signer or ("files" if self.ca_key else "off")
 
 
@@ -228,7 +228,7 @@ class ConsoleSettings(Model):
 
 
 class HubSettings(Model):
-    """The whole file."""
+    """All settings of the hub."""
 
     kubeconfig: FilePath | None = None
     """Path of a kubeconfig file; absent: in-cluster configuration."""
@@ -240,8 +240,8 @@ class HubSettings(Model):
     listen: ListenAddress = "127.0.0.1:10000"
     """Address of the WebSocket for nodes."""
     http_listen: ListenAddress = "127.0.0.1:10002"
-    """Health, metrics, `/v1/…` and `/console/`: plain HTTP on loopback; elsewhere, with `mtls`, for certificates of
-    `tls_ca`."""
+    """Address for health, metrics, `/v1/…` and `/console/`: plain HTTP on loopback; elsewhere, with `mtls`, for
+    certificates of `tls_ca`."""
     health_listen: ListenAddress | None = None
     """A second address, only for health and metrics, always plain HTTP."""
     messaging_url: str | None = None

@@ -1,15 +1,15 @@
-"""Status of objects that nodes report: which reports are accepted, and what is written to the API server.
+"""Status of objects reported by nodes: which reports are accepted, and what is written to the API server.
 
     report ─judge─▶ the node holds the object, a rule allows it, same UID, within bounds ─apply─▶ API server
-    rules ─rules_of_node─▶ what each node is sent, so that it can answer programs while offline
+    rules ─rules_of_node─▶ sent to each node, so that it can answer programs while offline
 
 A node's report is accepted only for objects that a rule with ``statusFromEdge`` placed on it.
 
-The hub writes by server-side apply of ``.status`` alone, with a field manager for each node.  The request names UID and
-version, so a status is never written to a recreated object, nor an older one over a newer one: every version is read
-while the reporting session is the node's newest, and a write of an ended session or a deposed hub meets a version that
-has changed.  One exception: an apply that changes nothing changes no version, so a write whose answer was lost may come
-after it.  Pure; ``io.cluster.status_reports`` writes.
+The hub uses server-side apply of ``.status`` alone, with a field manager per node.  The request names UID and version,
+so a status is never written to a recreated object, nor an older one over a newer one: every version is read while the
+reporting session is the node's newest, and a write of an ended session or a deposed hub meets a version that has
+changed.  One exception: an apply that changes nothing does not change the version, so a write whose answer was lost may
+arrive after it.  No I/O; ``io.cluster.status_reports`` writes.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _status: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, A
 
 
 class ReportAccepted(msgspec.Struct, frozen=True):
-    """Write this status on this object."""
+    """Write this status to this object."""
 
     live: LiveObject
     status: dict[str, Any]
 
 
 class ReportRefused(msgspec.Struct, frozen=True):
-    """``live`` where the object is the node's business; then people are told on the object."""
+    """``live`` is set if the object concerns the node; then an Event on the object reports it."""
 
     nack: message.Nack
     live: LiveObject | None = None
 
 
 def judge(placement: Placement, node: str, report: message.Report, content: bytes) -> ReportAccepted | ReportRefused:
-    """``not_synced`` comes first: nothing is refused for good by what is not listed yet."""
+    """``not_synced`` is checked first: nothing is refused permanently because of what is not listed yet."""
     try:
         key = resource.parse(report.resource).key
     except Malformed as error:
@@ -60,7 +60,7 @@ def judge(placement: Placement, node: str, report: message.Report, content: byte
     if placement.desired(node, live) is None:
         return _never(report, "not_placed", f"no rule sends {report.resource} to node {node}")
     if live.uid != report.uid:
-        reason = f"{report.resource} was made anew: its UID is {live.uid}, the status is of {report.uid}"
+        reason = f"{report.resource} was recreated: its UID is {live.uid}, the status is for {report.uid}"
         return _never(report, "uid_changed", reason)
     if not placement.takes_status(node, live):
         reason = f"no rule that sends {report.resource} to node {node} has statusFromEdge: true"
@@ -83,14 +83,14 @@ def _never(report: message.Report, code: str, reason: str, live: LiveObject | No
 
 
 def never(report: message.Report, code: str, reason: str) -> message.Nack:
-    """The same again would be refused again."""
+    """A permanent refusal: the same report would be refused again."""
     return message.Nack(parent_id=report.id, code=code, reason=reason[: message.REASON_CHARS_MAX], permanent=True)
 
 
 def later(
     report: message.Report, code: str, reason: str, seconds: float | None, *, all_of_them: bool = False
 ) -> message.Nack:
-    """Not now; ``all_of_them``: nor would any other be."""
+    """A temporary refusal; ``all_of_them``: any other report would be refused too."""
     return message.Nack(
         parent_id=report.id, code=code, reason=reason[: message.REASON_CHARS_MAX], retry_after=seconds,
         scope="hub" if all_of_them else "stream",
@@ -104,11 +104,11 @@ def _later(report: message.Report, code: str, reason: str, seconds: float) -> Re
 CONTENT_TYPE = "application/apply-patch+yaml"
 OTHER_NODES = '"fairlead-edge-'
 NOT_TYPED = "failed to create typed patch object"
-FIELDS_TOLD_MAX = 5
+FIELDS_LISTED_MAX = 5
 
 
 def body(live: LiveObject, version: str, status: dict[str, Any]) -> dict[str, Any]:
-    """The request."""
+    """The body of the request."""
     metadata = {"name": live.resource.name, "uid": live.uid, "resourceVersion": version}
     if live.resource.namespace:
         metadata["namespace"] = live.resource.namespace
@@ -121,40 +121,40 @@ def body(live: LiveObject, version: str, status: dict[str, Any]) -> dict[str, An
 
 
 def parameters(node: str, *, force: bool) -> dict[str, str]:
-    """Of the request's query."""
+    """The query parameters of the request."""
     found = {"fieldManager": message.field_manager(node), "fieldValidation": "Strict"}
     return {**found, "force": "true"} if force else found
 
 
 def may_force(force: message.Force, conflicts: Sequence[str]) -> bool:
-    """A merge patch wins over what was written in the cluster, as it would there; not over another node's word."""
+    """A merge patch may overwrite what was written in the cluster, as it could there; but not another node's fields."""
     return force == "all" or (force == "cluster" and not any(OTHER_NODES in each for each in conflicts))
 
 
 def is_of_another_type(status: int, text: str) -> bool:
-    """The API server answers 500 to an apply whose fields are not those of the kind's schema; once more is no use."""
+    """The API server answers 500 to an apply with fields that are not in the kind's schema; retrying does not help."""
     return status == 500 and NOT_TYPED in text
 
 
 def conflict_text(conflicts: Sequence[str]) -> str:
-    """For people; ``conflicts`` as the API server words them."""
-    told = "; ".join(conflicts[:FIELDS_TOLD_MAX]) + ("; …" if len(conflicts) > FIELDS_TOLD_MAX else "")
+    """A message for people; ``conflicts`` as the API server words them."""
+    told = "; ".join(conflicts[:FIELDS_LISTED_MAX]) + ("; …" if len(conflicts) > FIELDS_LISTED_MAX else "")
     return f"others own what was reported: {told}. Leave these fields out, or apply with force=true"
 
 
 class RulesFrame(msgspec.Struct, frozen=True):
-    """One frame; sent to any number of nodes."""
+    """One frame, sent to any number of nodes."""
 
     header: message.StatusRules
     content: bytes
 
 
 NOTHING = RulesFrame(message.StatusRules(), b"")
-"""No status is taken from the node; agents hold this until they are told otherwise."""
+"""No status is accepted from the node; agents assume this until they receive other rules."""
 
 
 class RulesOfNodes:
-    """Made once for all nodes that the same rules select, until rules change."""
+    """Built once for all nodes that the same rules select, until rules change."""
 
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
@@ -163,7 +163,7 @@ class RulesOfNodes:
         self._made: dict[tuple[str, ...], RulesFrame] = {}
 
     def of(self, node: str) -> RulesFrame:
-        """For this node, as rules are now."""
+        """The frame for this node, under the current rules."""
         if self._generation != self._rules.generation:
             self._generation = self._rules.generation
             self._made.clear()
@@ -184,7 +184,7 @@ class RulesOfNodes:
 def _made(rules: list[Rule], known: RuleSet) -> RulesFrame:
     entries = [
         _told(rule, entry)
-        for allowed in (True, False)  # what allows goes first: the others only make a refusal name its rule
+        for allowed in (True, False)  # allowing entries first: the others only make a refusal name its rule
         for rule, entry in _in_force(rules, known)
         if entry.status_from_edge is allowed
     ][: message.STATUS_RULES_MAX]

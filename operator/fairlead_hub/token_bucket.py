@@ -1,16 +1,16 @@
-"""A token bucket, as client-go's: so many a second on average, and as many at once as it holds.
+"""A token bucket, as in client-go: a rate per second on average, and a burst.
 
-refilled with time, up to ``burst`` ─take─▶ one less        empty: ``next_at`` says when one is there again
+    refilled over time, up to ``burst`` ─take─▶ one less    empty: ``next_at`` returns when the next one is available
 """
 
 from __future__ import annotations
 
 _ROUNDING = 1e-9
-"""Of a token, which sums of floating-point numbers may lack."""
+"""Tolerance for sums of floating-point numbers, as a fraction of a token."""
 
 
 class TokenBucket:
-    """Full at the beginning.  ``now`` is always seconds of one monotonic clock."""
+    """Starts full.  ``now`` is always seconds of one monotonic clock."""
 
     __slots__ = ("_burst", "_filled_at", "_per_second", "_tokens")
 
@@ -20,27 +20,27 @@ class TokenBucket:
         self._filled_at = float("-inf")
 
     def tokens(self, now: float) -> float:
-        """How many are there; below zero after more was taken than there was."""
+        """The number of tokens; negative after more were taken than were available."""
         if now > self._filled_at:
             self._tokens = min(self._burst, self._tokens + self._per_second * (now - self._filled_at))
             self._filled_at = now
         return self._tokens
 
     def whole(self, now: float) -> int:
-        """How many may be taken."""
+        """The number of tokens that may be taken."""
         return max(0, int(self.tokens(now) + _ROUNDING))
 
     def has_one(self, now: float) -> bool:
         return self.tokens(now) >= 1 - _ROUNDING
 
     def take(self, now: float, count: float = 1.0) -> None:
-        """Also what is not there: then it is missing later."""
+        """More than are available may be taken: then they are missing later."""
         self._tokens = self.tokens(now) - count
 
     def give_back(self) -> None:
-        """One that was taken and not used."""
+        """Return a token that was taken and not used."""
         self._tokens = min(self._burst, self._tokens + 1)
 
     def next_at(self, now: float) -> float:
-        """When there is one."""
+        """When a token is available."""
         return now if self.has_one(now) else now + (1 - self._tokens) / self._per_second

@@ -1,11 +1,11 @@
-"""What is read of the hub's core by those who show it: console, metrics, ``/v1`` endpoints, services of the shell.
+"""Read access to the hub's core: for the console, metrics, ``/v1`` endpoints, and services of the shell.
 
     Hub ─view─▶ HubView ─┬─ nodes, node, explained, stale, unreadable ─▶ rows of ``/v1``
                          ├─ session, account, edge, … (one node) ─────▶ console, row by row
                          └─ totals ────────────────────────────────────▶ metrics
 
-Read-only: every answer is a value, made when it is asked for, and nothing is kept.  So it costs nothing while nobody
-looks, and the caller decides how many nodes it looks at before the hub has its turn
+Read-only: every answer is a value, built when requested, and nothing is cached.  So it costs nothing without readers,
+and the caller decides how many nodes it reads before the hub gets its turn
 (docs/decisions/0851-console-survey-is-shared-and-sliced.md).
 """
 
@@ -40,34 +40,34 @@ from fairlead_wire import message
 
 DELIVERIES = ("upstream", "brokered")
 LIST_MAX = 100
-"""Pending and parked keys listed for one node."""
+"""Pending and parked keys listed per node."""
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One node's session now, in numbers."""
+    """One node's session in numbers."""
 
     live: bool
-    """It is known what the node holds."""
+    """Whether it is known what the node holds."""
     not_synced: str
-    """Why that is not even asked yet; empty: it is."""
+    """Why the comparison has not begun; empty if it has."""
     pending: int
     oldest: float | None
-    """Since when the oldest object is on its way, by the monotonic clock; None: none is."""
+    """Since when the oldest object is pending, by the monotonic clock; None if none is."""
     parked: int
     kept: int
     unjudged: tuple[int, str]
-    """Of the kept ones, those of which it is not known whether they are wanted: how many, and the first reason."""
+    """Kept objects for which it is unknown whether they are wanted: their number, and the first reason."""
     """Objects that are not deleted although they are not wanted there."""
     in_flight: int
     backoff: int
     held: int
     agent: str
     guard: str
-    """Why deletions are stopped; empty: they are not."""
+    """Why deletions are stopped; empty if they are not."""
 
 
 class HubTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over everything; ages in seconds."""
+    """Sums over all nodes; ages in seconds."""
 
     nodes: int
     connected: int
@@ -99,11 +99,11 @@ class HubTotals(msgspec.Struct, frozen=True, kw_only=True):
     issuers: Mapping[tuple[str, bool], int]
     """Nodes by the authority of their newest certificate, and whether they are connected."""
     authorities: Mapping[str, int]
-    """Connected nodes by the authorities they believe."""
+    """Connected nodes by the authorities they trust."""
 
 
 class HubView:
-    """See the module.  ``now`` is always seconds of one monotonic clock, ``clock`` makes texts of it."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock, ``clock`` converts it to text."""
 
     def __init__(
         self,
@@ -136,14 +136,14 @@ class HubView:
 
     @property
     def unwritten(self) -> int:
-        """Documents that wait to be written."""
+        """Number of documents that wait to be written."""
         return len(self._cache)
 
     # ---- nodes and topics, for services ----------------------------------------------------------
 
     @property
     def nodes_known(self) -> bool:
-        """Nodes are listed."""
+        """Whether Nodes are listed."""
         return self._placement.listed.nodes
 
     @property
@@ -152,11 +152,11 @@ class HubView:
         return self._rules.nodes.keys()
 
     def node_uid(self, node: str) -> str:
-        """Of its Node; empty: there is none."""
+        """UID of its Node; empty if there is none."""
         return self._terms.node_status.node_uids.get(node, "")
 
     def topics(self, node: str) -> frozenset[str]:
-        """Those to which it may publish."""
+        """The topics it may publish to."""
         return self._terms.grants.of(node)
 
     def all_topics(self) -> frozenset[str]:
@@ -164,7 +164,7 @@ class HubView:
         return self._terms.grants.topics()
 
     def topics_unknown(self) -> str:
-        """Why topics cannot be judged yet; empty when they can."""
+        """Why topics cannot be judged yet; empty if they can."""
         for name in ("nodes", "edgeroutes"):
             if name not in self._placement.listed.inputs:
                 return f"{name} are not listed yet"
@@ -173,7 +173,7 @@ class HubView:
     # ---- one node, for the console ---------------------------------------------------------------
 
     def session(self, node: str) -> SessionView | None:
-        """None: it is away."""
+        """Returns None if it is away."""
         session = self._sessions.get(node)
         if session is None:
             return None
@@ -194,47 +194,47 @@ class HubView:
         )
 
     def parked(self, node: str) -> Iterator[Parked]:
-        """What is given up for now at a connected node."""
+        """The parked keys of a connected node."""
         session = self._sessions.get(node)
         states = (record.state for record in session.keys.unsynced.stopped.values()) if session is not None else ()
         return (state for state in states if isinstance(state, Parked))
 
     def queued(self, node: str) -> Mapping[int, int]:
-        """Objects that wait to be sent to it, by priority."""
+        """Objects queued for it, by priority."""
         session = self._sessions.get(node)
         return session.keys.unsynced.queued_by_priority() if session is not None else {}
 
     def edge(self, node: str) -> message.EdgeStatus | None:
-        """What it reported of itself last in its session."""
+        """Its last report in this session."""
         return self._terms.node_status.edges.get(node)
 
     def outline(self, node: str) -> Mapping[str, Any]:
-        """The status of its EdgeNode as it stands, without the long parts."""
+        """The status in its EdgeNode, without the long parts."""
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return observed.outline if observed is not None else {}
 
     def paused(self, node: str) -> str:
-        """Why nothing is sent to it; empty: it is."""
+        """Why nothing is sent to it; empty if it is not paused."""
         return self._terms.controls.paused(node)
 
     def revoked(self, node: str) -> str:
-        """Why its certificates open no session; empty: they may."""
+        """Why its certificates are revoked; empty if they are not."""
         return self._terms.identities.revoked_in_use(node)
 
     def is_identity_held(self, node: str) -> bool:
-        """Its certificate waits for a person's approval."""
+        """Whether its certificate waits for a person's approval."""
         return node in self._terms.identities.held
 
     def unreadable_rules(self, node: str) -> str:
-        """SyncRules that concern it and cannot be read, in a sentence."""
+        """A sentence about unreadable SyncRules that concern it."""
         return deletion_blocked.unreadable_rules(self._placement, node) if self._rules.broken else ""
 
     def facts(self, node: str) -> edge_node.NodeFacts:
-        """All that its EdgeNode says, as it is now."""
+        """Everything its EdgeNode should say now."""
         return self._terms.node_status.of(node, self._sessions.get(node), self._terms.of(node))
 
     def refused_routes(self) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
-        """EdgeRoutes that some nodes refuse: the name, how many nodes, and what the first of them says."""
+        """EdgeRoutes that some nodes refuse: the name, the number of nodes, and the row of the first of them."""
         for name in sorted(self._rules.routes):
             outcomes = self._routes.of(name)
             if outcomes is not None and outcomes.refused:
@@ -287,7 +287,7 @@ class HubView:
         return [self._row(name, now) for name in sorted(self._rules.nodes)]
 
     def node(self, name: str, now: float) -> dict[str, Any] | None:
-        """A node in detail; None when there is none of that name."""
+        """A node in detail; None if there is none of that name."""
         if name not in self._rules.nodes:
             return None
         row = self._row(name, now)
@@ -345,7 +345,7 @@ class HubView:
         }
 
     def stale(self, freshness: WatchHealth, now: float) -> dict[str, Any]:
-        """What the hub does not follow, and what it may not write, at the moment; since when, and why."""
+        """What the hub is not following and cannot write at the moment, since when, and why."""
         text = self.clock.text
         oldest = self._cache.refusals.oldest()
         refused = {"since": text(oldest.since), "reason": oldest.reason} if oldest is not None else {}
@@ -363,7 +363,7 @@ class HubView:
         }
 
     def unreadable(self) -> list[dict[str, Any]]:
-        """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
+        """Unreadable SyncRules and EdgeRoutes, and their effect meanwhile."""
         return unreadable(self._placement)
 
     def troubled(self) -> list[dict[str, Any]]:
@@ -380,7 +380,7 @@ class HubView:
     # ---- where one object is ---------------------------------------------------------------------
 
     def explained(self, node: str, type: str, namespace: str, name: str, now: float) -> dict[str, Any]:
-        """The step of one object (``type`` as people call it) on its way to one node; ``answer`` is for people."""
+        """How far one object (``type`` as people call it) is on its way to a node; ``answer`` is for people."""
         found = self._explain_facts(node, type, namespace, name, now)
         step = explain.explain(found)
         answer: dict[str, Any] = {
@@ -394,11 +394,11 @@ class HubView:
         if live is not None:
             answer["wanted"] = {"uid": live.uid, "resourceVersion": live.version, "digest": live.digest}
         if held is not None and found.key is not None:
-            # As in ObjectSync: of the same content the version is the one that is wanted.
+            # As in ObjectSync: with equal content the version is the wanted one.
             is_same = live is not None and live.content_id == held.content_id
             version = live.version if live is not None and is_same else held.version
             answer["held"] = {"uid": held.uid, "resourceVersion": version, "digest": held.digest}
-            record = self._sync_controller.object_syncs.said(node, found.key.split("/", 2)[1], held.uid)
+            record = self._sync_controller.object_syncs.last_record(node, found.key.split("/", 2)[1], held.uid)
             if record is not None and record.last_ack_time:
                 answer["lastDelivered"] = record.last_ack_time
         return answer
@@ -433,13 +433,13 @@ class HubView:
         )
 
     def _behind(self, node: str, live: LiveObject | None) -> str | None:
-        """The version that ObjectSync says a node holds, where it says Behind."""
+        """The version a node holds according to an ObjectSync in state Behind."""
         syncs = self._sync_controller.object_syncs
-        said = syncs.said(node, live.resource.namespace, live.uid) if live is not None else None
+        said = syncs.last_record(node, live.resource.namespace, live.uid) if live is not None else None
         return said.version if said is not None and said.state == "Behind" else None
 
     def _unlistable(self, type: str, kind: ServedKind | None, *, is_known: bool) -> str:
-        """Why the kind cannot be listed; where no kind is known by this name, as far as the name says."""
+        """Why the kind cannot be listed; if no kind has this name, the reason is searched by the name."""
         frozen = self._placement.listed.frozen
         if kind is not None:
             why = frozen.get(kind.group_kind)
@@ -460,7 +460,7 @@ class HubView:
         return tuple((each.resource.namespace, each.resource.name) for each in objects)
 
     def _rule_notes(self, kind: ServedKind | None) -> tuple[str, ...]:
-        """Which rules name the kind at a version that is not served, and which cannot be read."""
+        """Rules that name the kind at a version that is not served, and unreadable rules."""
         rules = self._rules
         unserved = [
             f"SyncRule {rule.name} names {entry.api_version} {entry.kind}, which is not served"
@@ -474,7 +474,7 @@ class HubView:
         return (*unserved, *broken)
 
     def _routes_said(self, node: str, live: LiveObject | None) -> explain.RoutesSaid | None:
-        """What the node made of an EdgeRoutes object; None: it is none."""
+        """The node's result for an EdgeRoutes object; None if it is not one."""
         if live is None or live.group_kind != EDGE_ROUTES:
             return None
         edge = self.edge(node)
@@ -488,7 +488,7 @@ class HubView:
         for known, kind in self._desired_state.kinds.items():
             if kind.is_called(type):
                 return f"{known}/{namespace if kind.namespaced else ''}/{name}"
-        # No rule names the kind any more, but the node may hold it still.
+        # No rule names the kind any more, but the node may still hold it.
         session = self._sessions.get(node)
         for key in session.keys.held if session is not None else ():
             plural, held_namespace, held_name = key.split("/", 2)
@@ -499,7 +499,7 @@ class HubView:
 
 
 def at(session: NodeSession, key: str, now: float) -> explain.InTransit:
-    """Where a key is on its way to this node."""
+    """How far a key is on its way to this node."""
     keys = session.keys
     record, guard = keys.unsynced.get(key), keys.guard
     return explain.InTransit(
@@ -514,7 +514,7 @@ def at(session: NodeSession, key: str, now: float) -> explain.InTransit:
 
 
 def unreadable(placement: Placement) -> list[dict[str, Any]]:
-    """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
+    """Unreadable SyncRules and EdgeRoutes, and their effect meanwhile."""
     rules = placement.rules
     rows = [("SyncRule", n, f"syncrules/{n}", deletion_blocked.consequence(placement, n))
             for n in rules.broken_names("syncrules")]  # fmt: skip
@@ -533,13 +533,13 @@ def unreadable(placement: Placement) -> list[dict[str, Any]]:
 
 
 def _delivery(edge: message.EdgeStatus | None) -> dict[str, str]:
-    """By which policies the node's messages go again, in its own words."""
+    """Retry policies of the node's messages, as it reports them."""
     said = {} if edge is None else edge.delivery
     return {name: said[name][: message.NAME_CHARS_MAX] for name in DELIVERIES if name in said}
 
 
 def _unjudged(unsynced: UnsyncedKeys) -> tuple[int, str]:
-    """What is kept because a kind cannot be listed, or a rule cannot be read."""
+    """What is kept because a kind cannot be listed or a rule is unreadable."""
     if not unsynced.kept_count:
         return 0, ""
     whys = [each.why for each in unsynced.kept().values() if each.cause is Cause.DELETION_BLOCKED]

@@ -1,7 +1,7 @@
-"""The one place that turns the hub's time into the time people read.
+"""Converts the hub's time into wall-clock time.
 
-Everything in the core counts seconds of one monotonic clock, given to each call as ``now``.  What is written into the
-API is RFC 3339 text in UTC; only this module makes it.
+The core counts seconds of one monotonic clock, passed to each call as ``now``.  Times in the API are RFC 3339 text in
+UTC, and only this module produces them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import datetime
 from collections.abc import Callable
 
 CORRECTION_SECONDS = 0.5
-"""A smaller step of the wall clock is ignored, so that a moment keeps its text."""
+"""Smaller steps of the wall clock are ignored, so that a point in time keeps its text."""
 
 
 class WallClock:
-    """``offset`` says how many seconds the wall clock is ahead of the monotonic one now."""
+    """``offset`` returns by how many seconds the wall clock is currently ahead of the monotonic clock."""
 
     __slots__ = ("_ask", "_offset", "_second", "_text")
 
@@ -24,14 +24,14 @@ class WallClock:
         self._second, self._text = -1, ""
 
     def text(self, now: float) -> str:
-        """RFC 3339 of a monotonic time, to the second."""
+        """A monotonic time as RFC 3339, to the second."""
         second = int(self.seconds(now))
         if second != self._second:
             self._second, self._text = second, self.text_of(second)
         return self._text
 
     def seconds(self, now: float) -> float:
-        """Since 1970, of a monotonic time."""
+        """A monotonic time as seconds since 1970."""
         offset = self._ask()
         if abs(offset - self._offset) > CORRECTION_SECONDS:
             self._offset = offset
@@ -39,17 +39,17 @@ class WallClock:
 
     @staticmethod
     def text_of(second: int) -> str:
-        """RFC 3339 of seconds since 1970."""
+        """Seconds since 1970 as RFC 3339."""
         return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat().replace("+00:00", "Z")
 
     @staticmethod
     def utc(second: int) -> datetime.datetime:
-        """Of seconds since 1970."""
+        """Seconds since 1970 as a datetime."""
         return datetime.datetime.fromtimestamp(second, datetime.UTC)
 
     @staticmethod
     def moment(text: str) -> int:
-        """Seconds since 1970 of a time as ``text`` writes it; 0 for what it never writes."""
+        """Seconds since 1970 of a time written by ``text``; 0 for anything else."""
         try:
             found = datetime.datetime.fromisoformat(text)
             if found.tzinfo is not None:

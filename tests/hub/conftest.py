@@ -60,6 +60,4 @@ def edge(hub: HubProcess, tmp_path: Path) -> Iterator[EdgeAgent]:
 @pytest.fixture
 def core() -> Core:
     """The core of a hub with two nodes and a rule for ConfigMaps."""
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", "edge-2").rule(CONFIG_MAPS)

@@ -45,8 +45,7 @@ def test_each_route_is_described_and_no_other() -> None:
 @pytest.fixture
 def core() -> Core:
     """A node that is connected and holds one object, misses one, and has refused one; and one that is away."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     core.node("edge-0")
     for name in ("held", "missing", "refused"):
         core.put(name)

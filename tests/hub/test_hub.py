@@ -14,8 +14,7 @@ KIND = CONFIG_MAP.group_kind
 def test_nothing_is_deleted_in_doubt(core, doubt):
     """A lost watch, a 403, a rule that cannot be read: what is there stays until it is certain."""
     one = core.put("a")
-    edge = core.connect("edge-1", one)
-    edge.sent()
+    edge = core.opened("edge-1", one)
     match doubt:
         case "unsynced":
             core.hub.cluster.kind_unsynced(KIND)
@@ -40,7 +39,6 @@ def test_nothing_is_deleted_in_doubt(core, doubt):
 )
 def test_a_status_that_is_none_is_malformed(core, content):
     """Never another exception, whatever the bytes."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     with pytest.raises(Malformed, match="JSON"):
         edge.say(message.Status(), content)

@@ -8,9 +8,7 @@ from fairlead_hub.status.status_cache import StatusDocument
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", messaging_url="http://127.0.0.1:9")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", messaging_url="http://127.0.0.1:9").rule(CONFIG_MAPS)
 
 
 def states(ready):
@@ -23,8 +21,7 @@ def states(ready):
 
 def test_a_change_is_frames_first_and_status_after_the_acknowledgement(core):
     """Ack before record: what is sent now is in no document of the same ``Ready``."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     core.put("a")
     ready = core.take_ready()
     [output] = ready.sessions
@@ -39,8 +36,7 @@ def test_a_change_is_frames_first_and_status_after_the_acknowledgement(core):
 def test_what_the_shell_has_no_time_for_waits_and_the_newest_wins(core):
     """A document is given out once, and again only when it was not written."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     assert core.take_ready(documents=False).documents == []
     core.put("a", version="2", data={"v": "2"})
     edge.ack(*edge.sent())

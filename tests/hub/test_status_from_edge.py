@@ -157,8 +157,7 @@ def told(core: Core, node: str = "edge-1") -> list[message.StatusRule]:
 
 
 def test_nothing_is_said_where_no_rule_allows_status() -> None:
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     assert RulesOfNodes(core.hub.placement.rules).of("edge-1") == NOTHING
 
 
@@ -175,8 +174,7 @@ def test_the_entries_of_rules_that_select_the_node() -> None:
 
 
 def test_the_same_frame_goes_to_all_nodes_of_the_same_rules() -> None:
-    core = Core("edge-1", "edge-2")
-    core.rule(ALLOWING_RULES)
+    core = Core("edge-1", "edge-2").rule(ALLOWING_RULES)
     rules = RulesOfNodes(core.hub.placement.rules)
     first = rules.of("edge-1")
     assert rules.of("edge-2") is first

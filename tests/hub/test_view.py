@@ -13,9 +13,7 @@ from fairlead_wire import message
 
 @pytest.fixture
 def core():
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 def test_every_node_is_one_row(core):
@@ -119,8 +117,7 @@ def test_a_node_in_detail_says_by_which_policies_its_messages_go_again(core):
 
 def test_a_node_in_detail_says_how_long_its_messages_take_to_a_table(core):
     """By priority, and not more of them than there can be."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     said = [message.ToTable(priority=each, measured=1, p50_seconds=1.0, p95_seconds=2.0) for each in range(30, 0, -1)]
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, to_table=said)))
     found = core.hub.view.node("edge-1", 0.0)

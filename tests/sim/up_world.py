@@ -82,17 +82,17 @@ class Chain:
         publishing = publish_batch.Publishing(header, plan, self._order)
 
         def go_on() -> None:
-            while (parcel := publishing.next()) is not None and self._topics.refuses(parcel.topic):
-                publishing.defer(parcel.topic, "over_quota", "full", 1.0)
-            if parcel is None:
+            while (topic_batch := publishing.next()) is not None and self._topics.refuses(topic_batch.topic):
+                publishing.defer(topic_batch.topic, "over_quota", "full", 1.0)
+            if topic_batch is None:
                 self._answer(publishing.answer())
                 return
             self._topics.publish(
-                parcel.topic, parcel.producer, parcel.epoch, parcel.sequences, parcel.payloads,
-                lambda stored: published(parcel, stored),
+                topic_batch.topic, topic_batch.producer, topic_batch.epoch, topic_batch.sequences, topic_batch.payloads,
+                lambda stored: published(topic_batch, stored),
             )  # fmt: skip
 
-        def published(parcel: publish_batch.PublishBatch, stored: bool) -> None:
+        def published(topic_batch: publish_batch.PublishBatch, stored: bool) -> None:
             if not stored:
                 away = message.Nack(
                     parent_id=header.id, code="messaging_away", reason="not now", retry_after=1.0, scope="hub"
@@ -100,9 +100,9 @@ class Chain:
                 self._answer(publishing.put_off(away))
                 return
             if not self._topics.calm and self._random.random() < 0.02:  # it is stored, and its answer is lost
-                publishing.defer(parcel.topic, "messaging_unavailable", "no answer", 1.0, in_doubt=True)
+                publishing.defer(topic_batch.topic, "messaging_unavailable", "no answer", 1.0, in_doubt=True)
             else:
-                publishing.stored(parcel, None)
+                publishing.stored(topic_batch, None)
             go_on()
 
         go_on()

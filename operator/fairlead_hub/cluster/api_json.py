@@ -1,16 +1,15 @@
-"""The API server's JSON, read so that one unreadable part costs nothing but itself.
+"""Reads the API server's JSON so that an unreadable part affects nothing but itself.
 
     list       ─▶ Page: version, continue, the bytes of each object
     watch line ─▶ Event: type, the bytes of its object
-    object     ─▶ Header, Own, document: what can be known of it even where the rest cannot be read
+    object      ─▶ Header, OwnObject, document: whatever can be read, even where the rest cannot
 
-A decoder gives up on a whole list when one object in it is nested too deep (the API server takes any depth), so such
-text is first taken apart at its brackets.  Anything that is not a list, an event or an object raises ``Malformed``: a
-load balancer's page, an empty or cut answer, another document.  No text of the answer is quoted: it may be a Secret.
+A decoder rejects a whole list if one object in it is nested too deep (the API server accepts any depth), so such text
+is first split at its brackets.  Anything that is not a list, an event or an object raises ``Malformed``: a load
+balancer's page, an empty or truncated answer, another document.  Errors never quote the answer: it may be a Secret.
 
-``pack`` keeps tens of thousands of similar JSON bodies in little memory: keys live in shapes that are shared by
-all bodies with the same keys, texts are interned, and equal nested parts (the conditions of records written in the same
-second) are one object.
+``pack`` keeps tens of thousands of similar JSON bodies in little memory: bodies with the same keys share them, strings
+are interned, and equal nested parts (such as the conditions of records written in the same second) are one object.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class ListChunk(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     next: str
-    """Token of the next chunk; empty: this is the last one."""
+    """Token of the next chunk; empty for the last chunk."""
     items: list[msgspec.Raw]
 
 
@@ -47,7 +46,7 @@ class WatchEvent(msgspec.Struct, frozen=True):
 
 
 class ObjectHeader(msgspec.Struct, kw_only=True, rename={"version": "resourceVersion"}):
-    """The metadata of one object; what has the wrong type is as if it were not there, and ``problem`` says so."""
+    """The metadata of one object.  A field of the wrong type is treated as absent, and ``problem`` says so."""
 
     name: str
     uid: str = ""
@@ -59,8 +58,8 @@ class ObjectHeader(msgspec.Struct, kw_only=True, rename={"version": "resourceVer
     problem: str = ""
 
 
-class Own(msgspec.Struct, frozen=True, kw_only=True):
-    """A document of ours: a spec or status that cannot be read counts as empty."""
+class OwnObject(msgspec.Struct, frozen=True, kw_only=True):
+    """A document written by the hub.  An unreadable spec or status counts as empty."""
 
     header: ObjectHeader
     spec: dict[str, Any]
@@ -107,7 +106,7 @@ _TEXTS = ("uid", "namespace", "resourceVersion")
 
 
 def decode(decoder: msgspec.json.Decoder[Decoded], content: bytes | msgspec.Raw) -> Decoded:
-    """Raises ``Malformed``, which says what kind of thing came instead."""
+    """Decode, raising ``Malformed`` with a description of what was received instead."""
     try:
         return peer_json.decode(decoder, bytes(content))
     except Malformed as error:
@@ -122,7 +121,10 @@ def _looks_like(content: bytes) -> str:
 
 
 def page(content: bytes) -> ListChunk:
-    """Raises ``Malformed`` for what is no list: without a version or items it must not count as an empty one."""
+    """Parse one chunk of a list.
+
+    Raises ``Malformed`` if it has no version or items: it must not pass for an empty list.
+    """
     try:
         found = decode(_page, content)
         items = found.items or []
@@ -133,12 +135,12 @@ def page(content: bytes) -> ListChunk:
         found = decode(_page, b"%bnull%b" % (content[:start], content[end:]))
         items = [msgspec.Raw(content[start + a : start + b]) for a, b in _elements(content[start:end])]
     if not found.metadata.version:
-        raise Malformed("the answer is no list: it names no resourceVersion")
+        raise Malformed("the answer is not a list: it has no resourceVersion")
     return ListChunk(version=found.metadata.version, next=found.metadata.next, items=items)
 
 
 def event(line: bytes) -> WatchEvent:
-    """Raises ``Malformed``."""
+    """Parse one line of a watch.  Raises ``Malformed``."""
     try:
         return decode(_event, line)
     except Malformed:
@@ -150,7 +152,7 @@ def event(line: bytes) -> WatchEvent:
 
 
 def header(raw: bytes | msgspec.Raw) -> ObjectHeader:
-    """Raises ``Malformed`` when not even a name can be read."""
+    """Read an object's metadata.  Raises ``Malformed`` when not even the name can be read."""
     try:
         return decode(_headed, raw).metadata
     except Malformed:
@@ -158,7 +160,7 @@ def header(raw: bytes | msgspec.Raw) -> ObjectHeader:
 
 
 def header_of(body: dict[str, Any]) -> ObjectHeader:
-    """The same of an object that is data already."""
+    """Like ``header``, for an object that is already decoded."""
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         raise Malformed("an object without a name")
@@ -169,7 +171,7 @@ def header_of(body: dict[str, Any]) -> ObjectHeader:
 
 
 def version(raw: bytes | msgspec.Raw) -> str:
-    """The resourceVersion of an object or a bookmark; empty when it cannot be read."""
+    """The resourceVersion of an object or a bookmark; empty if it cannot be read."""
     try:
         return decode(_versioned, raw).metadata.version
     except Malformed:
@@ -179,21 +181,21 @@ def version(raw: bytes | msgspec.Raw) -> str:
             return ""
 
 
-def own(raw: bytes | msgspec.Raw) -> Own:
-    """Raises ``Malformed`` when not even a name can be read."""
+def own(raw: bytes | msgspec.Raw) -> OwnObject:
+    """Read a document written by the hub.  Raises ``Malformed`` when not even the name can be read."""
     try:
         found = decode(_parts, raw)
-        return Own(header=found.metadata, spec=_table(found.spec), status=_table(found.status))
+        return OwnObject(header=found.metadata, spec=_table(found.spec), status=_table(found.status))
     except Malformed:
         body = document(raw)[0]
         spec, status = (each if isinstance(each, dict) else {} for each in (body.get("spec"), body.get("status")))
-        return Own(header=header_of(body), spec=spec, status=status)
+        return OwnObject(header=header_of(body), spec=spec, status=status)
 
 
 def document(raw: bytes | msgspec.Raw) -> tuple[dict[str, Any], str]:
-    """The object as data, and why it is not the whole of it (what is nested too deep is null); empty: it is.
+    """The decoded object, and why it is incomplete (parts nested too deep become null); empty if it is complete.
 
-    Raises ``Malformed`` when it is no JSON object.
+    Raises ``Malformed`` if it is not a JSON object.
     """
     content = bytes(raw)
     if codec.nesting(content) <= codec.NESTING_MAX:
@@ -246,7 +248,7 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _container(text: bytes, key: bytes) -> tuple[int, int]:
-    """Where the object or array under this key of the outermost object begins and ends; (0, 0): there is none."""
+    """Start and end of the object or array under this key of the outermost object; (0, 0) if there is none."""
     depth = start = 0
     named = b""
     for found in _TOKENS.finditer(text):
@@ -264,7 +266,7 @@ def _container(text: bytes, key: bytes) -> tuple[int, int]:
 
 
 def _elements(text: bytes) -> Iterator[tuple[int, int]]:
-    """Where the objects in an array begin and end."""
+    """Start and end of each object in an array."""
     depth = start = 0
     for found in _TOKENS.finditer(text):
         if found[1]:
@@ -278,7 +280,7 @@ def _elements(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _shallow(text: bytes) -> bytes:
-    """The same with null for whatever is nested deeper than ``codec.NESTING_MAX``."""
+    """The same text with null in place of everything nested deeper than ``codec.NESTING_MAX``."""
     kept: list[bytes] = []
     depth = start = 0
     for found in _TOKENS.finditer(text):
@@ -294,7 +296,7 @@ def _shallow(text: bytes) -> bytes:
 
 
 SHARED_MAX = 65_536
-"""Nested parts remembered for sharing; when full they are forgotten, which costs memory, never truth."""
+"""Nested parts kept for sharing.  When the table is full it is cleared, which costs memory, not correctness."""
 
 Packed = Any
 
@@ -302,18 +304,18 @@ _shared: dict[Packed, Packed] = {}
 
 
 class _Keys(tuple[str, ...]):
-    """Marks a packed dict: its first item."""
+    """Type of the first item of a packed dict, which marks it as one."""
 
     __slots__ = ()
 
 
 _shapes: dict[tuple[str, ...], _Keys] = {}
 _TRUE, _FALSE = object(), object()
-"""Stand for truths: Python holds 1 and True for equal, and would share ``[1]`` with ``[true]``."""
+"""Stand-ins for booleans.  In Python ``1 == True``, so ``[1]`` would otherwise share ``[true]``."""
 
 
 def pack(value: Any) -> Packed:
-    """Immutable; give it to ``unpack`` only."""
+    """Pack a JSON value; the result is immutable and only meant for ``unpack``."""
     if isinstance(value, str):
         return intern(value)
     if isinstance(value, bool):
@@ -332,7 +334,7 @@ def pack(value: Any) -> Packed:
 
 
 def unpack(packed: Packed) -> Any:
-    """A fresh body, safe to change."""
+    """Rebuild the JSON value; the result is safe to modify."""
     if not isinstance(packed, tuple):
         return packed is _TRUE if packed in (_TRUE, _FALSE) else packed
     shape, *values = packed
@@ -342,7 +344,7 @@ def unpack(packed: Packed) -> Any:
 
 
 def outline(packed: Packed) -> dict[str, Any]:
-    """Of a packed dict what is no list and no dict itself: a fraction of the work, where that is all that is asked."""
+    """The scalar entries of a packed dict: cheaper than ``unpack`` where nothing else is needed."""
     if not isinstance(packed, tuple) or packed[0] is None:
         return {}
     return {key: unpack(item) for key, item in zip(packed[0], packed[1:], strict=True) if not isinstance(item, tuple)}

@@ -1,9 +1,8 @@
-"""From the API server's bytes to the delivered content: canonical, digested and packed once for all nodes.
+"""Turns the API server's bytes into the content that is delivered: canonical, digested, and packed once for all nodes.
 
-Desired state goes down, status is reported up: so the content is the object without ``status`` and without the API
+Desired state is sent down and status is reported up, so the content is the object without ``status``, without the API
 server's bookkeeping (``managedFields``, ``resourceVersion``, kubectl's copy of the applied manifest), and without the
-annotation that pauses its delivery.  Two versions with the same content are the same delivery, and nothing is sent for
-the second.
+annotation that pauses delivery.  If two versions have the same content, nothing is sent for the second.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from fairlead_wire.objects.resource import Resource
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NOT_DELIVERED = frozenset((LAST_APPLIED, api_group.PAUSED))
-"""Annotations that are no part of the delivered content."""
+"""Annotations that are not part of the delivered content."""
 
 GroupKind = tuple[str, str]
-"""(group, kind): the identity of a type of objects; two versions of it are the same objects."""
+"""(group, kind): identifies a type of object; all its versions are the same objects."""
 
 POD: GroupKind = ("", "Pod")
 EDGE_ROUTES: GroupKind = (api_group.GROUP, "EdgeRoutes")
 
 
 class ServedKind(msgspec.Struct, frozen=True, kw_only=True):
-    """One served type: what discovery says of an (apiVersion, kind)."""
+    """A kind that the API server serves, as discovery describes it."""
 
     group: str
     version: str
@@ -41,10 +40,10 @@ class ServedKind(msgspec.Struct, frozen=True, kw_only=True):
     plural: str
     namespaced: bool
     short_names: frozenset[str] = frozenset()
-    """What people may call it besides kind and plural."""
+    """Short names, besides kind and plural."""
 
     def is_called(self, asked: str) -> bool:
-        """As kubectl takes it: kind, plural, short name, each with or without the group, in any case."""
+        """Match a name as kubectl does: kind, plural or short name, with or without the group, case-insensitive."""
         name, _, group = asked.lower().partition(".")
         return name in {self.kind.lower(), self.plural, *self.short_names} and group in ("", self.group)
 
@@ -58,7 +57,7 @@ class ServedKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def root(self) -> str:
-        """Path of the collection over all namespaces, without a leading slash."""
+        """Path of the collection across all namespaces, without a leading slash."""
         base = f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
         return f"{base}/{self.plural}"
 
@@ -67,22 +66,25 @@ _split = functools.lru_cache(maxsize=16_384)(resource.split)
 
 
 def identity(path: str, kinds: Mapping[str, ServedKind]) -> tuple[str, str, str, str]:
-    """(apiVersion, kind, namespace, name) of a resource path; the plural stands for a kind no rule names any more."""
+    """(apiVersion, kind, namespace, name) of a resource path.
+
+    The plural stands in for a kind that no rule names any more.
+    """
     found = _split(path)
     known = kinds.get(found.type)
     return found.api_version, known.kind if known else found.plural, found.namespace, found.name
 
 
 class ContentId(msgspec.Struct, frozen=True, gc=False):
-    """Which object, and which content of it.  Two of them are equal when both are; strings are never joined."""
+    """An object together with its content.  Equal only if both are equal; the strings are never joined."""
 
     uid: str
     digest: str
-    """Empty: none of its content is wanted, it is to be deleted."""
+    """Empty if the object is to be deleted."""
 
 
 class HeldCopy(msgspec.Struct, frozen=True, gc=False):
-    """One object as an edge has it on disk; shared by all nodes that hold the same."""
+    """One object as stored at an edge; shared by all nodes that hold the same content."""
 
     path: str
     uid: str
@@ -95,16 +97,16 @@ class HeldCopy(msgspec.Struct, frozen=True, gc=False):
 
 
 class UndeliverableObject(msgspec.Struct, frozen=True, gc=False):
-    """Why no edge can be given this object: ``code`` for programs, ``reason`` for people."""
+    """Why this object cannot be delivered to any edge: ``code`` for programs, ``reason`` for people."""
 
     code: str
     reason: str
 
 
 class LiveObject(msgspec.Struct, kw_only=True, gc=False):
-    """One object as the cluster has it, ready to be sent to any number of nodes.
+    """One object as it is in the cluster, ready to be sent to any number of nodes.
 
-    ``version`` is the one its content came from; ``seen_version`` the newest with that same content.
+    ``version`` is the version its content came from, ``seen_version`` the newest version with that content.
     """
 
     kind: ServedKind
@@ -122,9 +124,9 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
     references: frozenset[str] = frozenset()
     held: HeldCopy
     problem: UndeliverableObject | None = None
-    """Set: it is wanted where rules say so, and parked there instead of sent; what an edge holds of it stays."""
+    """If set, the object is parked wherever it is wanted, instead of being sent; edges keep the copy they have."""
     paused: str = ""
-    """Why nothing of it is sent (``object_pause``); empty: it is not paused."""
+    """Why delivery of the object is paused (``paused_objects``); empty if it is not."""
 
     @property
     def group_kind(self) -> GroupKind:
@@ -136,7 +138,7 @@ class LiveObject(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Unusable(Permanent):
-    """The object has no identity: no record can be kept of it.  ``key`` names it if its name could be read."""
+    """The object has no identity, so no record can be kept of it.  ``key`` names it if its name could be read."""
 
     def __init__(self, message: str, *, key: str = "") -> None:
         super().__init__(message, code="no_identity")
@@ -144,7 +146,10 @@ class Unusable(Permanent):
 
 
 def build(raw: bytes | msgspec.Raw, kind: ServedKind) -> LiveObject:
-    """What no edge would take comes with its ``problem``.  Raises ``Unusable`` when it has no name, UID or version."""
+    """Build the deliverable object; ``problem`` is set if no edge would accept it.
+
+    Raises ``Unusable`` if it has no name, UID or version.
+    """
     try:
         body, deep = api_json.quick_document(raw)
         header = api_json.header_of(body)
@@ -159,7 +164,7 @@ def build(raw: bytes | msgspec.Raw, kind: ServedKind) -> LiveObject:
     if problem is None:
         problem, canonical = _delivered(body, kind, name, header)
     encoding, packed = codec.pack(canonical)
-    # No edge holds an object under the digest of what was never sent: it stays wanted, and parked.
+    # No edge holds content that was never sent, so with this placeholder digest the object stays wanted, and parked.
     fingerprint = digest.content_digest(canonical if problem is None else bytes(raw))
     is_pod = kind.group_kind == POD
     spec = body.get("spec")
@@ -186,15 +191,15 @@ def build(raw: bytes | msgspec.Raw, kind: ServedKind) -> LiveObject:
 def _delivered(
     body: dict[str, Any], kind: ServedKind, name: Resource, header: api_json.ObjectHeader
 ) -> tuple[UndeliverableObject | None, bytes]:
-    """The delivered content, or why the edge would refuse it (its ``metastore.verify`` and the frames' limits)."""
+    """The delivered content, or why the edge would refuse it (by its ``metastore.verify`` or the frame limits)."""
     try:
         resource.parse(name.path)
         if header.problem:
             raise Malformed(header.problem)
         if not isinstance(body["metadata"].get("creationTimestamp"), str | None):
-            raise Malformed("metadata.creationTimestamp: no text")
+            raise Malformed("metadata.creationTimestamp: not a string")
         if header.namespace != name.namespace:
-            raise Malformed(f"it names the namespace {header.namespace!r:.100}, and {kind.kind} has none")
+            raise Malformed(f"it has the namespace {header.namespace!r:.100}, but {kind.kind} is cluster-scoped")
         if len(header.version) > message.NAME_CHARS_MAX or len(kind.kind) > message.NAME_CHARS_MAX:
             raise Malformed(f"its version or kind is longer than {message.NAME_CHARS_MAX} characters")
         canonical = canonical_bytes(body, kind)
@@ -203,7 +208,7 @@ def _delivered(
     except RecursionError:
         return UndeliverableObject("too_deep", api_json.TOO_DEEP), b""
     if len(canonical) > codec.CONTENT_BYTES_MAX:
-        reason = f"content of {len(canonical)} bytes is over the limit of {codec.CONTENT_BYTES_MAX}"
+        reason = f"content of {len(canonical)} bytes exceeds the limit of {codec.CONTENT_BYTES_MAX}"
         return UndeliverableObject("too_large", reason), b""
     if codec.nesting(canonical) > codec.NESTING_MAX:
         return UndeliverableObject("too_deep", api_json.TOO_DEEP), b""
@@ -211,7 +216,7 @@ def _delivered(
 
 
 def canonical_bytes(body: dict[str, Any], kind: ServedKind) -> bytes:
-    """The delivered content.  List items carry no apiVersion and kind, so they are always set here."""
+    """The delivered content as canonical JSON.  apiVersion and kind are always set: list items lack them."""
     metadata = {
         key: value for key, value in body["metadata"].items() if key not in ("managedFields", "resourceVersion")
     }
@@ -228,6 +233,6 @@ def canonical_bytes(body: dict[str, Any], kind: ServedKind) -> bytes:
 
 
 def unpacked(live: LiveObject) -> dict[str, Any]:
-    """The delivered content as data again (for the few kinds the hub itself reads)."""
+    """Decode the delivered content, for the few kinds that the hub itself reads."""
     decoded: dict[str, Any] = msgspec.json.decode(codec.unpack(live.encoding, live.content))
     return decoded

@@ -1,10 +1,10 @@
-"""Whether an object may be removed from a node: why not yet, for as few objects as possible.
+"""Decides whether an object must stay on a node for now, and why; for as few objects as possible.
 
     rules that cannot be read, kinds that cannot be listed, versions that are not served ─blocked─▶ the reason, or ""
 
-A node holds the object and nothing selects it for that node.  If that is certain it goes; it is not certain where a
-rule of this very object is in question, and it never is before everything of the node is listed.  Doubt about one
-rule, kind or version keeps what that one selects or may have selected, and nothing else.
+A node holds an object that nothing selects for that node.  If that is certain, the object is deleted.  It is uncertain
+if a rule that may concern this object cannot be read, and always before everything concerning the node is listed.
+Doubt about one rule, kind or version keeps only the objects it selects or may have selected.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from fairlead_hub.cluster.placement import Placement
 from fairlead_wire.objects.resource import Resource
 
 EDGE_ROUTES_TYPE = "edgeroutes.fairlead.dev"
-ROUTES_CONSEQUENCE = "it is sent to no node, and nodes that hold it keep what they hold until it is mended"
-TOLD_MAX = 5
-"""Rules named in one sentence."""
+ROUTES_CONSEQUENCE = "it is sent to no node, and nodes keep the copy they hold until it is fixed"
+LISTED_MAX = 5
+"""Rules named in one message."""
 
 
 def blocked(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
-    """``at`` is what the node holds, ``kind`` its kind (None: discovery knows none), ``live`` what is there now."""
+    """Why ``at``, which the node holds, must stay; ``kind`` is None if discovery does not know it.
+
+    ``live``: as it is now.
+    """
     waiting = placement.listed.not_synced(node)
     if waiting:
         return waiting
@@ -46,7 +49,7 @@ def _routes(placement: Placement, at: Resource) -> str:
 
 
 def _unreadable(placement: Placement, node: str, at: Resource, kind: GroupKind | None, live: LiveObject | None) -> str:
-    """What a rule that cannot be read selected, or may have selected, stays."""
+    """Keep what an unreadable rule selected, or may have selected."""
     labels = live.labels if live is not None else placement.rules.gone.get(at.key)
     for name in placement.rules.unreadable_for(node):
         for rule in (placement.rules.readable.get(name), placement.rules.reaches.get(name)):
@@ -66,7 +69,7 @@ def _unlisted(placement: Placement, node: str, at: Resource, kind: GroupKind | N
                 continue
             if entry.group_kind in placement.listed.frozen:
                 return f"{entry.kind} cannot be listed: {placement.listed.frozen[entry.group_kind]}"
-            # Held at the version that is not served now: it came by this entry.  Held at another, it did not.
+            # If it is held at the version that is not served now, it came by this entry; otherwise it did not.
             why = placement.rules.unserved.get((entry.api_version, entry.kind))
             if why is not None and entry.api_version == at.api_version:
                 return f"{entry.kind} cannot be listed: {why}"
@@ -76,7 +79,7 @@ def _unlisted(placement: Placement, node: str, at: Resource, kind: GroupKind | N
 
 
 def _perhaps_paused(placement: Placement, at: Resource, kind: GroupKind | None) -> str:
-    """Objects of the kind were paused when another hub ran, and it is not known yet which of them still are."""
+    """Objects of this kind were paused under an earlier hub, and it is not known yet which of them still are."""
     listed, paused_kinds = placement.listed, placement.paused_kinds
     if not paused_kinds.is_known and (kind is None or not placement.rules.named(kind)):
         return "ObjectSyncs are not listed yet"
@@ -89,26 +92,26 @@ def _perhaps_paused(placement: Placement, at: Resource, kind: GroupKind | None) 
 
 
 def consequence(placement: Placement, name: str) -> str:
-    """For people: what a SyncRule that cannot be read does meanwhile."""
+    """The effect of an unreadable SyncRule, for people."""
     rule = placement.rules.readable.get(name)
     if rule is not None:
         selects = "it or the present text selects" if name in placement.rules.reaches else "it selects"
         return (
             f"its last readable form (generation {rule.generation}) stays in force, and nothing that {selects} is"
-            " removed until the rule is mended"
+            " deleted until the rule is fixed"
         )
     if name in placement.rules.reaches:
-        return "what it may have selected is not removed until the rule is mended, and it selects nothing new"
-    return "it selects nothing until it is mended"
+        return "what it may have selected is not deleted until the rule is fixed, and it selects nothing new"
+    return "it selects nothing until it is fixed"
 
 
 def unreadable_rules(placement: Placement, node: str) -> str:
-    """For people: which SyncRules that concern this node cannot be read; empty when all can."""
+    """For people: which SyncRules that concern this node cannot be read; empty if all can."""
     names = placement.rules.unreadable_for(node)
-    found = [f"SyncRule {name}: {placement.rules.broken[f'syncrules/{name}']}" for name in names[:TOLD_MAX]]
-    if len(names) > TOLD_MAX:
-        found.append(f"and {len(names) - TOLD_MAX} more")
-    return f"nothing is removed of what these select, until they are mended: {'; '.join(found)}" if found else ""
+    found = [f"SyncRule {name}: {placement.rules.broken[f'syncrules/{name}']}" for name in names[:LISTED_MAX]]
+    if len(names) > LISTED_MAX:
+        found.append(f"and {len(names) - LISTED_MAX} more")
+    return f"nothing that these select is deleted until they are fixed: {'; '.join(found)}" if found else ""
 
 
 def _fits(entry: sync_rule.RuleEntry, at: Resource, kind: GroupKind | None, labels: Mapping[str, str] | None) -> bool:
@@ -126,11 +129,11 @@ def _names(entry: sync_rule.RuleEntry, at: Resource, kind: GroupKind | None) -> 
         return (group, name) == kind
     if group != at.group:
         return False
-    # The group of a definition is its owner's: whatever is held of it may be what the entry names.
+    # All kinds of a CRD's group belong to its owner, so whatever is held may be what the entry names.
     return bool(group) or is_called(at.plural, name.lower())
 
 
 def is_called(plural: str, asked: str) -> bool:
-    """Without discovery: ``tills.shop.io`` is called till, tills and tills.shop.io."""
+    """Match a kind without discovery: ``tills.shop.io`` matches till, tills and tills.shop.io."""
     short = plural.partition(".")[0]
     return asked in (plural, short, short.removesuffix("s"), short.removesuffix("es"), f"{short[:-3]}y")

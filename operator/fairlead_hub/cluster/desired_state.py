@@ -1,4 +1,4 @@
-"""What one node's session asks of the cluster's state, always answered as it is now."""
+"""The questions a node's session asks about the cluster, always answered from the current state."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from fairlead_hub.cluster.placement import Desired, Placement
 from fairlead_wire.objects import resource
 from fairlead_wire.objects.resource import Resource
 
-TOPICS_TOLD_MAX = 5
-"""Named in one sentence."""
+TOPICS_LISTED_MAX = 5
+"""Topics named in one message."""
 
 
 class ClusterView(Protocol):
-    """The questions."""
+    """The cluster as one session sees it."""
 
     def desired(self, node: str, key: str) -> Desired | None:
-        """What is wanted there under this key; None: nothing."""
+        """What the node should hold under this key; None if nothing."""
 
     def desired_objects(self, node: str) -> dict[str, LiveObject]:
-        """Everything that is wanted there, by key."""
+        """Everything the node should hold, by key."""
 
     def deletion_blocked(self, node: str, path: str) -> str:
-        """Why what the node holds as this path may not be deleted there yet; empty when it may."""
+        """Why the node must not delete what it holds under this path yet; empty if it may."""
 
     def paused(self, key: str, uid: str) -> str:
-        """Why no delete of this object is sent to any node, by its own annotation; empty when it may be."""
+        """Why deletes of this object are paused by its annotation; empty if they are not."""
 
     def withheld(self, node: str, key: str) -> str:
-        """Why what is wanted there under this key may not be sent yet; empty when it may."""
+        """Why the wanted object under this key may not be sent to the node yet; empty if it may."""
 
     def not_synced(self, node: str) -> str:
-        """Why it is not known yet what is wanted there; empty when it is."""
+        """Why it is not known yet what the node should hold; empty if it is known."""
 
 
 def _nothing(node: str, routes: str) -> Collection[str]:
-    """Nothing waits for a grant (the command line only asks)."""
+    """No grant is ever missing (for the command line, which only reads)."""
     return ()
 
 
 class DesiredState:
-    """The answers, from what was watched.
+    """Answers from the watched state.
 
-    ``unwritten_topics`` says which topics of an EdgeRoutes object, by its name, are not written down for a node yet.
+    ``unwritten_topics`` returns the topics of an EdgeRoutes object, given by name, that a node's EdgeNode does not list
+    yet.
     """
 
     def __init__(
@@ -59,10 +60,10 @@ class DesiredState:
         self.placement = placement
         self._unwritten_topics = unwritten_topics
         self.kinds: dict[str, ServedKind] = {}
-        """What discovery found, by the type part of a key."""
+        """The kinds that discovery found, by the type part of a key."""
 
     def know_kind(self, kind: ServedKind) -> None:
-        """Discovery found what a rule names."""
+        """Add a kind that discovery found."""
         self.kinds[f"{kind.plural}.{kind.group}" if kind.group else kind.plural] = kind
 
     def desired(self, node: str, key: str) -> Desired | None:
@@ -84,7 +85,7 @@ class DesiredState:
         return deletion_blocked.blocked(self.placement, node, at, kind, self.object_cache.get(at.key))
 
     def record_deletion_blocked(self, node: str, at: Resource, kind: GroupKind) -> str:
-        """The same of what a record says that the node holds: its kind is known from the record."""
+        """Like ``deletion_blocked``, for an object that a record names: the record knows its kind."""
         return deletion_blocked.blocked(self.placement, node, at, kind, self.object_cache.get(at.key))
 
     def paused(self, key: str, uid: str) -> str:
@@ -98,8 +99,8 @@ class DesiredState:
         unwritten = sorted(self._unwritten_topics(node, name))
         if not unwritten:
             return ""
-        some = ", ".join(unwritten[:TOPICS_TOLD_MAX]) + (", …" if len(unwritten) > TOPICS_TOLD_MAX else "")
-        return f"topics it names are not written down on EdgeNode {node} yet: {some}"
+        some = ", ".join(unwritten[:TOPICS_LISTED_MAX]) + (", …" if len(unwritten) > TOPICS_LISTED_MAX else "")
+        return f"topics it names are not in EdgeNode {node} yet: {some}"
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, str]]:
@@ -107,7 +108,7 @@ class DesiredState:
         return self.placement.rules.nodes
 
     def is_gone(self, node: str) -> bool:
-        """Nodes are listed, and there is none of this name."""
+        """Whether Nodes are listed and none has this name."""
         return "nodes" in self.placement.listed.inputs and node not in self.placement.rules.nodes
 
     def not_synced(self, node: str) -> str:

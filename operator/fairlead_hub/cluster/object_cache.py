@@ -1,4 +1,4 @@
-"""All objects the hub watches, with the indexes placement asks for: by kind, by bound node, by who refers to them."""
+"""All objects the hub watches, indexed for placement: by kind, by bound node, by the nodes whose Pods refer to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead_hub.cluster.content import GroupKind, LiveObject
 
 
 class ObjectChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What one observation did to the object cache; ``before`` None: new, ``after`` None: gone."""
+    """What one observation changed; ``before`` is None for a new object, ``after`` is None for a deleted one."""
 
     key: str
     before: LiveObject | None
@@ -19,7 +19,10 @@ class ObjectChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectCache:
-    """Newest known state per key.  Not ordered by versions: the watch is, and a restored API server goes back."""
+    """The latest known state per key.
+
+    Versions are not compared: the watch is ordered, and versions fall after a restore.
+    """
 
     def __init__(self) -> None:
         self._by_key: dict[str, LiveObject] = {}
@@ -28,9 +31,9 @@ class ObjectCache:
         self._referrers: dict[str, dict[str, int]] = defaultdict(dict)
         self._referred: dict[str, dict[str, int]] = defaultdict(dict)
         self.paused: set[str] = set()
-        """Keys of objects of which nothing is sent, because their annotation says so."""
+        """Keys of paused objects."""
         self.generation: dict[GroupKind, int] = defaultdict(int)
-        """Rises with every change of a kind; caches over it compare this number."""
+        """Counts changes of a kind.  Caches derived from it compare this number."""
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -54,10 +57,10 @@ class ObjectCache:
         return self._referrers.get(key, {}).keys()
 
     def put(self, live: LiveObject) -> ObjectChange | None:
-        """None when the delivered content is what it was: nothing to send, nothing to write.
+        """Add or update an object.  Returns None if its delivered content is unchanged: nothing to send or write.
 
-        With the same content a Pod may refer to more, because its status names what was made for it; and the object
-        may be paused, or no longer.
+        Even with the same content, a Pod may refer to more objects, because its status names those made for it; and the
+        object may have been paused or resumed.
         """
         before = self._by_key.get(live.key)
         if before is not None and before.uid == live.uid and before.digest == live.digest and before.kind == live.kind:
@@ -74,7 +77,10 @@ class ObjectCache:
         return ObjectChange(key=live.key, before=before, after=live)
 
     def remove(self, key: str, uid: str) -> ObjectChange | None:
-        """None when it is not here under this UID: a late delete of an older namesake."""
+        """Remove an object.
+
+        Returns None if it is not here under this UID: a late delete of an earlier object of that name.
+        """
         before = self._by_key.get(key)
         if before is None or before.uid != uid:
             return None
@@ -85,7 +91,7 @@ class ObjectCache:
         return ObjectChange(key=key, before=before, after=None)
 
     def forget_kind(self, kind: GroupKind) -> list[ObjectChange]:
-        """No rule names this kind any more."""
+        """Remove a kind that no rule names any more."""
         changes = [self.remove(live.key, live.uid) for live in list(self.of_kind(kind).values())]
         return [change for change in changes if change is not None]
 

@@ -1,15 +1,15 @@
-"""Paused objects, and the kinds that are watched for their sake.
+"""Paused objects, and the kinds that are watched because of them.
 
-    fairlead.dev/paused: "<why>"     while it stands on an object, no update and no delete of it is sent to any node
+    fairlead.dev/paused: "<why>"    while an object has it, no update or delete of the object is sent to any node
 
 The annotation is an instruction to the hub and not part of the delivered content, so setting or removing it sends
-nothing by itself.  It ends with the object: a deleted object is removed from the nodes
+nothing by itself.  It ends with the object: when the object is deleted, nodes delete it
 (docs/decisions/0420-pausing-nodes-and-objects.md).
 
     paused objects in the object cache                            ┐
     ObjectSyncs that say Paused, read at the start ─remembered─▶  ┴─▶ kinds(), perhaps_paused()
 
-Whether an object is paused is only known while its kind is watched, so such kinds are watched even when no rule names
+Whether an object is paused is known only while its kind is watched, so such kinds are watched even when no rule names
 them any more.
 """
 
@@ -34,7 +34,7 @@ class PausedKinds:
         self._is_known = True
 
     def wait(self) -> None:
-        """A hub has started, and what was paused before stands in documents that are not listed yet."""
+        """Wait for the documents that say what was paused before this hub started."""
         self._is_known = False
 
     def remember(self, kinds: Mapping[GroupKind, str]) -> None:
@@ -42,16 +42,16 @@ class PausedKinds:
         self._remembered |= kinds
 
     def listed(self) -> bool:
-        """All documents have been read.  True: for the first time."""
+        """All documents have been read.  Returns True the first time."""
         was_known, self._is_known = self._is_known, True
         return not was_known
 
     def kind_synced(self, kind: GroupKind) -> None:
-        """From now on the object cache knows which of its objects are paused."""
+        """From now on the object cache knows which objects of this kind are paused."""
         self._remembered.pop(kind, None)
 
     def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
-        """To be watched at these apiVersions."""
+        """Kinds to watch, with their apiVersions."""
         found: dict[GroupKind, tuple[str, ...]] = {kind: (version,) for kind, version in self._remembered.items()}
         for key in self._object_cache.paused:
             live = self._object_cache.get(key)
@@ -60,21 +60,21 @@ class PausedKinds:
         return found
 
     def remembered(self) -> list[GroupKind]:
-        """Kinds of which it is not known yet which objects are still paused."""
+        """Kinds for which it is not known yet which objects are still paused."""
         return list(self._remembered)
 
     @property
     def is_known(self) -> bool:
-        """False: the documents that say what was paused are not listed yet."""
+        """Whether the documents that say what was paused are listed."""
         return self._is_known
 
 
 WHY_CHARS_MAX: Final = 256
-"""Of a pause's reason; an annotation may be a thousand times longer, and is shown in tables."""
+"""Limit of a pause's reason.  The annotation may be a thousand times longer, and the reason is shown in tables."""
 
 
 def reason(annotations: Mapping[str, str] | None) -> str:
-    """Why it is paused, in one line; empty when it is not."""
+    """The reason of a pause on one line; empty if it is not paused."""
     why = annotations.get(PAUSED) if annotations else None
     return "" if why is None else " ".join(why.split())[:WHY_CHARS_MAX] or "no reason given"
 
@@ -84,5 +84,5 @@ class _Pausable(Protocol):
 
 
 def is_changed(before: _Pausable | None, after: _Pausable | None) -> bool:
-    """Was it paused, resumed, or paused for another reason?"""
+    """Whether it was paused, resumed, or paused for another reason."""
     return (before.paused if before is not None else "") != (after.paused if after is not None else "")

@@ -4,8 +4,8 @@
                                   ──nodes_for(object)───▶ the nodes that a change of it concerns
                                   ──desired_objects(node)──▶ all that a node should hold, when it connects
 
-``rules`` (``RuleSet``) says which rule selects which node, ``listed`` (``Listed``) whether enough is known to take
-anything away, and ``deletion_blocked`` why a node may not lose an object yet.
+``rules`` (``RuleSet``) knows which rule selects which node, ``listed`` (``Listed``) whether enough is known to delete
+anything, and ``deletion_blocked`` why a node must not delete an object yet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead_hub.settings import NodeDelivery
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):
-    """A node should hold this object; how soon, and how hard to try."""
+    """A node should hold this object, with this priority and delivery policy."""
 
     live: LiveObject
     priority: int
@@ -32,7 +32,7 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Placement:
-    """Rules over the object cache; reads both, changes nothing in them."""
+    """Combines rules and object cache; reads both and changes neither."""
 
     def __init__(self, object_cache: ObjectCache, default: NodeDelivery) -> None:
         self.object_cache = object_cache
@@ -41,24 +41,27 @@ class Placement:
         self.paused_kinds = PausedKinds(object_cache)
         self._default = default
         self._generation = 0
-        """Of the rules that the caches below are about."""
+        """The version of the rules that the caches below are derived from."""
         self._covered: dict[tuple[str, int], tuple[int, dict[str, LiveObject]]] = {}
         self._wishes: dict[str, tuple[LiveObject, list[tuple[sync_rule.Rule, sync_rule.RuleEntry, Desired]]]] = {}
-        """By key: what the rules that cover an object wish for it, whichever the node."""
+        """For each object key: what the rules that cover it request, regardless of the node."""
 
     def kinds(self) -> dict[GroupKind, tuple[str, ...]]:
-        """Every kind to watch → at which apiVersions: named by rules, or with objects that are paused."""
+        """Every kind to watch → its apiVersions: kinds that rules name, and kinds with paused objects."""
         return self.paused_kinds.kinds() | self.rules.kinds()
 
     def _refresh(self) -> None:
-        """Forget what was derived from other rules."""
+        """Drop what was derived from older rules."""
         if self._generation != self.rules.generation:
             self._generation = self.rules.generation
             self._covered.clear()
             self._wishes.clear()
 
     def desired(self, node: str, live: LiveObject) -> Desired | None:
-        """Should this node hold it?  Of several rules the most urgent priority and the first rule's delivery count."""
+        """What this node should hold of the object, if anything.
+
+        If several rules select it, the most urgent priority and the first rule's delivery policy apply.
+        """
         if self._generation != self.rules.generation:
             self._refresh()
         known = self._wishes.get(live.key)
@@ -69,7 +72,7 @@ class Placement:
         found: Desired | None = None
         members = self.rules.members
         for rule, entry, desired in known[1]:
-            # Asked four times for each delivery: the most common answer costs no call.
+            # This is asked four times per delivery, so the most common answer needs no further call.
             if node in members[rule.name] and (entry.select == "all" or self._selects(entry, node, live)):
                 if found is None:
                     found = desired
@@ -78,9 +81,9 @@ class Placement:
         return found
 
     def takes_status(self, node: str, live: LiveObject) -> bool:
-        """Does a rule that sends it to this node allow that its status comes from there?
+        """Whether a rule that places the object on this node allows the node to write its status.
 
-        Never of our own kinds, whatever a rule says: the cluster may have let it through without its checks.
+        Never for our own kinds, whatever a rule says: the cluster may have accepted it without validation.
         """
         if live.group_kind[0] == EDGE_ROUTES[0]:
             return False
@@ -110,7 +113,7 @@ class Placement:
         return covering
 
     def forget(self, gone: LiveObject) -> None:
-        """The object is gone."""
+        """The object was deleted."""
         self._wishes.pop(gone.key, None)
         self.rules.forget(gone)
 
@@ -124,9 +127,9 @@ class Placement:
                 return node in self.object_cache.referrers(live.key)
 
     def nodes_for(self, live: LiveObject, among: Mapping[str, object] | None = None) -> set[str]:
-        """Every node that should hold it now; with ``among`` only those of them that are keys there.
+        """Every node that should hold the object now; with ``among``, only the nodes that are keys of it.
 
-        A change costs as much as the nodes that are connected, however many are away.
+        The cost grows with the connected nodes, not with those that are away.
         """
         if live.group_kind == EDGE_ROUTES:
             routes = self.rules.routes.get(live.resource.name)
@@ -144,7 +147,10 @@ class Placement:
         return found
 
     def concerned(self, change: ObjectChange, among: Mapping[str, object]) -> set[str]:
-        """Nodes of ``among`` that should hold it before or after; its rules count it."""
+        """Nodes of ``among`` that should hold the object before or after the change.
+
+        Also updates its rules' counts.
+        """
         found: set[str] = set()
         rules: list[list[str]] = [[], []]
         for side, live in enumerate((change.before, change.after)):
@@ -155,12 +161,12 @@ class Placement:
         return found
 
     def _rules_of(self, live: LiveObject) -> list[str]:
-        if live.group_kind == EDGE_ROUTES:  # what is wanted of these is never kept with the wishes of rules
+        if live.group_kind == EDGE_ROUTES:  # EdgeRoutes are never cached with the requests of rules
             return [rule.name for rule, entry in self.rules.entries(EDGE_ROUTES) if entry.covers(live)]
         return [rule.name for rule, _, _ in self._covering(live)]
 
     def referred_by(self, change: ObjectChange) -> Iterator[tuple[str, str]]:
-        """A Pod came, went or changed: (node, key) of what is wanted there now because of it, or no longer."""
+        """After a change of a Pod: (node, key) of each object that is now wanted because of it, or no longer is."""
         before, after = change.before, change.after
         where_before = before.node_name if before is not None else ""
         where_after = after.node_name if after is not None else ""
@@ -172,7 +178,7 @@ class Placement:
                 yield from ((where, key) for key in live.references)
 
     def desired_objects(self, node: str) -> dict[str, LiveObject]:
-        """All this node should hold, by key."""
+        """Everything this node should hold, by key."""
         found: dict[str, LiveObject] = {}
         if node not in self.rules.nodes:
             return found
@@ -222,7 +228,7 @@ def _routes_key(name: str) -> str:
 
 
 def _both(members: frozenset[str], among: Mapping[str, object]) -> Iterator[str]:
-    """What is in both, walking the shorter one."""
+    """The intersection; iterates over the smaller collection."""
     if len(members) < len(among):
         return (name for name in members if name in among)
     return (name for name in among if name in members)

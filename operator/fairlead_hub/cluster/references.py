@@ -1,8 +1,8 @@
-"""What a Pod mounts or names, as keys of the objects it refers to (``type/namespace/name``).
+"""The objects a Pod mounts or names, as keys (``type/namespace/name``).
 
-Only objects that the Pod mounts or names, or that are made for it alone: the claim of a generic ephemeral volume is
-named after Pod and volume, and the Pod's status says which ResourceClaim was made from a template.  A claim's volume or
-a service account's secrets are one step further: use a rule with ``select: all`` for those.
+Only objects that the Pod mounts or names, or that are created for it alone: the claim of a generic ephemeral volume is
+named after the Pod and the volume, and the Pod's status says which ResourceClaim was created from a template.  A
+claim's volume or a service account's secrets are one step further away; use a rule with ``select: all`` for those.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ _VOLUME_SECRETS = ("azureFile", "cephfs", "cinder", "flexVolume", "iscsi", "rbd"
 
 
 def of_pod(pod: dict[str, Any]) -> frozenset[str]:
-    """Keys of everything the Pod refers to; unknown or odd parts are passed over, the API server judged them."""
+    """Keys of everything the Pod refers to.
+
+    Unknown or malformed parts are skipped: the API server validated the Pod.
+    """
     spec = _dict(pod.get("spec"))
     namespace = str(_dict(pod.get("metadata")).get("namespace", ""))
     pod_name = str(_dict(pod.get("metadata")).get("name", ""))
@@ -39,7 +42,7 @@ def _namespaced(spec: dict[str, Any], pod_name: str) -> Iterator[tuple[str, Any]
     for secret in _dicts(spec.get("imagePullSecrets")):
         yield "secrets", secret.get("name")
     for claim in _dicts(spec.get("resourceClaims")):
-        for source in (claim, _dict(claim.get("source"))):  # API versions before v1beta1 had a level between
+        for source in (claim, _dict(claim.get("source"))):  # API versions before v1beta1 had one more level
             yield CLAIMS, source.get("resourceClaimName")
             yield CLAIM_TEMPLATES, source.get("resourceClaimTemplateName")
     for volume in _dicts(spec.get("volumes")):

@@ -1,14 +1,14 @@
-"""SyncRules and EdgeRoutes, the nodes, which nodes each rule selects, and how many objects.
+"""SyncRules and EdgeRoutes, edge Nodes, which nodes each rule selects, and how many objects.
 
     rules × node labels ──members──▶ nodes of each rule
     rules × served versions ──in force──▶ the entries that select something
     a rule that cannot be read ──broken, reaches──▶ what it may have selected
 
-A mistake in one rule affects that rule alone.  A rule that cannot be read stays in force in its last readable form; an
-entry that names a version that is not served selects nothing while another version of the kind is served.
+A mistake in one rule affects only that rule.  An unreadable rule stays in force in its last readable form.  An entry
+that names a version that is not served selects nothing while another version of the kind is served.
 
-``RuleMatches`` counts the objects each SyncRule selects.  A count is made once, when it is first needed, and then
-follows the changes:
+``RuleMatches`` counts the objects each SyncRule selects.  A count is computed when it is first needed and then kept up
+to date:
 
     rules, served kinds ─indexed─▶ counts that no longer hold are dropped      ┐
     an object changed   ─object_changed─▶ counts of the rules that select it   ├─▶ take: names whose status may differ
@@ -27,7 +27,7 @@ from fairlead_hub.cluster.selector import NodeIndex
 
 
 class RuleMatches:
-    """See the module; all by the rule's name."""
+    """See the module docstring.  Everything is indexed by the rule's name."""
 
     def __init__(self, object_cache: ObjectCache) -> None:
         self._object_cache = object_cache
@@ -36,16 +36,16 @@ class RuleMatches:
         self._touched: set[str] = set()
 
     def touch(self, names: Iterable[str]) -> None:
-        """Something that their status tells may have changed."""
+        """Mark rules whose status may have changed."""
         self._touched.update(names)
 
     def take(self) -> set[str]:
-        """Each rule once, however much changed since the last call."""
+        """Names of the rules marked since the last call."""
         touched, self._touched = self._touched, set()
         return touched
 
     def indexed(self, in_force: Mapping[str, Sequence[sync_rule.RuleEntry]]) -> None:
-        """The entries that select something now: of every rule that has any."""
+        """The entries that select something now, for every rule that has any."""
         for name in in_force.keys() | self._in_force.keys():
             entries = tuple(in_force.get(name, ()))
             if entries != self._in_force.get(name, ()):
@@ -56,7 +56,7 @@ class RuleMatches:
                     del self._in_force[name]
 
     def count(self, name: str) -> int:
-        """Objects that entries in force cover, for whichever node; each once."""
+        """Number of distinct objects covered by the rule's entries in force, on any node."""
         known = self._counts.get(name)
         if known is None:
             known = self._counts[name] = self._counted(self._in_force.get(name, ()))
@@ -73,7 +73,7 @@ class RuleMatches:
         )
 
     def object_changed(self, before: Sequence[str], after: Sequence[str]) -> None:
-        """Names of the rules that covered an object, and of those that cover it as it is now."""
+        """Update counts: names of the rules that covered the object before, and of those that cover it now."""
         if before == after:
             return
         were, are = set(before), set(after)
@@ -83,7 +83,8 @@ class RuleMatches:
                 self._counts[name] += 1 if name in are else -1
 
 GONE_MAX = 100_000
-"""Deleted objects whose labels are remembered; the labels of others are not known, and those objects are kept."""
+"""Deleted objects whose labels are remembered.  Beyond this limit labels count as unknown, and nodes keep the
+objects."""
 
 
 class RuleSet:
@@ -94,32 +95,32 @@ class RuleSet:
         self.nodes: Mapping[str, Mapping[str, str]] = self._index.labels
         """Labels of every edge Node, by name."""
         self.readable: dict[str, sync_rule.Rule] = {}
-        """SyncRules that are, or were once, readable: as they could be read last."""
+        """The last readable form of each SyncRule that is, or once was, readable."""
         self.routes: dict[str, sync_rule.Routes] = {}
-        """EdgeRoutes that can be read."""
+        """The readable EdgeRoutes."""
         self.broken: dict[str, str] = {}
-        """``syncrules/name`` or ``edgeroutes/name`` → why it could not be read."""
+        """``syncrules/name`` or ``edgeroutes/name`` → why it cannot be read."""
         self.reaches: dict[str, sync_rule.Rule] = {}
-        """By the name of a broken SyncRule: what it may have selected besides its last readable form."""
+        """By name of an unreadable SyncRule: what it may have selected beyond its last readable form."""
         self.gone: dict[str, Mapping[str, str]] = {}
-        """Labels of what was deleted while a rule could not be read, by key."""
+        """Labels of objects deleted while a rule was unreadable, by key."""
         self.members: dict[str, frozenset[str]] = {}
-        """Of each readable SyncRule: the nodes it selects."""
+        """The nodes that each readable SyncRule selects."""
         self.generation = 0
-        """Rises whenever rules, or what is served, changed; caches over them compare this number."""
+        """Counts changes of rules and of served versions.  Caches derived from them compare this number."""
         self._matches = matches
         self._unserved: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
         self._stale = False
         self._kinds_served: set[GroupKind] = set()
         self._named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]] = {}
-        """By kind: every entry that names it, also at a version that is not served."""
+        """Every entry by kind, including those that name a version that is not served."""
         self._entries: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]] = {}
 
     # ---- nodes -----------------------------------------------------------------------------------
 
     def set_node(self, name: str, labels: Mapping[str, str]) -> bool:
-        """False when nothing changed (a heartbeat)."""
+        """Returns False if nothing changed (a heartbeat)."""
         if self.nodes.get(name) == labels:
             return False
         self._index.put(name, labels)
@@ -142,7 +143,7 @@ class RuleSet:
     # ---- SyncRules -------------------------------------------------------------------------------
 
     def set_rule(self, rule: sync_rule.Rule) -> frozenset[str]:
-        """Returns the nodes it concerns, before or after."""
+        """Add or replace a rule.  Returns the nodes it concerns, before or after."""
         before = self.unreadable_at(rule.name) | self.members_of(rule.name)
         self._matches.touch((rule.name,))
         self.broken.pop(f"syncrules/{rule.name}", None)
@@ -153,7 +154,7 @@ class RuleSet:
         return before | self.members[rule.name]
 
     def drop_rule(self, name: str) -> frozenset[str]:
-        """Returns the nodes it concerned."""
+        """Remove a rule.  Returns the nodes it concerned."""
         before = self.unreadable_at(name)
         self._matches.touch((name,))
         self.broken.pop(f"syncrules/{name}", None)
@@ -164,37 +165,37 @@ class RuleSet:
         return before | self.members.pop(name)
 
     def break_rule(self, found: sync_rule.BrokenRule) -> frozenset[str]:
-        """It cannot be read: the last readable form of the same object stays in force.  Returns its nodes."""
+        """The rule became unreadable: its last readable form stays in force.  Returns the nodes it concerns."""
         known = self.readable.get(found.name)
         before: frozenset[str] = frozenset()
         if known is not None and known.uid != found.uid:
-            before = self.drop_rule(found.name)  # that one is gone; this one only has its name
+            before = self.drop_rule(found.name)  # the previous rule is gone, this one only has its name
             known = None
         if known is None and found.last is not None:
             before |= self.set_rule(found.last)
         self._matches.touch((found.name,))
         self.broken[f"syncrules/{found.name}"] = found.reason
-        if found.reach is not None and known is None:  # of what was in force here we have the form
+        if found.reach is not None and known is None:  # the form in force here is known
             self.reaches[found.name] = found.reach
         return before | self.unreadable_at(found.name)
 
     def rule_names(self) -> set[str]:
-        """Every SyncRule there is, readable or not."""
+        """Names of all SyncRules, readable or not."""
         return {*self.readable, *self.broken_names("syncrules")}
 
     def members_of(self, name: str) -> frozenset[str]:
-        """Nodes that a SyncRule selects; none when there is no such rule."""
+        """Nodes that a SyncRule selects; empty if there is no such rule."""
         return self.members.get(name, frozenset())
 
     # ---- EdgeRoutes ------------------------------------------------------------------------------
 
     def set_routes(self, routes: sync_rule.Routes) -> None:
-        """It can be read: it is known which nodes it is for and which topics it names."""
+        """The EdgeRoutes object is readable: its nodes and its topics are known."""
         self.routes[routes.name] = routes
         self.broken.pop(f"edgeroutes/{routes.name}", None)
 
     def break_routes(self, name: str, reason: str) -> None:
-        """It cannot be read: its nodes are not known, so it is sent to none."""
+        """The EdgeRoutes object is unreadable: its nodes are unknown, so it is sent to none."""
         self.routes.pop(name, None)
         self.broken[f"edgeroutes/{name}"] = reason
 
@@ -203,7 +204,7 @@ class RuleSet:
         self.broken.pop(f"edgeroutes/{name}", None)
 
     def topics_of(self, node: str) -> frozenset[str]:
-        """Topics named by EdgeRoutes that select this node, and the default one."""
+        """Topics named by EdgeRoutes that select this node, and the default topic."""
         found = {sync_rule.DEFAULT_TOPIC}
         labels = self.nodes.get(node)
         if labels is not None:
@@ -215,11 +216,11 @@ class RuleSet:
     # ---- what cannot be read ---------------------------------------------------------------------
 
     def broken_names(self, collection: str) -> list[str]:
-        """Names of the ``syncrules`` or ``edgeroutes`` that cannot be read, sorted."""
+        """Sorted names of the unreadable ``syncrules`` or ``edgeroutes``."""
         return sorted(key.partition("/")[2] for key in self.broken if key.startswith(f"{collection}/"))
 
     def unreadable_at(self, name: str) -> frozenset[str]:
-        """Nodes that a SyncRule which cannot be read concerns, as far as that is known."""
+        """Nodes that an unreadable SyncRule concerns, as far as known."""
         if f"syncrules/{name}" not in self.broken:
             return frozenset()
         reach = self.reaches.get(name)
@@ -229,17 +230,17 @@ class RuleSet:
         return found
 
     def unreadable_for(self, node: str) -> list[str]:
-        """Broken SyncRules that concern this node, by name."""
+        """Sorted names of unreadable SyncRules that concern this node."""
         return [name for name in self.broken_names("syncrules") if self.concerns(name, node)] if self.broken else []
 
     def concerns(self, name: str, node: str) -> bool:
-        """Does a rule select this node, or may it have?"""
+        """Whether a rule selects this node, or may have selected it."""
         reach, labels = self.reaches.get(name), self.nodes.get(node)
         may_have = reach is not None and labels is not None and reach.nodes.matches(labels)
         return may_have or node in self.members_of(name)
 
     def forget(self, gone: LiveObject) -> None:
-        """The object is gone; its labels still tell whether a rule that cannot be read selected it."""
+        """The object was deleted.  Its labels are kept: they tell whether an unreadable rule selected it."""
         if self.broken:
             self.gone[gone.key] = gone.labels
             if len(self.gone) > GONE_MAX:
@@ -250,9 +251,9 @@ class RuleSet:
     # ---- what is served --------------------------------------------------------------------------
 
     def set_served(self, kind: GroupKind, answers: Mapping[str, str]) -> frozenset[str]:
-        """What the API server says of apiVersions of a kind: "" it serves this one, or why not.
+        """What the API server answered for the apiVersions of a kind: "" if it serves one, otherwise why not.
 
-        Returns the nodes a difference concerns.
+        Returns the nodes that a difference concerns.
         """
         changed = [version for version, why in answers.items() if why != self._answer((version, kind[1]))]
         for version in changed:
@@ -276,12 +277,12 @@ class RuleSet:
 
     @property
     def unserved(self) -> Mapping[tuple[str, str], str]:
-        """(apiVersion, kind) that rules name and the API server does not serve → its answer."""
+        """(apiVersion, kind) pairs that rules name and the API server does not serve → its answer."""
         self._refresh()
         return self._unserved
 
     def is_unserved(self, kind: GroupKind) -> bool:
-        """At none of the versions that rules name."""
+        """Whether none of the versions that rules name is served."""
         pairs = self.named(kind)
         return bool(pairs) and all((entry.api_version, entry.kind) in self._unserved for _, entry in pairs)
 
@@ -297,7 +298,7 @@ class RuleSet:
             return
         self._stale = False
         named: dict[GroupKind, list[tuple[sync_rule.Rule, sync_rule.RuleEntry]]] = defaultdict(list)
-        # By name, so that which of two rules wins does not depend on who was created first.
+        # Sorted by name, so that precedence between two rules does not depend on which was created first.
         for name in sorted(self.readable):
             for entry in self.readable[name].entries:
                 named[entry.group_kind].append((self.readable[name], entry))
@@ -319,7 +320,7 @@ class RuleSet:
         self._matches.indexed(by_rule)
 
     def entries(self, kind: GroupKind) -> Sequence[tuple[sync_rule.Rule, sync_rule.RuleEntry]]:
-        """Entries in force of this kind, by rule name."""
+        """Entries in force for this kind, by rule name."""
         self._refresh()
         return self._entries.get(kind, ())
 
@@ -329,7 +330,10 @@ class RuleSet:
         return self._named.get(kind, [])
 
     def in_force(self, entry: sync_rule.RuleEntry) -> bool:
-        """Does it select anything?  Not if its version is not served; nor before that is known, while another is."""
+        """Whether the entry selects anything.
+
+        Not if its version is not served; nor while that is unknown and another version is served.
+        """
         self._refresh()
         if self._is_served(entry):
             return True
@@ -348,7 +352,7 @@ class RuleSet:
         return found
 
     def kinds_of(self, node: str) -> Iterator[GroupKind]:
-        """Kinds of which entries in force select something for this node, and Pods where something is referenced."""
+        """Kinds that entries in force select for this node, and Pods where something is ``referenced``."""
         self._refresh()
         for kind, entries in self._entries.items():
             matching = [entry for rule, entry in entries if node in self.members[rule.name]]
@@ -361,10 +365,10 @@ class RuleSet:
 
     @property
     def matches(self) -> RuleMatches:
-        """Objects each rule selects, and whose status may have changed."""
+        """The objects each rule selects, and the rules whose status may have changed."""
         self._refresh()
         return self._matches
 
     def touch(self, kind: GroupKind) -> None:
-        """Whether this kind can be listed has changed, and with it what the status of rules that name it says."""
+        """Whether this kind can be listed has changed, so the status of the rules that name it may change."""
         self._matches.touch(rule.name for rule, _ in self.named(kind))

@@ -1,10 +1,10 @@
 """Kubernetes LabelSelectors, compiled once and evaluated often.  An empty or absent selector selects everything.
 
-What Kubernetes would refuse is refused, and so is an unknown field: a selector with a misspelled field would otherwise
+What Kubernetes would refuse is refused, including unknown fields: a selector with a misspelled field would otherwise
 select everything.
 
-``NodeIndex`` has the labels of all edge Nodes and finds those that a selector matches without visiting each: a rule
-that selects by a label costs as much as the nodes that have it.  Values are indexed only for keys that selectors name.
+``NodeIndex`` holds the labels of all edge Nodes and finds the nodes a selector matches without visiting each one: the
+cost grows with the nodes that have the label.  Values are indexed only for keys that selectors name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Requirement(msgspec.Struct, frozen=True):
             case "In":
                 return labels.get(self.key) in self.values
             case "NotIn":
-                # As Kubernetes reads it: an absent key satisfies NotIn.
+                # As in Kubernetes, an absent key satisfies NotIn.
                 return self.key not in labels or labels[self.key] not in self.values
             case "Exists":
                 return self.key in labels
@@ -50,7 +50,7 @@ class Selector(msgspec.Struct, frozen=True):
         return all(requirement.holds(labels) for requirement in self.requirements)
 
     def needed(self) -> tuple[str, frozenset[str]] | None:
-        """A key that labels must have, with the values it may have; None: no requirement names any."""
+        """A key that labels must have, with its allowed values; None if no requirement names one."""
         return next(((each.key, each.values) for each in self.requirements if each.operator == "In"), None)
 
 
@@ -58,11 +58,11 @@ EVERYTHING = Selector()
 
 
 def compile(value: Any, where: str) -> Selector:
-    """From the API's JSON.  Raises ``ValueError`` that begins with ``where``."""
+    """Compile a selector from the API's JSON.  Raises ``ValueError`` with a message that begins with ``where``."""
     if value is None:
         return EVERYTHING
     if not isinstance(value, dict):
-        raise ValueError(f"{where}: must be a label selector, is {type(value).__name__}")
+        raise ValueError(f"{where}: must be a label selector, not {type(value).__name__}")
     unknown = value.keys() - {"matchLabels", "matchExpressions"}
     if unknown:
         raise ValueError(f"{where}: unknown field {sorted(unknown)[0]}; known are matchLabels, matchExpressions")
@@ -82,7 +82,7 @@ def compile(value: Any, where: str) -> Selector:
 
 
 def _given(value: dict[str, Any], name: str, otherwise: Any) -> Any:
-    """Null is as good as absent; anything else that is empty is judged as what it is."""
+    """Null counts as absent; any other empty value is validated."""
     found = value.get(name)
     return otherwise if found is None else found
 
@@ -90,7 +90,7 @@ def _given(value: dict[str, Any], name: str, otherwise: Any) -> Any:
 def _check_key(key: str, where: str) -> None:
     found = _KEY.fullmatch(key)
     if found is None or len(found[1] or "") > KEY_PREFIX_CHARS_MAX:
-        raise ValueError(f"{where}: {_cut(key)!r} is no label; one is like site or example.com/site")
+        raise ValueError(f"{where}: {_cut(key)!r} is not a label key such as site or example.com/site")
 
 
 def _check_value(value: Any, where: str) -> None:
@@ -98,8 +98,8 @@ def _check_value(value: Any, where: str) -> None:
         raise ValueError(f"{where}: must be text")
     if _VALUE.fullmatch(value) is None:
         raise ValueError(
-            f"{where}: {_cut(value)!r} is no label's value; it has at most 63 letters, digits, -, _ and .,"
-            " and begins and ends with a letter or digit"
+            f"{where}: {_cut(value)!r} is not a label value: at most 63 letters, digits, -, _ and .,"
+            " beginning and ending with a letter or digit"
         )
 
 
@@ -128,7 +128,7 @@ def _expression(value: Any, where: str) -> _Requirement:
 
 
 class NodeIndex:
-    """See the module.  ``labels``: by the node's name."""
+    """See the module docstring.  ``labels``: by node name."""
 
     def __init__(self) -> None:
         self.labels: dict[str, Mapping[str, str]] = {}
@@ -136,7 +136,7 @@ class NodeIndex:
         """Label key → value → nodes that have it."""
 
     def put(self, name: str, labels: Mapping[str, str]) -> None:
-        """It exists, with these labels."""
+        """Add or update a node."""
         self._unindex(name)
         self.labels[name] = labels
         for key, nodes in self._by_key.items():
@@ -144,19 +144,19 @@ class NodeIndex:
                 nodes.setdefault(labels[key], set()).add(name)
 
     def drop(self, name: str) -> bool:
-        """False: it was not there."""
+        """Returns False if the node is unknown."""
         self._unindex(name)
         return self.labels.pop(name, None) is not None
 
     def matching(self, selector: Selector) -> frozenset[str]:
-        """Every node that this selects."""
+        """Every node that the selector matches."""
         if selector == EVERYTHING:
             return frozenset(self.labels)
         labels = self.labels
         return frozenset(name for name in self._candidates(selector) if selector.matches(labels[name]))
 
     def _candidates(self, selector: Selector) -> Iterable[str]:
-        """All that can match: those with one of the values that some key must have, if there is such a key."""
+        """All nodes that may match: those with a value that a required key allows, if there is such a key."""
         needed = selector.needed()
         if needed is None:
             return self.labels

@@ -1,9 +1,9 @@
-"""A SyncRule or EdgeRoutes object held against the model of its definition: what its user should know of it.
+"""Validates a SyncRule or EdgeRoutes object against the model of its definition, for its user.
 
     kopf's handlers ─check─▶ SpecCheck ─▶ condition ``Valid`` of its status
 
-What a rule does is decided elsewhere (``sync_rule``), and routes are judged by the nodes, one by one.  This is said
-before any node is asked, also of an object that was stored under older definitions.
+The effect of a rule is decided elsewhere (``sync_rule``), and nodes validate routes one by one.  This check runs before
+any node is asked, and also covers objects that were stored under older definitions.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _MODELS: Mapping[Collection, type[pydantic.BaseModel]] = {
 
 
 class SpecCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one generation of one object."""
+    """The result for one generation of one object."""
 
     collection: Collection
     name: str
     uid: str
     generation: int
     mistakes: str
-    """Each with its path; empty when there are none."""
+    """Each with its path; empty if there are none."""
 
 
 def check(collection: Collection, name: str, uid: str, generation: int, spec: Any) -> SpecCheck:
-    """Never raises, whatever the spec is."""
+    """Validate a spec of any shape.  Never raises."""
     mistakes = sync_rule.mistakes_in(spec, _MODELS[collection])
     return SpecCheck(collection=collection, name=name, uid=uid, generation=generation, mistakes=mistakes)

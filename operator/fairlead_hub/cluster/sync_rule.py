@@ -1,8 +1,8 @@
-"""SyncRule and EdgeRoutes as the hub reads them: which kinds go to which nodes, which topics a node may name.
+"""SyncRules and EdgeRoutes as the hub reads them: which kinds go to which nodes, which topics a node may publish to.
 
-The definitions refuse most nonsense; what slips through (stored under older ones) is refused here by the models they
-are made from, every mistake at once, with the field and the reason.  A rule that cannot be read stays in force as it
-could be read last: that form stands in its own status (``lastReadable``), so that a hub that starts anew knows it, too.
+The definitions refuse most invalid objects.  Objects stored under older definitions are validated here with the models
+the definitions are generated from, and all mistakes are reported at once.  An unreadable rule stays in force in its
+last readable form, which is kept in its status (``lastReadable``), so that a hub that restarts knows it too.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from fairlead_wire.validation.model import MODELS
 PRIORITY_DEFAULT = 5
 PRIORITY_MAX = 9
 ROUTES_PRIORITY = -1
-"""EdgeRoutes go first: until they arrive an edge refuses what its applications publish."""
+"""EdgeRoutes are sent first: until they arrive an edge refuses messages from applications."""
 DEFAULT_TOPIC = "default/telemetry"
 FORM_BYTES_MAX = 384 * 1024
-"""Of a spec kept in its own status: both must fit into what etcd takes (1.5 MiB)."""
+"""Limit of the spec kept in the status: both must fit into etcd (1.5 MiB)."""
 
 IN_FORCE = "LastReadableInForce"
 MAY_BE_IN_FORCE = "SelectionUnknown"
-"""Reasons of the condition Accepted of a rule that cannot be read, and selected something before."""
+"""Reasons of condition Accepted for an unreadable rule that selected something before."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+")
 
-MISTAKES_TOLD_MAX = 10
-"""Of one object; the others are reported when these are mended."""
+MISTAKES_LISTED_MAX = 10
+"""Mistakes reported for one object; the others are reported when these are fixed."""
 
 Select = Literal["bound", "referenced", "all"]
 
@@ -58,14 +58,14 @@ class RuleEntry(msgspec.Struct, frozen=True, kw_only=True):
         return (group if slash else "", self.kind)
 
     def covers(self, live: LiveObject) -> bool:
-        """Namespace and labels fit (the kind is the caller's business)."""
+        """Whether namespace and labels match; the caller checks the kind."""
         return (self.namespaces is None or live.resource.namespace in self.namespaces) and self.labels.matches(
             live.labels
         )
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One SyncRule; ``form`` is its spec as JSON text, empty when it is too large to be kept in the status."""
+    """One SyncRule.  ``form`` is its spec as JSON text, or empty if it is too large for the status."""
 
     name: str
     uid: str = ""
@@ -76,20 +76,20 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A SyncRule that cannot be read, and why."""
+    """An unreadable SyncRule, and why."""
 
     name: str
     uid: str
     reason: str
     last: Rule | None
-    """Its last readable form, as its status remembers it."""
+    """Its last readable form, from its status."""
     reach: Rule | None
-    """What it may have selected besides, as far as its text says: it was in force, or may have been, in a form that
-    is not written down.  None: nothing."""
+    """What else it may have selected, as far as its text says: a form that is not recorded may have been in force.
+    None: nothing."""
 
 
 class Routes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hub needs of one EdgeRoutes object; the edge compiles the rest."""
+    """The part of an EdgeRoutes object that the hub needs; the edge compiles the rest."""
 
     name: str
     uid: str
@@ -100,7 +100,7 @@ class Routes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rule(body: dict[str, Any]) -> Rule:
-    """Raises ``ValueError``: ``field: reason``, for each mistake."""
+    """Parse a SyncRule.  Raises ``ValueError`` with ``field: reason`` for each mistake."""
     spec = _spec(body)
     if found := mistakes_in(spec, specs.SyncRuleSpec):
         raise ValueError(found)
@@ -117,12 +117,12 @@ def rule(body: dict[str, Any]) -> Rule:
 
 
 def unreadable(body: dict[str, Any], reason: str) -> BrokenRule:
-    """What is known of a rule that ``rule`` refused for this reason."""
+    """What is known about a rule that ``rule`` refused for this reason."""
     metadata, status = body["metadata"], body.get("status")
     status = status if isinstance(status, dict) else {}
     generation, observed = metadata.get("generation", 0), status.get("observedGeneration", 0)
-    # Seen in every generation and never readable: it never selected anything.  Otherwise a form of it may have been in
-    # force that its status does not tell of (written by an older hub; or the hub was killed within a second).
+    # If it was unreadable in every generation, it never selected anything.  Otherwise a form that its status does not
+    # record may have been in force (written by an older hub, or the hub was killed within a second).
     unseen = isinstance(generation, int) and isinstance(observed, int) and generation - observed > 1
     last = _last_readable(body, status)
     reason_before = _accepted(status).get("reason")
@@ -144,7 +144,7 @@ def _last_readable(body: dict[str, Any], status: dict[str, Any]) -> Rule | None:
         metadata = {**body["metadata"], "generation": kept.get("generation", 0)}
         spec, problem = api_json.document(kept["spec"].encode())
         return None if problem else rule({"metadata": metadata, "spec": spec})
-    except (Malformed, ValueError, TypeError):  # it was edited by hand
+    except (Malformed, ValueError, TypeError):  # edited by hand
         return None
 
 
@@ -156,7 +156,7 @@ def _was_in_force(status: dict[str, Any]) -> bool:
 
 
 def _accepted(status: dict[str, Any]) -> dict[str, Any]:
-    """The condition of that name; empty when there is none."""
+    """The condition Accepted; empty if there is none."""
     conditions = status.get("conditions")
     for each in conditions if isinstance(conditions, list) else ():
         if isinstance(each, dict) and each.get("type") == "Accepted":
@@ -165,7 +165,7 @@ def _accepted(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reach(body: dict[str, Any]) -> Rule:
-    """The most it can have selected, judged by what of it can be read: a selector that cannot be read is everything."""
+    """The most it can have selected, judged by its readable parts: an unreadable selector selects everything."""
     spec = body.get("spec")
     spec = spec if isinstance(spec, dict) else {}
     resources = spec.get("resources")
@@ -201,9 +201,9 @@ def _selector_or_everything(value: Any) -> selector.Selector:
 
 
 def routes(body: dict[str, Any]) -> Routes:
-    """Raises ``ValueError``: ``field: reason``, when it is not known which nodes it is for.
+    """Parse an EdgeRoutes object.  Raises ``ValueError`` (``field: reason``) if its nodes cannot be determined.
 
-    Routes are for the edge to judge, one by one.  A topic that is none is not granted; the edge refuses its route.
+    The edge validates routes one by one.  An invalid topic is not granted; the edge refuses its route.
     """
     spec = _spec(body)
     known = [field.name for field in MODELS.fields(route_specs.EdgeRoutesSpec)]
@@ -224,7 +224,7 @@ def routes(body: dict[str, Any]) -> Routes:
 
 
 def _generation(metadata: dict[str, Any]) -> int:
-    """Zero where it is none."""
+    """The generation; 0 if absent."""
     found = metadata.get("generation", 0)
     return found if isinstance(found, int) else 0
 
@@ -237,20 +237,20 @@ def _spec(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def mistakes_in(spec: Any, model: Any) -> str:
-    """All of them in one line, each with its path; empty when there are none."""
+    """All mistakes on one line, each with its path; empty if there are none."""
     try:
         MODELS.read(spec, model)
     except (ValueError, RecursionError):
         said = [str(each.below("spec")) for each in MODELS.find(spec, model)]
     else:
         return ""
-    if len(said) > MISTAKES_TOLD_MAX:
-        said[MISTAKES_TOLD_MAX:] = [f"and {len(said) - MISTAKES_TOLD_MAX} more"]
+    if len(said) > MISTAKES_LISTED_MAX:
+        said[MISTAKES_LISTED_MAX:] = [f"and {len(said) - MISTAKES_LISTED_MAX} more"]
     return "; ".join(said) or "spec: cannot be read"
 
 
 def _entry(item: dict[str, Any], delivery: NodeDelivery | None, priority: int) -> RuleEntry:
-    """Of an entry that has no mistakes."""
+    """Build an entry that is known to be valid."""
     namespaces = item.get("namespaces")
     return RuleEntry(
         api_version=item["apiVersion"],
@@ -275,5 +275,5 @@ def _priority(item: dict[str, Any], default: int) -> int:
 
 
 def _is_topic(value: Any) -> bool:
-    """``namespace/name`` as the edge takes it, and none of Fairlead's own."""
+    """``namespace/name`` in a form the edge accepts, and not one of Fairlead's own topics."""
     return isinstance(value, str) and _TOPIC.fullmatch(value) is not None and not event.is_reserved(value)

@@ -1,13 +1,12 @@
-"""When a watch is opened again, and which watched collections are not followed at the moment, since when and why.
+"""When to reopen a watch, and which watched collections are not being followed at the moment, since when and why.
 
-    opened ─▶ moved_on … ─▶ ended | went_silent ─▶ from the same version, at once
+    opened ─▶ progressed … ─▶ ended | went_silent ─▶ from the same version, at once
        ▲                      rejected ───────────▶ from the same version, the third time from a new list
        └───────────────────── failed ─────────────▶ a pause that grows to seconds, never to minutes
     stale ─▶ since the first time, with the newest reason ─fresh─▶ forgotten
 
 A server ends watches that are slow or that it has no room for, which says nothing about the version.  A new list is
-needed when the version is called too old, is rejected repeatedly, or the server was away for so long that a list is the
-smaller risk.
+needed if the server says the version is too old, rejects it repeatedly, or was away for so long that a list is safer.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import Final
 import msgspec
 
 UNREADY_SECONDS = 10.0
-"""A collection the hub decides by may be stale so long before the hub calls itself not ready."""
+"""How long a collection the hub decides by may be stale before the hub reports that it is not ready."""
 
 
 class StaleCollection(msgspec.Struct, frozen=True, kw_only=True):
-    """One collection: what we know of it is as old as ``since`` (seconds of the monotonic clock)."""
+    """One collection, known only as of ``since`` (seconds of the monotonic clock)."""
 
     collection: str
     since: float
@@ -30,58 +29,58 @@ class StaleCollection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchHealth:
-    """``inputs`` are the collections without which the hub cannot decide; of others only their own objects are old."""
+    """``inputs`` are the collections without which the hub cannot decide; others only affect their own objects."""
 
     def __init__(self, inputs: Collection[str] = ()) -> None:
         self.inputs = frozenset(inputs)
         self._stale: dict[str, StaleCollection] = {}
 
     def stale(self, collection: str, reason: str, now: float) -> bool:
-        """True the first time: it was fresh until now."""
+        """Mark a collection as stale.  Returns True if it was fresh until now."""
         known = self._stale.get(collection)
         since = known.since if known is not None else now
         self._stale[collection] = StaleCollection(collection=collection, since=since, reason=reason)
         return known is None
 
     def fresh(self, collection: str) -> float | None:
-        """It is followed again, or not wanted any more; since when it was not, None if it was."""
+        """It is followed again, or no longer needed.  Returns since when it was stale, or None."""
         known = self._stale.pop(collection, None)
         return None if known is None else known.since
 
     def all(self) -> list[StaleCollection]:
-        """Longest first."""
+        """All stale collections, longest first."""
         return sorted(self._stale.values(), key=lambda one: (one.since, one.collection))
 
     def oldest(self, now: float) -> float:
-        """Seconds since the oldest was followed; 0 when all are."""
+        """Seconds since the oldest one became stale; 0 if there are none."""
         return max((now - one.since for one in self._stale.values()), default=0.0)
 
     def is_blind(self, now: float) -> bool:
-        """Something the hub decides by has been stale for too long to call it ready."""
+        """Whether an input has been stale for so long that the hub is not ready."""
         return any(one.collection in self.inputs and now - one.since >= UNREADY_SECONDS for one in self._stale.values())
 
 
 RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 3.0
-"""A server that was away is noticed within this."""
+"""How soon to notice that a server that was away is back."""
 RETRY_AFTER_SECONDS_MAX: Final = 5.0
-"""Whatever a server asks for: a hub that waits longer is blind for longer."""
+"""Upper limit for delays that a server requests: meanwhile the hub sees no changes."""
 REOPEN_SECONDS_MAX: Final = 0.5
-"""Between watches that are opened well and end at once."""
+"""Pause between watches that open successfully and end immediately."""
 HEALTHY_SECONDS: Final = 1.0
-"""A watch that lived so long was one, even if nothing happened."""
+"""A watch that lasted this long counts as working, even if nothing happened."""
 REJECTIONS_MAX: Final = 3
-"""So often in a row the same version is tried against errors and nonsense."""
+"""Attempts with the same version that end in errors or invalid data, before a new list."""
 AWAY_SECONDS_MAX: Final = 60.0
-"""A server that was away longer may be another one, restored and already beyond our version."""
+"""After a longer absence the server may have been restored and already be past our version."""
 SILENCE_SECONDS_MIN: Final = 3.0
-"""After something happened; each silence that nothing was missed in doubles it."""
+"""Silence allowed after a change.  Each silence in which nothing was missed doubles it."""
 SILENCE_SECONDS_MAX: Final = 75.0
 """A server that sends bookmarks sends one each minute."""
 
 
 class WatchBackoff:
-    """One watch's; ``now`` is always seconds of one monotonic clock."""
+    """The backoff of one watch.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(self, *, retry_seconds: float = RETRY_SECONDS) -> None:
         self._base = retry_seconds
@@ -89,52 +88,55 @@ class WatchBackoff:
         self._away_since: float | None = None
         self._failures = self._fruitless = self.rejections = 0
         self.silence_seconds = SILENCE_SECONDS_MIN
-        """Without a line for this long, the watch may be a dead one: it is opened again."""
+        """If no line arrives for this long, the watch may be dead and is reopened."""
 
     @property
     def was_away(self) -> bool:
-        """The last try did not get through: behind it may be a restored server."""
+        """Whether the last attempt did not reach the server, which may therefore have been restored."""
         return self._failures > 0
 
     def was_away_long(self, now: float) -> bool:
         return self._away_since is not None and now - self._away_since >= AWAY_SECONDS_MAX
 
     def opened(self, now: float) -> None:
-        """The server watches for us."""
+        """The server accepted the watch."""
         self._opened_at, self._failures, self._away_since = now, 0, None
 
     def listed(self) -> None:
         self._failures, self._away_since = 0, None
 
-    def moved_on(self) -> None:
-        """A change came; call it for each."""
+    def progressed(self) -> None:
+        """A change arrived; call this for each one."""
         self.silence_seconds = SILENCE_SECONDS_MIN
         self._fruitless = self.rejections = 0
 
     def suspect(self) -> None:
-        """Another watch broke: if this one is silent, it is soon opened again."""
+        """Another watch broke: if this one is silent, reopen it soon."""
         self.silence_seconds = SILENCE_SECONDS_MIN
 
     def went_silent(self) -> None:
-        """It is opened again; if nothing was missed, it may be silent twice as long."""
+        """The watch is reopened; if nothing was missed, it may be silent twice as long next time."""
         self.silence_seconds = min(2 * self.silence_seconds, SILENCE_SECONDS_MAX)
 
-    def ended(self, now: float, *, moved_on: bool) -> float:
-        """An opened watch is over; seconds until it is opened again from where it was."""
-        if moved_on or now - self._opened_at >= HEALTHY_SECONDS:
+    def ended(self, now: float, *, progressed: bool) -> float:
+        """An open watch ended.  Returns seconds until it is reopened at the same version."""
+        if progressed or now - self._opened_at >= HEALTHY_SECONDS:
             self._fruitless = self.rejections = 0
             return 0.0
         self._fruitless += 1
         return _doubled(self._base / 4, self._fruitless, REOPEN_SECONDS_MAX)
 
     def rejected(self) -> tuple[float, bool]:
-        """An error or nonsense instead of changes: (seconds to wait, whether to list anew)."""
+        """The server sent an error or invalid data instead of changes.
+
+        Returns (seconds to wait, whether to list again).
+        """
         self.rejections += 1
         wait = _doubled(self._base, self.rejections, RETRY_AFTER_SECONDS_MAX)
         return wait, self.rejections % REJECTIONS_MAX == 0
 
     def failed(self, now: float, *, retry_after: float | None, uniform: float) -> float:
-        """The server is away or busy; seconds until the next try.  ``uniform``: from [0, 1), so that not all march."""
+        """The server is away or busy.  Returns seconds until the next attempt; ``uniform`` from [0, 1) adds jitter."""
         self._failures += 1
         if self._away_since is None:
             self._away_since = now

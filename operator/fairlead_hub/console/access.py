@@ -1,8 +1,8 @@
-"""Who may look at the console, and the headers of every answer.
+"""Who may see the console, and the headers of every answer.
 
-The console answers where ``/v1/…`` answers: on loopback to all programs of the machine (``kubectl port-forward`` too),
-elsewhere to certificates of ``tls_ca``.  A page is asked for by a browser, so the rule for browsers (decision 0502) is
-checked here with one exception: a link that a person follows may stand on another site's page.
+The console is available where ``/v1/…`` is: on loopback to all programs of the machine (including ``kubectl
+port-forward``), elsewhere to certificates of ``tls_ca``.  Pages are requested by browsers, so the rule for browsers
+(decision 0502) is checked here with one exception: a link that a person follows may be on another site's page.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ HEADERS: Mapping[str, str] = {
 
 
 def refusal(headers: Mapping[str, str], *, secure: bool) -> str:
-    """Why a request with these headers is not answered; empty when it is.  ``secure``: it came with a certificate."""
+    """Why a request with these headers is refused; empty if it is allowed.  ``secure``: it came with a certificate."""
     followed = _is_followed_link(headers)
     if not secure:
         return browser.refusal(_Without(headers) if followed else headers)
-    # The name is that of the certificate; but a browser shows its certificate for any page that asks.
+    # The client is identified by its certificate, but a browser presents its certificate for any page that asks.
     if browser.is_of_another(headers.get("Origin"), headers.get("Host", "")):
-        return "another origin's page has no business here"
+        return "pages of other origins may not request this"
     if not followed and headers.get("Sec-Fetch-Site", "none") not in browser.OWN_SITE:
-        return "another site's page has no business here"
+        return "pages of other sites may not request this"
     return ""
 
 
 def _is_followed_link(headers: Mapping[str, str]) -> bool:
-    """A person follows a link, in a window of its own right: the page that has the link sees nothing of the answer."""
+    """A person follows a link in a top-level window: the page with the link cannot read the answer."""
     return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
 
 
 class _Without(dict[str, str]):
-    """The headers but for the site; the host is checked as ever."""
+    """The headers without the site header; the host is still checked."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         super().__init__({key: headers[key] for key in ("Host", "Origin") if key in headers})

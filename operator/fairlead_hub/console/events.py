@@ -1,4 +1,4 @@
-"""What happened lately, the newest first: the same events that go to the system topic, a line each."""
+"""Recent events, newest first: the events that are published on the system topic, one line each."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ KEPT = 200
 PROBLEMS = frozenset(
     ["object.parked", "routes.refused", "queue.stalled", "messages.refused", "node.deletion_guard", "node.replaced"]
 )
-"""Worth a person's look."""
+"""Types that people should look at."""
 TOLD = ("reason", "message", "agentVersion", "objectsHeld", "fence", "count", "retries", "errorsTotal")
-"""Of an event's data, what a line tells; in this order."""
+"""Fields of an event's data that a line shows, in this order."""
 
 
 _CALLED = {"agentVersion": "agent", "objectsHeld": "objects held:", "errorsTotal": "errors:"}
 
 
 class EventLine(NamedTuple):
-    """One event."""
+    """One event as a line."""
 
     number: int
     at: int
@@ -35,7 +35,7 @@ class EventLine(NamedTuple):
 
 
 class EventLog:
-    """The last ones; the oldest go."""
+    """The most recent events."""
 
     def __init__(self) -> None:
         self._lines: deque[EventLine] = deque(maxlen=KEPT)
@@ -61,7 +61,7 @@ class EventLog:
         return list(self._lines)[:count]
 
     def take_new(self) -> list[EventLine]:
-        """Those since the last call, the newest first; at most as many as are kept."""
+        """Events since the last call, newest first; at most as many as are kept."""
         new = list(self._new)
         self._new.clear()
         return new
@@ -69,7 +69,7 @@ class EventLog:
 
 def _told(data: dict[str, Any]) -> str:
     found = [(key, data[key]) for key in TOLD if data.get(key) not in (None, "")]
-    if "priority" in data:  # then it is the reason, too
+    if "priority" in data:  # then it also stands for the reason
         found = [("priority", data["priority"]), *((key, value) for key, value in found if key != "reason")]
     told = [(key, value) for key, value in found if (key, value) != ("count", 1)]
     return ", ".join(

@@ -1,8 +1,8 @@
-"""What open pages are sent: frames with numbers, the last ones kept for a page that was away for a moment.
+"""Numbered updates for open pages; the latest are kept for pages that reconnect after a moment.
 
     publish(name, data) ─▶ Frame ─▶ every listener          after(id) ─▶ what a page missed, or None: load anew
 
-A frame is encoded once, however many listen.
+A frame is encoded once, regardless of the number of listeners.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT_BYTES = 4 * 1024 * 1024
 
 
 class PageFrame(NamedTuple):
-    """``name`` says which part of a page it is for."""
+    """An update; ``name`` says which part of a page it is for."""
 
     number: int
     name: str
@@ -25,7 +25,7 @@ class PageFrame(NamedTuple):
 
 
 class FrameRing:
-    """``run`` is a text that no other run of a hub has: numbers of another run mean nothing."""
+    """``run`` identifies this run of the hub: frame numbers of another run are meaningless."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -35,11 +35,11 @@ class FrameRing:
 
     @property
     def last_id(self) -> str:
-        """Of the newest frame: a page that is made now goes on from here."""
+        """Id of the newest frame, from which a page rendered now continues."""
         return f"{self._run}-{self._number}"
 
     def publish(self, name: str, data: object) -> PageFrame:
-        """A new frame; the oldest go when there are too many."""
+        """Add a frame; the oldest are dropped if there are too many."""
         self._number += 1
         body = msgspec.json.encode(data)
         encoded = b"id: %s-%d\nevent: %s\ndata: %s\n\n" % (self._run.encode(), self._number, name.encode(), body)
@@ -51,7 +51,7 @@ class FrameRing:
         return frame
 
     def after(self, id: str) -> list[PageFrame] | None:
-        """What came after the frame of this id; None: it is not known, or too long ago."""
+        """The frames after the one with this id; None if the id is unknown or too old."""
         run, _, number = id.rpartition("-")
         if run != self._run or not (number.isascii() and number.isdigit()) or len(number) > 15:
             return None

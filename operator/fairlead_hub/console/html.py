@@ -1,4 +1,4 @@
-"""Elements as values: text is escaped because it is no ``Html``, and nothing becomes ``Html`` but by ``tag``.
+"""HTML elements as values: text is escaped unless it is ``Html``, and only ``tag`` creates ``Html``.
 
 tag("a", "shop <1>", href="/console/nodes/shop")  ─▶  <a href="/console/nodes/shop">shop &lt;1&gt;</a>
 """
@@ -11,23 +11,23 @@ import re
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _VOID = frozenset(["meta", "link", "input", "img", "br"])
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-"""Control characters, and those that turn the direction of what is beside them: shown, so that no name looks like
-another."""
+"""Control characters and characters that change text direction.  They are made visible, so that no name can look
+like another."""
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that already is markup."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Html:
-    """Escaped; what cannot be seen is shown."""
+    """Escape a value and make invisible characters visible."""
     return Html(html.escape(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value)), quote=True))
 
 
 def join(*children: object) -> Html:
-    """One after the other; what is no ``Html`` is escaped, and None and False are nothing."""
+    """Concatenate; everything but ``Html`` is escaped, and None and False are skipped."""
     return Html("".join(_each(child) for child in children))
 
 
@@ -42,7 +42,10 @@ def _each(child: object) -> str:
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Html:
-    """``class_`` and ``data_x`` are written class and data-x; True: an attribute without value; None, False: none."""
+    """``class_`` and ``data_x`` become class and data-x.
+
+    True: an attribute without value; None or False: no attribute.
+    """
     assert _NAME.fullmatch(name), name
     parts = [name]
     for key, value in attributes.items():

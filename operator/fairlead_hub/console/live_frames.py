@@ -1,7 +1,7 @@
-"""From one snapshot to the next: what open pages have to be sent.
+"""The updates for open pages between two snapshots.
 
-Rows that differ are sent in turns, at most ``LINES_MAX`` at once: when 5,000 nodes return together, a page sees all of
-them within ten seconds, and 100 pages cost the hub no more than a bounded number of bytes.
+Changed rows are sent in turns of at most ``LINES_MAX``: if 5,000 nodes return together, a page shows all of them within
+ten seconds, and 100 pages cost the hub a bounded number of bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NODES = "nodes"
 
 
 class ChangedLines(NamedTuple):
-    """``lines`` replace those of the same names."""
+    """Each of ``lines`` replaces the line with the same name."""
 
     at: int
     lines: list[NodeLine]
@@ -25,7 +25,7 @@ class ChangedLines(NamedTuple):
 
 
 class LiveFrames:
-    """Remembers what pages were sent."""
+    """Remembers what was sent to the pages."""
 
     def __init__(self) -> None:
         self._lines: dict[str, NodeLine] | None = None
@@ -33,7 +33,7 @@ class LiveFrames:
         self._turn = ""
 
     def nodes(self, snapshot: ConsoleSnapshot) -> ChangedLines | None:
-        """None: no row changed.  The first snapshot is what the first page shows: nothing of it has to be sent."""
+        """Changed rows, or None.  The first snapshot yields none: it is what the first page shows."""
         if self._lines is None:
             self._lines = dict(snapshot.lines)
             return None
@@ -51,7 +51,7 @@ class LiveFrames:
         return ChangedLines(snapshot.at, differing, removed) if differing or removed else None
 
     def sections(self, rendered: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Those whose HTML is not what was sent last."""
+        """Sections whose HTML differs from what was sent last."""
         changed = [(name, html) for name, html in rendered.items() if self._sections.get(name) != html]
         self._sections.update(changed)
         return changed

@@ -1,4 +1,4 @@
-"""One node as one row of the console, from the core's own indexes: nothing that grows with its objects is counted."""
+"""One node as one row of the console, from the core's indexes: the cost does not grow with the node's objects."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ STATES = {
     "away": "Away",
     "never": "Never seen",
 }
-"""What a node may be in, and what people call it; the first that is true of ``refused``, ``away`` … is taken."""
+"""States of a node and their labels.  The first one of ``refused``, ``away`` … that applies is shown."""
 NEEDS_ATTENTION = ("refused", "stopped", "parked")
-"""These do not end by themselves, or not soon."""
+"""States that do not end by themselves, or not soon."""
 
 
 class NodeLine(NamedTuple):
-    """A row.  Nothing in it changes while nothing happens: times are moments; ages are made where they are shown."""
+    """A row.  It changes only on an event: it holds points in time, and ages are computed where they are shown."""
 
     name: str
     state: str
     since: int
-    """Seconds since 1970: when its oldest object began to wait, or when it was last heard of; 0: neither."""
+    """Seconds since 1970 when its oldest pending object was queued, or when the node was last heard of; 0 if
+    unknown."""
     pending: int
     parked: int
     held: int
     agent: str
     note: str
-    """Why it waits, in a sentence; empty where there is nothing to say."""
+    """Why the node waits; may be empty."""
     dead_letters: int = 0
-    """Messages it could not deliver and keeps, as it reported last."""
+    """Messages it could not deliver and keeps, from its last report."""
 
 
 def of(view: HubView, name: str, session: SessionView | None) -> NodeLine:
-    """As it is now."""
+    """The row of a node in its current state."""
     return _away(view, name) if session is None else _connected(view, name, session)
 
 
@@ -54,7 +55,7 @@ def _connected(view: HubView, name: str, session: SessionView) -> NodeLine:
     elif session.parked:
         state = "parked"
     elif not session.live:
-        state, note = "waiting", session.not_synced or "what it holds is being compared"
+        state, note = "waiting", session.not_synced or "its store is being compared"
     elif session.pending:
         state = "behind"
     return NodeLine(
@@ -77,7 +78,7 @@ def _away(view: HubView, name: str) -> NodeLine:
     if why := view.revoked(name):
         state, note = "refused", why
     elif view.is_identity_held(name):
-        state, note = "refused", "its certificate is of an earlier life of its Node; approve it or issue a new one"
+        state, note = "refused", "its certificate is from before its Node was recreated; approve it or issue a new one"
     return NodeLine(
         name=name,
         state=state,

@@ -1,4 +1,4 @@
-"""One function a page: values in, a whole document out; complete without script."""
+"""One function per page: values in, a complete HTML document out, usable without script."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.objects import resource
 
 ROWS = 100
-"""Nodes on one page without script."""
+"""Nodes per page without script."""
 EVENTS_BESIDE = 12
 EVENTS_SHOWN = 200
 NAV = (
@@ -36,22 +36,22 @@ MARK = (
     " rx='8' fill='%230f766e'/%3E%3Ccircle cx='16' cy='16' r='7' fill='none' stroke='white' stroke-width='3'/%3E%3Cpath"
     " d='M3 16h8M21 16h8' stroke='white' stroke-width='3'/%3E%3C/svg%3E"
 )
-"""The icon, in the page itself: a browser asks for no /favicon.ico."""
+"""The icon, inline: browsers then do not request /favicon.ico."""
 
 
 class PageContext(NamedTuple):
-    """What every page is made of."""
+    """What every page is rendered from."""
 
     snapshot: ConsoleSnapshot
     topics: TopicsSeen
     role: str
-    """What this hub does instead of serving nodes; empty: it serves them."""
+    """What this hub does instead of serving nodes; empty if it serves them."""
     last_id: str
-    """Of the newest frame: where the page's stream begins."""
+    """Id of the newest frame, where the page's stream continues."""
     assets: str
-    """In the addresses of style and script: another one for each version of them."""
+    """Part of the addresses of style and script; changes with their content."""
     traces: KeptTraces | None = None
-    """None: this hub records none."""
+    """None if this hub records no traces."""
 
 
 def _document(view: PageContext, here: str, title: str, *children: object, live: Iterable[str] = ()) -> str:
@@ -159,7 +159,7 @@ def traces(view: PageContext, kept: KeptTraces, search: str) -> str:
 
 
 def matching(lines: Iterable[NodeLine], search: str, state: str) -> list[NodeLine]:
-    """The same rule as in the script: each word somewhere in the name, the agent or the note; and the state."""
+    """The same filter as in the script: each word occurs in the name, agent or note, and the state matches."""
     words = search.lower().split()
     found = []
     for line in lines:
@@ -209,7 +209,7 @@ def _pager(search: str, state: str, page: int, last: int) -> Html | None:
 
 
 def node(view: PageContext, line: NodeLine, detail: Mapping[str, Any]) -> str:
-    """One node in depth; ``detail`` is ``HubView.node``."""
+    """One node in detail; ``detail`` is ``HubView.node``."""
     facts = [
         ("State", sections.badge(line.state)),
         ("Why", line.note or None),
@@ -302,7 +302,7 @@ def explain_form(given: Mapping[str, str]) -> Html:
 
 
 def explain(view: PageContext, given: Mapping[str, str], answer: Mapping[str, Any] | None) -> str:
-    """One object's way to one node; ``answer`` is ``HubView.explained``."""
+    """How far one object is on its way to one node; ``answer`` is ``HubView.explained``."""
     body: list[object] = [sections.panel("ask", "Why is an object on a node, or not?", explain_form(given))]
     if answer is not None:
         facts: list[tuple[str, object]] = [
@@ -322,7 +322,7 @@ def explain(view: PageContext, given: Mapping[str, str], answer: Mapping[str, An
 
 
 def problem(view: PageContext, status: int, sentence: str) -> str:
-    """What cannot be shown, and why."""
+    """Say what cannot be shown, and why."""
     back = tag("p", tag("a", "To the overview", href=HOME))
     return _document(
         view, "none", "Not found" if status == 404 else "Not possible", tag("p", sentence, class_="answer"), back
@@ -330,5 +330,5 @@ def problem(view: PageContext, status: int, sentence: str) -> str:
 
 
 def plain(sentence: str) -> str:
-    """A refusal, to a page that may be anybody's: nothing about this hub."""
+    """A refusal for a page of unknown origin: it reveals nothing about this hub."""
     return f"<!doctype html><title>Fairlead</title><p>{text(sentence)}"

@@ -1,6 +1,6 @@
-"""The parts of pages that change while one looks: each is one element with an id, and is sent whole when it differs.
+"""The parts of pages that are updated live: each is one element with an id, sent whole when it changes.
 
-Times are moments, never ages: a section differs when something happened, not because a second went by.
+Sections contain points in time, not ages: a section changes on an event, not because a second passed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def size(count: float) -> str:
 
 
 def moment(seconds: float) -> Html:
-    """When; the script makes an age of it."""
+    """A point in time; the script shows its age."""
     if not seconds:
         return tag("span", "–", class_="dim")
     iso = WallClock.text_of(int(seconds))
@@ -60,7 +60,7 @@ def badge(state: str) -> Html:
 def table(
     caption: str, head: Iterable[tuple[str, str]], rows: Iterable[Iterable[object]], **attributes: object
 ) -> Html:
-    """``head``: what a column is called, and its class; the first cell of a row is its header."""
+    """``head``: title and class of each column.  The first cell of a row is its header."""
     columns = list(head)
     titles = [tag("th", title, scope="col", class_=kind or None) for title, kind in columns]
     body = []
@@ -80,7 +80,7 @@ def table(
 
 
 def filter_form(page: str, search: str, placeholder: str, count: str, *fields: object) -> Html:
-    """Which rows of a page are shown: a search, further ``fields``, and how many were found."""
+    """The filter of a page: a search field, further ``fields``, and the number of rows found."""
     return tag(
         "form",
         tag("label", "Search", for_="search"),
@@ -117,14 +117,14 @@ def nothing(text: str) -> Html:
 
 
 def notices(snapshot: ConsoleSnapshot, role: str) -> Html:
-    """What is wrong with the hub itself; nothing where all is well."""
+    """Problems of the hub itself; empty if there are none."""
     found = [f"This hub {role}: what is shown here may be incomplete."] if role else []
     found += snapshot.notices
     return tag("div", [tag("p", each, class_="notice") for each in found], id="notices", role="status")
 
 
 def totals(snapshot: ConsoleSnapshot, topics: TopicsSeen) -> Html:
-    """How all nodes are, in one bar, and the numbers that matter."""
+    """The states of all nodes in one bar, and the most important numbers."""
     count, states = len(snapshot.lines), snapshot.states
     connected = count - states.get("away", 0) - states.get("never", 0) - states.get("refused", 0)
     queued = sum(queue.length for queue in snapshot.from_nodes)
@@ -173,7 +173,7 @@ def _card(title: str, value: str, more: str, href: str, *, bad: bool = False) ->
 
 
 def _bar(states: Mapping[str, int], count: int) -> Html | None:
-    """One strip of all nodes by state; the legend beside it says the same in numbers."""
+    """All nodes by state as one strip; the legend beside it gives the numbers."""
     if not count:
         return nothing("No edge nodes yet: label a Node with node-role.kubernetes.io/edge.")
     shown = [state for state in STATES if states.get(state)]
@@ -191,7 +191,7 @@ def _bar(states: Mapping[str, int], count: int) -> Html | None:
 
 
 def attention(snapshot: ConsoleSnapshot, topics: TopicsSeen) -> Html:
-    """Everything that does not end by itself: each row links to the page that explains it."""
+    """Everything that does not resolve itself; each row links to the page that explains it."""
     parts: list[object] = []
 
     def add(caption: str, head: Iterable[tuple[str, str]], rows: list[tuple[object, ...]], href: str) -> None:
@@ -234,7 +234,7 @@ READER_HEAD = (("Consumer", ""), ("Topic", ""), ("Messages", "n"), ("Oldest unre
 
 
 def _rule_row(rule: UnreadableRule) -> tuple[object, ...]:
-    """Nodes that the rule concerns have its name in their note."""
+    """The nodes that the rule concerns show its name in their note."""
     href = f"{HOME}nodes?{urlencode({'q': rule.name})}"
     return tag("a", f"{rule.kind} {rule.name}", href=href), rule.reason, rule.consequence
 
@@ -254,7 +254,7 @@ def _group_row(group: ParkedGroup) -> tuple[object, ...]:
 
 
 def parked(snapshot: ConsoleSnapshot) -> Html:
-    """Every parked object, as far as the page goes."""
+    """Parked objects, up to the limit of the page."""
     rows = [
         (
             explain_link(each.node, each.key),
@@ -275,7 +275,7 @@ def parked(snapshot: ConsoleSnapshot) -> Html:
 
 
 def queues(snapshot: ConsoleSnapshot) -> Html:
-    """Both directions, the most urgent first."""
+    """Queues in both directions, most urgent first."""
     down = [(q.priority, number(q.length), number(q.nodes)) for q in snapshot.to_nodes]
     up = [_up_row(queue) for queue in snapshot.from_nodes]
     down_head = (("Priority", "n"), ("Objects", "n"), ("Nodes", "n"))
@@ -325,7 +325,7 @@ def _up_row(queue: PriorityQueues) -> tuple[object, ...]:
 
 
 def topics(seen: TopicsSeen) -> Html:
-    """Rates, and how far readers are behind: of an ingest job that is how fresh its table is."""
+    """Rates, and how far readers are behind.  For an ingest job that is how fresh its table is."""
     if not seen.is_configured:
         hint = nothing("No messaging service is configured (messaging_url).")
         return panel("topics", "Topics", hint)
@@ -356,7 +356,7 @@ def topics(seen: TopicsSeen) -> Html:
 
 
 def event_item(line: EventLine) -> Html:
-    """One line of the list of events."""
+    """An entry of the list of events."""
     return tag(
         "li",
         moment(line.at),
@@ -404,4 +404,4 @@ LIVE: Mapping[str, Callable[[ConsoleSnapshot, TopicsSeen, str], Html]] = {
     "queues": lambda snapshot, seen, role: queues(snapshot),
     "topics": lambda snapshot, seen, role: topics(seen),
 }
-"""Sections by id, as they are sent to open pages."""
+"""Sections by id, as sent to open pages."""

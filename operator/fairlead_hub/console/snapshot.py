@@ -1,9 +1,9 @@
-"""Everything the pages show, of one moment, and how it is collected without holding up the hub.
+"""Everything the pages show, at one moment, collected without blocking the hub.
 
     survey(view, …) ─yields after every few nodes─▶ Snapshot
 
-The caller that drives the survey decides how long a slice may take, and gives the hub its turn in between.  So a
-snapshot is of one moment only as far as that matters to a reader: a node that changes meanwhile is right in the next.
+The caller that drives the survey decides how long a slice may take and lets the hub run in between.  So a snapshot is
+not strictly of one moment: a node that changes during a survey may be shown correctly only in the next one.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from fairlead_wire.event import short
 
 SLICE_NODES = 16
 PARKED_MAX = 200
-"""Parked objects listed on one page; groups count more."""
+"""Parked objects listed on a page; the groups count all."""
 PARKED_OF_NODE_MAX = 100
-"""Parked objects looked at for one node."""
+"""Parked objects examined per node."""
 GROUPS_MAX = 50
 NOTICES_MAX = 20
 RULES_MAX = 50
-"""SyncRules and EdgeRoutes with a problem that are listed."""
+"""Listed SyncRules and EdgeRoutes with a problem."""
 
 
 class ParkedLine(NamedTuple):
-    """One object that is given up for now at one node."""
+    """An object that is parked at one node."""
 
     node: str
     key: str
@@ -44,7 +44,7 @@ class ParkedLine(NamedTuple):
 
 
 class ParkedGroup(NamedTuple):
-    """What is parked for one cause."""
+    """Objects parked for the same cause."""
 
     code: str
     kind: str
@@ -54,12 +54,12 @@ class ParkedGroup(NamedTuple):
 
 
 class RefusedRoutes(NamedTuple):
-    """An EdgeRoutes object that some of its nodes refuse, at least in part."""
+    """An EdgeRoutes object that some of its nodes refuse, at least partly."""
 
     name: str
     nodes: int
     example: str
-    """A node that refuses it."""
+    """One of the nodes that refuse it."""
     error: str
     """The first error of that node."""
 
@@ -74,7 +74,7 @@ class UnreadableRule(NamedTuple):
 
 
 class PriorityQueues(NamedTuple):
-    """All queues of one priority together."""
+    """All queues of one priority."""
 
     priority: int
     nodes: int
@@ -82,49 +82,49 @@ class PriorityQueues(NamedTuple):
     bytes: int = 0
     oldest_seconds: int = 0
     stalled: int = 0
-    """Nodes of whose queue nothing was taken for a while."""
+    """Nodes whose queue is stalled."""
     stalled_by: str = ""
 
 
 class ConsoleSnapshot(NamedTuple):
-    """See the module."""
+    """See the module docstring."""
 
     hub: str
     fence: int
     at: int
-    """Seconds since 1970 when the survey began."""
+    """When the survey began, in seconds since 1970."""
     lines: Mapping[str, NodeLine]
-    """By name, in order."""
+    """Sorted by name."""
     states: Mapping[str, int]
-    """Nodes in each state that any is in."""
+    """Number of nodes in each state that occurs."""
     pending: int
     parked: int
     kept: int
     in_flight: int
-    """Objects sent, and not answered yet."""
+    """Objects sent and not answered yet."""
     backoff: int
-    """Objects that wait to be tried again."""
+    """Objects that wait for a retry."""
     groups: tuple[ParkedGroup, ...]
     parked_objects: tuple[ParkedLine, ...]
     to_nodes: tuple[PriorityQueues, ...]
     from_nodes: tuple[PriorityQueues, ...]
     notices: tuple[str, ...]
-    """What is wrong with the hub's own sources, in sentences."""
+    """Problems of the hub itself, one sentence each."""
     rules: tuple[UnreadableRule, ...] = ()
     routes: tuple[RefusedRoutes, ...] = ()
     unjudged: int = 0
-    """Of the kept objects, those of which it is not known whether they are wanted."""
+    """Kept objects of which it is unknown whether they are wanted."""
     unjudged_why: str = ""
 
 
 def empty(view: HubView, now: float) -> ConsoleSnapshot:
-    """Before the first survey."""
+    """The snapshot before the first survey."""
     at = int(view.clock.seconds(now))
     return ConsoleSnapshot(view.name, view.fence, at, {}, {}, 0, 0, 0, 0, 0, (), (), (), (), ())
 
 
 def survey(view: HubView, freshness: WatchHealth, now: float) -> Generator[None, None, ConsoleSnapshot]:
-    """``now`` is of the beginning; what vanishes meanwhile is left out."""
+    """``now`` is when the survey begins.  Nodes that vanish meanwhile are left out."""
     lines: dict[str, NodeLine] = {}
     states: Counter[str] = Counter()
     found = _Sums()
@@ -161,7 +161,7 @@ def survey(view: HubView, freshness: WatchHealth, now: float) -> Generator[None,
 
 
 class _Sums:
-    """Sums over the nodes seen so far."""
+    """Sums over the nodes visited so far."""
 
     def __init__(self) -> None:
         self.unjudged, self.unjudged_why = 0, ""
@@ -219,7 +219,7 @@ class _Sums:
 
 
 def _bounded(notices: list[str]) -> tuple[str, ...]:
-    """Every page and every frame has them all."""
+    """Limit the notices, because every page and every frame contains all of them."""
     if len(notices) <= NOTICES_MAX:
         return tuple(notices)
     return *notices[:NOTICES_MAX], f"and {len(notices) - NOTICES_MAX} more of the kind"

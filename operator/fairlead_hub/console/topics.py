@@ -1,4 +1,4 @@
-"""Rates and lags of topics: two looks at messaging, and what follows from their difference."""
+"""Rates and lags of topics, computed from two samples of messaging."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 TOPICS_MAX = 50
-"""Topics looked at; the alphabetically first."""
+"""Topics sampled, in alphabetical order."""
 SMOOTHING = 0.5
-"""Of a new rate in the one that is shown."""
+"""Weight of a new rate in the displayed average."""
 
 
 READER_LAG_SECONDS = 900
-"""A reader whose oldest unread message is older needs attention; the alert FairleadReaderBehind uses the same limit."""
+"""A reader whose oldest unread message is older needs attention.  The alert FairleadReaderBehind uses the same
+limit."""
 
 
 class ReaderLag(NamedTuple):
-    """How far a named reader is behind: for an ingest job, how fresh its table is."""
+    """How far a named reader is behind.  For an ingest job, that is how fresh its table is."""
 
     name: str
     messages: int
     seconds: float
     since: int = 0
-    """Seconds since 1970 when its oldest unread message was stored; 0: it has read everything."""
+    """When its oldest unread message was stored, in seconds since 1970; 0 if it has read everything."""
     updated: int = 0
-    """Seconds since 1970 when it last reported its position."""
+    """When it last reported its position, in seconds since 1970."""
 
     @property
     def is_lagging(self) -> bool:
         return self.messages > 0 and self.seconds > READER_LAG_SECONDS
 
 
-class TopicLook(NamedTuple):
+class TopicSample(NamedTuple):
     """One topic at one moment."""
 
     topic: str
     generation: int
     passed: int
-    """Messages it had ever held."""
+    """Messages it has ever held."""
     at: float
     readers: tuple[ReaderLag, ...]
 
@@ -48,29 +49,29 @@ class TopicLine(NamedTuple):
     topic: str
     passed: int
     rate: float | None
-    """Messages a second; None: one look does not tell."""
+    """Messages per second; None after a single sample."""
     readers: tuple[ReaderLag, ...]
 
 
 class TopicsSeen(NamedTuple):
-    """What the pages say about topics."""
+    """What the pages show about topics."""
 
     is_configured: bool
     lines: tuple[TopicLine, ...] = ()
     error: str = ""
-    """Why messaging could not be asked; what was known before stays."""
+    """Why messaging could not be queried.  Earlier results stay."""
     more: int = 0
-    """Topics that were not looked at."""
+    """Number of topics that were not sampled."""
 
 
 def lines(
-    before: Mapping[str, TopicLook], rates: Mapping[str, float | None], now: Sequence[TopicLook]
+    before: Mapping[str, TopicSample], rates: Mapping[str, float | None], now: Sequence[TopicSample]
 ) -> list[TopicLine]:
-    """``rates`` as they were shown; a topic that was made anew begins again."""
+    """``rates`` are those shown so far.  A recreated topic starts over."""
     return [TopicLine(each.topic, each.passed, _rate(before, rates, each), each.readers) for each in now]
 
 
-def _rate(before: Mapping[str, TopicLook], rates: Mapping[str, float | None], now: TopicLook) -> float | None:
+def _rate(before: Mapping[str, TopicSample], rates: Mapping[str, float | None], now: TopicSample) -> float | None:
     last = before.get(now.topic)
     if last is None or last.generation != now.generation or now.at <= last.at:
         return None

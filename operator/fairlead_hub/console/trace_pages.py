@@ -1,4 +1,4 @@
-"""The page of traces, and a node's part of it: as ``pages`` and ``sections``."""
+"""The page of traces, and the traces on a node's page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRACES_SHOWN = 50
 NODE_SPANS_SHOWN = 10
 LINKED_SHOWN = 4
 DEPTH_MAX = 4
-"""Deeper ones are not moved further to the right."""
+"""Deeper spans are not indented further."""
 HEAD = (
     ("What", ""),
     ("Node", ""),

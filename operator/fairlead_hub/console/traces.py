@@ -2,7 +2,7 @@
 
     SpanLine, SpanLine, … ─matching(search)─▶ grouped ─▶ ShownTrace(spans with their depth)
 
-A parent that another program recorded, or that is forgotten already, is not here: its children are at the top.
+A parent that another program recorded, or that was dropped, is missing here: its children are shown at the top.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from typing import NamedTuple
 from fairlead_wire.traces import trace
 
 TRACE_ID = "{trace_id}"
-"""In ``[traces] link``: where the id goes."""
+"""Placeholder for the trace id in ``[traces] link``."""
 
 
 class SpanLine(NamedTuple):
-    """One span that ended."""
+    """A finished span."""
 
     trace_id: str
     span_id: str
     parent_id: str
-    """Empty: it began its trace."""
+    """Empty if it started its trace."""
     linked: tuple[str, ...]
-    """Ids of other traces."""
+    """Ids of linked traces."""
     name: str
     node: str
     subject: str
     """The object's path, the topic, or the stream."""
     at: float
-    """Seconds since 1970 when it began."""
+    """When it began, in seconds since 1970."""
     seconds: float
     failure: str
-    """Empty: it went well."""
+    """Empty if it succeeded."""
 
 
 class KeptTraces(NamedTuple):
-    """What the pages say about traces."""
+    """What the pages show about traces."""
 
     lines: tuple[SpanLine, ...]
-    """The newest first."""
+    """Newest first."""
     link: str = ""
-    """Address of one trace elsewhere, with ``{trace_id}``; empty: there is none."""
+    """Address of a trace in a backend, with ``{trace_id}``; may be empty."""
 
 
 class ShownTrace(NamedTuple):
@@ -58,7 +58,7 @@ class ShownTrace(NamedTuple):
 
 
 def address(link: str, trace_id: str) -> str:
-    """Where a reader's own backend shows this trace; empty: nowhere."""
+    """Address of this trace in the user's backend; empty if there is none."""
     return link.replace(TRACE_ID, trace_id)
 
 
@@ -68,7 +68,10 @@ def of_node(lines: Iterable[SpanLine], node: str, limit: int) -> list[SpanLine]:
 
 
 def grouped(lines: Iterable[SpanLine], search: str) -> list[ShownTrace]:
-    """``lines`` are the newest first.  ``search``: each word is somewhere in the trace; a ``traceparent`` is its id."""
+    """``lines`` are newest first.
+
+    ``search``: each word occurs in the trace; a ``traceparent`` stands for its trace id.
+    """
     groups: dict[str, list[SpanLine]] = defaultdict(list)
     for line in lines:
         groups[line.trace_id].append(line)
@@ -94,7 +97,7 @@ def _shown(spans: Sequence[SpanLine]) -> ShownTrace:
         depth, line = waiting.pop()
         rows.append((depth, line))
         waiting += [(depth + 1, child) for child in reversed(below.pop(line.span_id, []))]
-    # What is its own ancestor cannot be recorded; if it were, it would be seen all the same.
+    # A span that is its own ancestor cannot be recorded; if one were, it would still be shown.
     rows += [(0, line) for left in below.values() for line in left]
     at = ordered[0].at
     ends = max(line.at + line.seconds for line in ordered)

@@ -1,11 +1,11 @@
-"""Certificates of nodes: who got one and who did not, who may renew late, and which authorities nodes believe.
+"""Certificates of nodes: issued and refused ones, late renewal, and the authorities that nodes trust.
 
     joined, join_refused ─▶ Event on the EdgeNode, identity.* on the system topic
     renewed, renewal_failed (in a session) ─▶ the same, EdgeNode, totals
-    judge_late (proven, after too long) ─┬─ renewed_late
-                                         └─ refused, or held: EdgeNode says what to approve
-    announce: our authorities ─▶ each node that says it believes others, once
-    heartbeat: another authority signs now ─▶ each node: renew at some moment of the coming day
+    judge_late (proven by an expired certificate) ─┬─ renewed_late
+                                                   └─ refused, or held: EdgeNode says what to approve
+    announce: our authorities ─▶ each node that reports others, once
+    heartbeat: another authority signs now ─▶ each node renews at some moment of the next day
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.known_identity import KnownIdentity
@@ -31,11 +31,11 @@ from fairlead_wire.event import short
 
 STARTING_RETRY_SECONDS = 1.0
 HELD: Final = ("newest", "other", "unknown")
-"""What a connected node may hold: ours as they are now, others; or it does not say, or we have announced none."""
+"""Which authorities connected nodes trust: our current ones, others, or unknown (not reported, or none announced)."""
 
 
 class Certificates:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(self, sessions: Sessions, reports: Reports, clock: WallClock, *, late_days: int) -> None:
         self._sessions, self._open = sessions, sessions.index
@@ -46,15 +46,18 @@ class Certificates:
 
     @property
     def are_judged(self) -> bool:
-        """It is known which are held and revoked: before, sessions of them are refused as ``starting``."""
+        """Whether it is known which certificates are held and revoked.
+
+        Until then sessions are refused as ``starting``.
+        """
         return self._terms.judges_certificates
 
     def known_identity(self, node: str) -> KnownIdentity:
-        """What is known of a name that a device wants to have."""
+        """What is known of a name that a device requests."""
         return self._terms.known_identity(node)
 
     def revoked_before(self, node: str) -> datetime.datetime | None:
-        """Certificates of this node from before this moment are revoked; None: none are."""
+        """Certificates of this node from before this moment are revoked; None if none are."""
         found = self._identities.revoked.get(node)
         return found.moment if found is not None else None
 
@@ -70,8 +73,10 @@ class Certificates:
         self._open.changed()
 
     def join_refused(self, node: str, *, code: str, reason: str, token: str, peer: str, now: float) -> None:
-        """``node`` is empty until the secret was right: until then the name is the device's own word, so no Event is
-        written and the name is not passed on."""
+        """``node`` is empty until the secret was verified.
+
+        Until then the name is only the device's claim, so no Event is written and the name is not passed on.
+        """
         data = {"message": short(reason), "token": token, "peer": peer}
         self._reports.cloud_events.identity_refused(node, code, data, now)
         if node:
@@ -82,15 +87,15 @@ class Certificates:
     # ---- renewal in a session --------------------------------------------------------------------
 
     def signs(self, signing: Callable[[], Authority | None]) -> None:
-        """There is a signer; ``signing`` says who signs now."""
+        """Enable signing; ``signing`` returns the authority that signs now."""
         self._identities.plan.signs(signing)
 
-    def renew_after(self, shown: Shown, now: float) -> float | None:
-        """When a node with this certificate should ask for the next one, in seconds; None: this hub signs none."""
+    def renew_after(self, shown: NodeCertificate, now: float) -> float | None:
+        """Seconds after which a node with this certificate should renew it; None if this hub signs none."""
         return self._identities.renew_after(shown, now)
 
-    def renewed(self, session: SessionRef, issued: Shown, now: float) -> None:
-        """The node got this certificate; its session goes on with the old one."""
+    def renewed(self, session: SessionRef, issued: NodeCertificate, now: float) -> None:
+        """The node received this certificate; its session continues with the old one."""
         node = session.node
         self._identities.issued(node, issued)
         self._terms.node_status.changed(node)
@@ -98,7 +103,7 @@ class Certificates:
         self._reports.notices([of_node(node, "Normal", "IdentityRenewed", _text(issued))], now)
 
     def renewal_failed(self, session: SessionRef, code: str, reason: str, now: float) -> None:
-        """It asks again later, and its session goes on."""
+        """The node asks again later; its session continues."""
         node = session.node
         self._identities.renewal_failed(node, f"{code}: {reason}")
         self._terms.node_status.changed(node)
@@ -108,12 +113,12 @@ class Certificates:
     # ---- late renewal ----------------------------------------------------------------------------
 
     def judge_late(self, claim: Claim, now: float, *, given_to: str = "") -> RenewalRefusal | None:
-        """A device away for too long has proved this; None: it may have a new certificate (then ``renewed_late``).
+        """Decide whether a device with an expired certificate may get a new one; None if it may.
 
-        ``given_to``: another key that got a certificate for this claim.
+        Then call ``renewed_late``.  ``given_to``: another key that got a certificate for this claim.
         """
         if not self._terms.judges_certificates:
-            reason = "the hub has just started: nodes and edgenodes are not listed yet"
+            reason = "the hub has just started and has not listed nodes and edgenodes yet"
             return RenewalRefusal(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
         node, identities, status = claim.node, self._identities, self._terms.node_status
         bound = identities.bound(node)
@@ -150,8 +155,8 @@ class Certificates:
         self._reports.cloud_events.identity_refused(node, code, {"message": short(reason)}, now)
         self._reports.notices([of_node(node, "Warning", "IdentityRefused", f"{code}: {reason}")], now)
 
-    def renewed_late(self, node: str, issued: Shown, now: float) -> None:
-        """It has a certificate again, and comes with it."""
+    def renewed_late(self, node: str, issued: NodeCertificate, now: float) -> None:
+        """The node got a new certificate and reconnects with it."""
         self._identities.release(node)
         self._terms.node_status.refused(node)
         self._open.changed()
@@ -160,29 +165,29 @@ class Certificates:
     # ---- authorities -----------------------------------------------------------------------------
 
     def announce(self, bundle: AuthorityBundle) -> int:
-        """These are ours now; returns to how many sessions they are sent."""
+        """These are our authorities now.  Returns the number of sessions they are sent to."""
         if bundle == self._sessions.authorities:
             return 0
         self._sessions.authorities = bundle
         return sum([self._sessions.send_authorities(session) for session in self._talking()])
 
     def heartbeat(self, now: float) -> int:
-        """Asked every second or so; returns how many nodes are asked to renew because another authority signs now."""
+        """Call about every second.  Returns the number of nodes asked to renew because another authority signs now."""
         signs, before = self._identities.plan.authority, self._signed_by
         self._signed_by = signs
         if signs is None or before is None or signs == before:
-            return 0  # nodes that connect from now on learn it from the welcome
-        return sum([self._hasten(session, now) for session in self._talking()])
+            return 0  # nodes that connect later learn it from the welcome
+        return sum([self._renew_earlier(session, now) for session in self._talking()])
 
     def _talking(self) -> list[NodeSession]:
-        """Sessions of nodes whose status says what they believe: others know no such frame."""
+        """Sessions of nodes that report the authorities they trust; older agents do not know the frame."""
         return [each for each in self._open.by_node.values() if each.authorities and each.closing is None]
 
-    def _hasten(self, session: NodeSession, now: float) -> bool:
+    def _renew_earlier(self, session: NodeSession, now: float) -> bool:
         newest = self._identities.newest(session.node)
         if newest is None:
             return False
-        after = self._identities.plan.hastened(newest.issued, newest.expires, newest.issuer, now)
+        after = self._identities.plan.earlier_renewal(newest.issued, newest.expires, newest.issuer, now)
         if after is None:
             return False
         session.say(message.Authorities(renew_after_seconds=after), b"")
@@ -190,7 +195,10 @@ class Certificates:
         return True
 
     def believed(self) -> Counter[str]:
-        """Connected nodes by what they hold.  An old authority may go when all hold the newest bundle."""
+        """Connected nodes by the authorities they trust.
+
+        An old authority may be removed when all hold the newest bundle.
+        """
         newest = self._sessions.authorities.digest if self._sessions.authorities is not None else ""
         found = Counter(dict.fromkeys(HELD, 0))
         for session in self._open.by_node.values():
@@ -199,5 +207,5 @@ class Certificates:
         return found
 
 
-def _text(issued: Shown) -> str:
+def _text(issued: NodeCertificate) -> str:
     return f"a new certificate until {issued.expires} (serial {issued.serial}, by {issued.issuer})"

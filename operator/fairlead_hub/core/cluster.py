@@ -1,11 +1,11 @@
-"""The cluster as the watches bring it: objects, kinds, edge Nodes, SyncRules and EdgeRoutes.
+"""Changes that the watches report: objects, kinds, edge Nodes, SyncRules and EdgeRoutes.
 
     put, remove, relist      ─▶ ObjectCache ─▶ ObjectChange ┐              ┌ keys are offered to the sessions concerned
     set, break, drop a rule  ─▶ RuleReader ──▶ RulesRead ───┼─▶ _follow ──▶┤ sessions are compared again
     EdgeRoutes: both         ───────────────────────────────┘              └ status, Events
     a kind or an input is listed, frozen, dropped; a Node is labelled ─▶ sessions are compared again
 
-``_follow`` is the one place that says what follows from a change.
+``_follow`` is the only place that decides the consequences of a change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead_hub.delivery.opening import admission
 
 
 class ClusterChanges:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
         self, desired_state: DesiredState, rules: RuleReader, sessions: Sessions, reports: Reports, counts: Counts
@@ -41,7 +41,7 @@ class ClusterChanges:
     # ---- objects ---------------------------------------------------------------------------------
 
     def get_object(self, key: str) -> LiveObject | None:
-        """As the watch brought it last."""
+        """The object as the watch last reported it."""
         return self._object_cache.get(key)
 
     def put_object(self, live: LiveObject, now: float) -> None:
@@ -66,12 +66,12 @@ class ClusterChanges:
         self._follow(now, change=self._object_cache.remove(key, uid), read=read, nodes=nodes)
 
     def relist(self, kind: GroupKind, uids: Mapping[str, str], now: float) -> None:
-        """A list is complete: what we had and it does not name is gone."""
+        """A list is complete: objects we had that it does not name are deleted."""
         for live in [live for live in self._object_cache.of_kind(kind).values() if uids.get(live.key) != live.uid]:
             self.remove_object(live.key, live.uid, now)
 
     def _routes_read(self, name: str, now: float) -> None:
-        """EdgeRoutes: which topics nodes may name, and that it can or cannot be read."""
+        """Handle EdgeRoutes: the topics nodes may publish to, and whether the object is readable."""
         rules = self._placement.rules
         self._reports.cloud_events.routes_read(name, rules.broken.get(f"edgeroutes/{name}", ""), now)
         if name in rules.routes:
@@ -86,7 +86,7 @@ class ClusterChanges:
         read: RulesRead | None = None,
         nodes: Set[str] = frozenset(),
     ) -> None:
-        """All that follows from a change of an object, of a rule, or of one that is both.
+        """Apply all consequences of a change of an object, a rule, or one that is both.
 
         ``nodes``: those the object was for before.
         """
@@ -100,7 +100,7 @@ class ClusterChanges:
         key, sessions = change.key, self._open.by_node
         concerned = nodes | self._placement.concerned(change, sessions)
         if paused_objects.is_changed(change.before, change.after):
-            # Also where it is not wanted any more, and its deletion waits for the end of the pause.
+            # Also if it is no longer wanted and its deletion waits for the end of the pause.
             concerned |= {node for node, session in sessions.items() if session.keys.unsynced.get(key) is not None}
         if change.after is None and change.before is not None:
             self._placement.forget(change.before)
@@ -116,7 +116,7 @@ class ClusterChanges:
     # ---- SyncRules -------------------------------------------------------------------------------
 
     def set_rule(self, rule: sync_rule.Rule, now: float) -> bool:
-        """False: nothing new."""
+        """Returns False if nothing changed."""
         rules = self._placement.rules
         if rules.readable.get(rule.name) == rule and f"syncrules/{rule.name}" not in rules.broken:
             return False
@@ -124,7 +124,7 @@ class ClusterChanges:
         return True
 
     def break_rule(self, found: sync_rule.BrokenRule, now: float) -> None:
-        """It cannot be read: what it selected goes on, and nothing of that is removed until it is mended."""
+        """The rule is unreadable: its last readable form stays in force, and nothing it selects is deleted."""
         self._follow(now, read=self._rules.unreadable(found))
 
     def drop_rule(self, name: str) -> None:
@@ -135,7 +135,7 @@ class ClusterChanges:
         self._open.compare_all()
 
     def rules_named(self, names: Set[str]) -> None:
-        """A list names these SyncRules: others are gone."""
+        """A list names these SyncRules: all others are gone."""
         for name in self._placement.rules.rule_names() - names:
             self.drop_rule(name)
         self.input_synced("syncrules")
@@ -143,7 +143,7 @@ class ClusterChanges:
     # ---- edge Nodes ------------------------------------------------------------------------------
 
     def set_node(self, name: str, uid: str, labels: Mapping[str, str], now: float) -> None:
-        """An edge Node exists, as it is now.  A new UID is a new node: what stands for the old one goes."""
+        """Add or update an edge Node.  A new UID is a new node: what the old one left behind is removed."""
         status = self._terms.node_status
         known = status.node_uids.get(name)
         if known is not None and known != uid:
@@ -157,7 +157,7 @@ class ClusterChanges:
         return name in self._terms.node_status.node_uids
 
     def drop_node(self, name: str, now: float) -> None:
-        """The Node was deleted, or is no edge any more."""
+        """The Node was deleted or is no longer an edge node."""
         self._placement.rules.drop_node(name)
         reason = f"Node {name} was deleted or is no edge node"
         self._sessions.end_node(name, "node_deleted", reason, admission.NODE_GONE_RETRY_SECONDS, now)
@@ -166,7 +166,7 @@ class ClusterChanges:
         self._terms.node_status.forget(name, self._terms.of(name), now)
 
     def nodes_named(self, names: Set[str], now: float) -> None:
-        """A list names these edge Nodes: others are gone."""
+        """A list names these edge Nodes: all others are gone."""
         for name in self._terms.node_status.node_uids.keys() - names:
             self.drop_node(name, now)
         self.input_synced("nodes")
@@ -174,26 +174,26 @@ class ClusterChanges:
     # ---- kinds and lists -------------------------------------------------------------------------
 
     def wanted_kinds(self) -> dict[GroupKind, tuple[str, ...]]:
-        """The kinds to be watched, each with its apiVersions in the order in which rules name them."""
+        """The kinds to watch, each with its apiVersions in the order in which rules name them."""
         return self._placement.kinds()
 
     def is_settled(self, kind: GroupKind, versions: tuple[str, ...]) -> bool:
-        """It is listed, and every one of these versions of it is served."""
+        """Whether the kind is listed and every one of these versions is served."""
         unserved = self._placement.rules.unserved
         return kind in self._placement.listed.kinds and not any((v, kind[1]) in unserved for v in versions)
 
     def is_unserved(self, kind: GroupKind, version: str = "") -> bool:
-        """The API server serves none of the versions that rules name, or not this one."""
+        """Whether the API server serves none of the versions that rules name, or not this one."""
         rules = self._placement.rules
         return (version, kind[1]) in rules.unserved if version else rules.is_unserved(kind)
 
     def is_pending(self, kind: GroupKind) -> bool:
-        """It is neither listed nor known why it cannot be."""
+        """Whether the kind is neither listed nor known to be unlistable."""
         listed = self._placement.listed
         return kind not in listed.kinds and kind not in listed.frozen and not self.is_unserved(kind)
 
     def know_kind(self, kind: ServedKind) -> None:
-        """Discovery found what a rule names."""
+        """Discovery found a kind that a rule names."""
         self._desired_state.know_kind(kind)
 
     def kind_synced(self, kind: GroupKind) -> None:
@@ -204,31 +204,31 @@ class ClusterChanges:
             self._open.compare_all()
 
     def kind_unsynced(self, kind: GroupKind) -> None:
-        """The watch broke in a way that needs a new list; until then nothing of it is taken away."""
+        """The watch broke in a way that requires a new list; until then no object of the kind is deleted anywhere."""
         self._placement.listed.kind_unsynced(kind)
 
     def kind_frozen(self, kind: GroupKind, reason: str) -> None:
-        """It cannot be listed: what edges hold of it stays."""
+        """The kind cannot be listed: edges keep the objects they hold of it."""
         if self._placement.listed.kind_frozen(kind, reason):
             self._open.compare_all()
 
     def kind_dropped(self, kind: GroupKind) -> None:
-        """No rule names it any more."""
+        """No rule names the kind any more."""
         self._placement.listed.kind_dropped(kind)
         self._object_cache.forget_kind(kind)
         self._open.compare_all()
 
     def kind_served(self, kind: GroupKind, answers: Mapping[str, str]) -> None:
-        """What the API server says of the apiVersions rules name for a kind: "" it serves this one, or why not."""
+        """What the API server answered per apiVersion that rules name: "" if it serves this one, otherwise why not."""
         self._open.compare(self._placement.rules.set_served(kind, answers))
 
     def paused_before(self, collection: str) -> None:
-        """ObjectSyncs of this collection are listed: of which kinds objects were paused when another hub ran."""
+        """ObjectSyncs of this collection are listed: they name the kinds with objects paused under an earlier hub."""
         syncs, placement = self._reports.sync_controller.object_syncs, self._placement
         placement.paused_kinds.remember(syncs.paused_kinds(collection, placement.listed.kinds))
 
     def all_paused_known(self) -> None:
-        """Every document that could tell is listed."""
+        """Every document that may record a pause is listed."""
         if self._placement.paused_kinds.listed():
             self._open.compare_all()
 

@@ -1,9 +1,9 @@
-"""The hub's own documents as the API has them, and the outcome of its writes.
+"""The hub's own documents as they are in the API, and the outcomes of its writes.
 
-    ObjectSync ─observed, vanished, named─▶ StatusCache: an echo of ours, or news ─▶ SyncController
+    ObjectSync ─observed, vanished, named─▶ StatusCache: an echo of our write, or news ─▶ SyncController
     EdgeNode ───edge_node_observed, …─────▶ the same, and NodeTerms: pauses, deletion guards, certificates, topics
-                     └────▶ the node's session goes on, pauses, ends, or is sent EdgeRoutes that waited for a topic
-    a write ────answered, unwritten───────▶ StatusCache: done, or wanted still
+         └────▶ the node's session continues, pauses, ends, or is sent EdgeRoutes that waited for a topic
+    a write ────answered, unwritten───────▶ StatusCache: done, or still to be written
     SyncRule, EdgeRoutes ─rule_observed, rule_checked─▶ RuleStatuses
 """
 
@@ -23,11 +23,11 @@ from fairlead_hub.status.edge_node import EdgeNodeDocument
 from fairlead_hub.status.notice import of_node
 from fairlead_hub.status.rule_statuses import RuleStatuses
 
-LIFT = "to lift that, take spec.revoked away"
+LIFT = "to lift the revocation, remove spec.revoked"
 
 
 class Documents:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
         self, rule_statuses: RuleStatuses, cluster: ClusterChanges, sessions: Sessions, reports: Reports, counts: Counts
@@ -41,7 +41,7 @@ class Documents:
         self._counts = counts
 
     def take(self, now: float) -> list[status_cache.StatusWrite]:
-        """What is to be written now."""
+        """The documents to write now."""
         writes = self._cache.take(now)
         self._counts.wrote_over_absurd(sum(write.is_over_absurd(self._cache.fence) for write in writes))
         return writes
@@ -49,16 +49,16 @@ class Documents:
     # ---- ObjectSyncs -----------------------------------------------------------------------------
 
     def is_echo(self, name: status_cache.Name, version: str, read: Callable[[], status_cache.Observed]) -> bool:
-        """Is this version of an ObjectSync no news?  Then the rest of it need not be read."""
+        """Whether this version of an ObjectSync is already known, so that the rest need not be parsed."""
         return self._cache.is_echo(name, version, read)
 
     def observed(self, name: status_cache.Name, node: str, observed: status_cache.Observed) -> None:
-        """An ObjectSync as it stands; one that others changed is set right with the next heartbeat."""
+        """An ObjectSync as it is in the API.  If others changed it, the next heartbeat corrects it."""
         if self._cache.observe(name, node, observed) and name[0] in self._cache.synced:
             self._sync_controller.edited(name, node)
 
     def vanished(self, name: status_cache.Name, node: str, version: str = "") -> None:
-        """An ObjectSync was deleted: it is written again if it still says something true."""
+        """An ObjectSync was deleted: it is written again if it is still needed."""
         if self._cache.vanished(name, node, version):
             self._sync_controller.vanished(node)
 
@@ -67,7 +67,7 @@ class Documents:
     def edge_node_observed(
         self, node: str, observed: status_cache.Observed, annotations: Mapping[str, str], now: float
     ) -> Revocation | None:
-        """An EdgeNode as it stands, with its annotations.  Returns what its spec revokes, where that is news."""
+        """An EdgeNode as it is in the API, with its annotations.  Returns what its spec revokes if that changed."""
         controls = self._terms.controls
         readable = edge_node.readable(observed)
         is_news = self._cache.observe((EDGE_NODES, "", node), node, readable)
@@ -81,12 +81,12 @@ class Documents:
         if controls.observed(node, annotations, observed.status):
             self._controls_changed(node, before, now)
         self._open.changed()
-        self._sessions.end_barred(node, now)
+        self._sessions.end_refused(node, now)
         self._sessions.resync(node, annotations, now)
         return revoked
 
     def _revoked(self, node: str, observed: status_cache.Observed, now: float) -> Revocation | None:
-        """What its spec says.  An Event where it is news, also to a hub that starts and finds it."""
+        """Apply its spec.  A change gives an Event; for a hub that has just started every revocation is a change."""
         identities = self._terms.identities
         before = identities.revoked.get(node)
         is_more = identities.spec_observed(node, observed.head.get("spec") or {})
@@ -98,21 +98,21 @@ class Documents:
         was_said = before is None and isinstance(said, dict) and said.get("state") == "Revoked"
         if found is None:
             self._reports.notices(
-                [of_node(node, "Normal", "RevocationLifted", "its certificates are taken again")], now
+                [of_node(node, "Normal", "RevocationLifted", "its certificates are accepted again")], now
             )
         elif is_more and not was_said:
             self._reports.notices([of_node(node, "Warning", "IdentityRevoked", found.why(node))], now)
         return found
 
     def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
-        """It was deleted: its annotations are gone; it is written again, unless its Node is gone, too.
+        """The EdgeNode was deleted, and its annotations with it; it is written again unless its Node is gone too.
 
-        With what was revoked it is always written again: only its spec lifts that.
+        It is always written again if it revoked anything: only its spec may lift a revocation.
         """
         terms = self._terms
         if self._cache.vanished((EDGE_NODES, "", node), node, version):
             if node in terms.identities.revoked:
-                text = f"its EdgeNode was deleted and is written again, for it says what is revoked; {LIFT} first"
+                text = f"its EdgeNode was deleted and is written again, because it records a revocation; {LIFT} first"
                 self._reports.notices([of_node(node, "Warning", "RevocationKept", text)], now)
                 terms.node_status.refused(node)
             elif terms.node_status.is_gone(node):
@@ -125,7 +125,7 @@ class Documents:
             self._controls_changed(node, before, now)
 
     def _controls_changed(self, node: str, before: str, now: float) -> None:
-        """A pause came, changed or went, or a deletion guard was approved."""
+        """A pause was set, changed or removed, or a deletion guard was approved."""
         session = self._open.by_node.get(node)
         paused = self._terms.controls.paused(node)
         if session is not None:
@@ -139,7 +139,7 @@ class Documents:
         self._terms.node_status.changed(node)
 
     def _topics_written(self, node: str, topics: frozenset[str], now: float) -> None:
-        """Its EdgeNode names these as it stands in the API: EdgeRoutes that waited for that go to the node."""
+        """The EdgeNode in the API names these topics: EdgeRoutes that waited for one of them go to the node."""
         self._terms.grants.written(node, topics)
         session = self._open.by_node.get(node)
         if session is not None and session.keys.offer_granted(now):
@@ -148,17 +148,17 @@ class Documents:
     # ---- SyncRules and EdgeRoutes ----------------------------------------------------------------
 
     def rule_checked(self, check: SpecCheck) -> None:
-        """A handler held a SyncRule or EdgeRoutes object against the model of its definition."""
+        """A handler validated a SyncRule or EdgeRoutes object against the model of its definition."""
         self._rule_statuses.checked(check)
 
     def rule_observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
-        """The status of a SyncRule or EdgeRoutes object as it stands."""
+        """The status of a SyncRule or EdgeRoutes object as it is in the API."""
         self._rule_statuses.observed(collection, name, observed)
 
     # ---- lists -----------------------------------------------------------------------------------
 
     def named(self, collection: str, names: set[str], version: str, now: float) -> None:
-        """A list of this version names these (``namespace/name``): other documents of ours were gone by then."""
+        """A list of this version names these documents (``namespace/name``): all others of ours are gone."""
         for name in self._cache.missing(collection, names, version):
             if collection == EDGE_NODES:
                 self.edge_node_vanished(name[2], now)
@@ -167,7 +167,7 @@ class Documents:
                 self.vanished(name, str(spec.get("nodeName", "")))
 
     def listed(self, collection: str, now: float) -> None:
-        """The first list of our own documents is in: what was decided without them is decided again."""
+        """The first list of our own documents is complete: decisions made without them are made again."""
         self._reports.delivered_all(self._open.touched, now)
         if collection not in self._cache.synced:
             self._cluster.paused_before(collection)
@@ -180,7 +180,7 @@ class Documents:
             self._cluster.input_synced(EDGE_NODES)
 
     def restored(self, collection: str) -> None:
-        """The API server is an older copy of itself: versions of these documents begin again."""
+        """The API server was restored from an older copy: the versions of these documents start over."""
         self._cache.restored(collection)
 
     # ---- the outcome of writes -------------------------------------------------------------------
@@ -194,7 +194,10 @@ class Documents:
         *,
         reason: str = "",
     ) -> bool:
-        """Of one of ``Ready.documents``.  True: its refusal is worth a line in the log."""
+        """The outcome of writing one of ``Ready.documents``.
+
+        Returns True if it was refused and that should be logged.
+        """
         self._counts.wrote(answer.value)
         is_news = self._cache.answered(wanted, answer, there, now, reason=reason)
         if wanted.name[0] == EDGE_NODES:
@@ -206,5 +209,5 @@ class Documents:
         return is_news
 
     def unwritten(self, wanted: status_cache.Wanted, now: float) -> None:
-        """One of ``Ready.documents`` was not tried: it is wanted still."""
+        """One of ``Ready.documents`` was not attempted: it still has to be written."""
         self._cache.failed(wanted, now)

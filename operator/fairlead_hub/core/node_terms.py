@@ -1,10 +1,10 @@
-"""What each node may: come with its certificate, be sent something, lose objects, name topics.
+"""What each node is allowed to do: open a session with its certificate, receive and lose objects, name topics.
 
     certificates ─▶ Identities ┐
     annotations ──▶ NodeControls ├─of(node)─▶ Terms ─▶ EdgeNode status
     EdgeRoutes ───▶ Grants     ┘
 
-All of it is remembered in EdgeNodes, and read from them again by the next hub.
+EdgeNodes store all of this, and the next hub reads it from them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.opening.identities import Identities, Shown
+from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.known_identity import KnownIdentity
@@ -27,7 +27,7 @@ STARTING_RETRY_SECONDS = 1.0
 
 
 class NodeTerms:
-    """See the module."""
+    """See the module docstring."""
 
     JUDGED_BY: Final = frozenset({"nodes", EDGE_NODES})
     """What must be listed before a certificate can be judged."""
@@ -42,7 +42,7 @@ class NodeTerms:
 
     @property
     def judges_certificates(self) -> bool:
-        """It is known which are held and revoked."""
+        """Whether it is known which certificates are held and revoked."""
         return not self._unlisted
 
     @property
@@ -51,7 +51,7 @@ class NodeTerms:
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, str]]:
-        """The edge Nodes there are, with their labels."""
+        """The edge Nodes with their labels."""
         return self.node_status.placement.rules.nodes
 
     def of(self, node: str) -> edge_node.Terms:
@@ -64,28 +64,28 @@ class NodeTerms:
         )
 
     def grant(self, node: str) -> None:
-        """Its EdgeRoutes may name more topics now."""
+        """Its EdgeRoutes may have named more topics."""
         if self.grants.widen(node):
             self.node_status.changed(node)
 
-    def barred(self, node: str, shown: Shown | None) -> message.Refuse | None:
-        """Why no session of this certificate may be open, whatever else is so; None: one may.
+    def refusal(self, node: str, shown: NodeCertificate | None) -> message.Refuse | None:
+        """Why no session with this certificate may be open; None if one may.
 
-        ``shown`` None: without certificates (``insecure``) nothing is revoked.  Before EdgeNodes are listed it is not
-        known what was.
+        ``shown`` is None without certificates (``insecure``); then nothing is revoked.  Until EdgeNodes are listed it
+        is not known what was revoked.
         """
         if shown is None:
             return None
         if missing := sorted(self._unlisted):
-            reason = f"the hub has just started: {' and '.join(missing)} are not listed yet"
+            reason = f"the hub has just started and has not listed {' and '.join(missing)} yet"
             return message.Refuse(code="starting", reason=reason, retry_after=STARTING_RETRY_SECONDS)
         if why := self.identities.revoked_why(node, shown.issued):
             self.node_status.refused(node)
             return message.Refuse(code="revoked", reason=why, retry_after=revocation.RETRY_SECONDS)
         return None
 
-    def refused_identity(self, node: str, shown: Shown | None) -> str:
-        """Why this certificate is not taken for this Node; empty when it is, or cannot be judged yet."""
+    def refused_identity(self, node: str, shown: NodeCertificate | None) -> str:
+        """Why this certificate is not accepted for this Node; empty if it is, or cannot be judged yet."""
         if self._unlisted:
             return ""
         why = self.identities.judge(node, self.node_status.node_uids.get(node, ""), shown)
@@ -94,7 +94,7 @@ class NodeTerms:
         return why
 
     def known_identity(self, node: str) -> KnownIdentity:
-        """For a device that wants to join under this name."""
+        """What is known of a name that a device requests when joining."""
         for name in ("nodes", EDGE_NODES):
             if name in self._unlisted:
                 return KnownIdentity(unknown=f"the hub has not read its {name} yet")
@@ -114,18 +114,21 @@ class NodeTerms:
     def observed(
         self, node: str, observed: status_cache.Observed, now: float, *, is_news: bool, connected: bool
     ) -> None:
-        """Its EdgeNode as it stands; ``is_news``: not an echo of ours.  ``connected``: it has a session."""
+        """An EdgeNode as it is in the API; ``is_news`` is False for an echo of our write.
+
+        ``connected``: it has a session.
+        """
         self.grants.remember(node, edge_node.granted_topics(observed))
         self.node_status.observed(node, observed, now, is_news=is_news, connected=connected)
 
     def drop(self, node: str) -> None:
-        """The Node was deleted.  Which certificates were cut off with it is remembered on."""
+        """The Node was deleted.  Which of its certificates are blocked is still remembered."""
         self.node_status.drop_uid(node)
         self.grants.forget(node)
         self.controls.forget(node)
 
     def forget_expired(self, now: float, text: str) -> None:
-        """Vanished Nodes none of whose certificates can come again."""
+        """Forget deleted Nodes whose certificates have all expired."""
         for node in self.identities.expired(text):
             if self.node_status.is_gone(node):
                 self.identities.forget(node)

@@ -1,4 +1,4 @@
-"""The sessions that are open, and which of them have something to do with the next ``take_ready``.
+"""The open sessions, and which of them have work for the next ``take_ready``.
 
 offer, compare, touch ─▶ OpenSessions ─take_compared, take_touched, take_due─▶ ``sessions``
                                └─notify─▶ the shell, once until it takes
@@ -15,19 +15,19 @@ from fairlead_hub.session_ref import SessionRef
 
 
 def _nothing() -> None:
-    """Until the shell wants to know."""
+    """Used until the shell subscribes."""
 
 
 class OpenSessions:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(self, rate: SendRate | None = None) -> None:
         self.rate = rate
-        """The overall limit of what is sent; None: there is none."""
+        """The overall rate limit; None if there is none."""
         self.by_node: dict[str, NodeSession] = {}
-        """The session of each node; one that was refused is not among them, though its connection may still be."""
+        """The session of each node.  A refused session is not included, even if its connection is still open."""
         self._by_number: dict[int, NodeSession] = {}
-        """Every session whose connection is not gone."""
+        """Every session whose connection is open."""
         self._timers: Timers[int] = Timers()
         self._notify: Callable[[], None] = _nothing
         self._at_once: Callable[[], None] = _nothing
@@ -41,7 +41,7 @@ class OpenSessions:
     def subscribe(self, notify: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
         """``notify`` is called once when there may be something to take, and again after each ``taking``.
 
-        ``at_once`` is called instead, each time, where a connection waits for what is taken: that need not be paced.
+        ``at_once`` is called instead, each time, if a connection waits for what is taken: that need not be paced.
         """
         self._notify = notify
         self._at_once = at_once if at_once is not None else notify
@@ -53,7 +53,7 @@ class OpenSessions:
             self._notify()
 
     def taking(self) -> None:
-        """The shell takes now what is ready."""
+        """The shell is taking what is ready."""
         self._notified = False
 
     # ---- which there are -------------------------------------------------------------------------
@@ -65,11 +65,11 @@ class OpenSessions:
         self.touch(session)
 
     def find(self, ref: SessionRef) -> NodeSession | None:
-        """None: its connection is gone."""
+        """Returns None if its connection is closed."""
         return self._by_number.get(ref.number)
 
     def remove(self, session: NodeSession) -> bool:
-        """It is not the node's session any more.  False: it was not."""
+        """Remove the node's session.  Returns False if this was not the node's session."""
         if self.by_node.get(session.node) is not session:
             return False
         del self.by_node[session.node]
@@ -78,7 +78,7 @@ class OpenSessions:
         return True
 
     def forget(self, session: NodeSession) -> None:
-        """Its connection is gone."""
+        """Its connection is closed."""
         self._by_number.pop(session.number, None)
         self._timers.cancel(session.number)
         self._touched.discard(session)
@@ -86,19 +86,19 @@ class OpenSessions:
     # ---- what is to be done ----------------------------------------------------------------------
 
     def touch(self, session: NodeSession) -> None:
-        """It may have delivery events, or frames to send."""
+        """The session may have delivery events or frames to send."""
         self._touched.add(session)
         if not self._notified:
             self.changed()
 
     def touch_at_once(self, session: NodeSession) -> None:
-        """It has frames to send, and its connection has just become ready for them."""
+        """The session has frames to send, and its connection has just become ready for them."""
         self._touched.add(session)
         self._notified = True
         self._at_once()
 
     def keep(self, session: NodeSession) -> None:
-        """It has more for the next ``take_touched``, of which the shell hears by the time of its next turn."""
+        """The session has more for the next ``take_touched``; the shell learns this from the time of its next turn."""
         self._touched.add(session)
 
     def touch_all(self) -> None:
@@ -106,14 +106,14 @@ class OpenSessions:
         self.changed()
 
     def offer(self, node: str, key: str, now: float) -> None:
-        """Something about this key may have changed."""
+        """What the node should hold under this key may have changed."""
         session = self.by_node.get(node)
         if session is not None:
             session.keys.offer(key, now)
             self.touch(session)
 
     def compare(self, nodes: Iterable[str]) -> None:
-        """Compare these sessions again with what they should hold, with the next ``take_ready``: once for a burst."""
+        """Compare these sessions with what they should hold at the next ``take_ready``: once for a burst of changes."""
         self._to_compare.update(nodes)
         self.changed()
 
@@ -123,19 +123,19 @@ class OpenSessions:
 
     @property
     def to_compare(self) -> Set[str] | None:
-        """Nodes to be compared again, also those without a session; None: all."""
+        """Nodes to compare again, including those without a session; None means all."""
         return None if self._compare_all else self._to_compare
 
     def arm(self, session: NodeSession) -> None:
-        """It is looked at again when it is due, whatever else happens."""
+        """Handle the session when it is due, whatever else happens."""
         due, armed = session.next_tick(), self._timers.at(session.number)
-        if armed is None or due < armed:  # an earlier one arms it anew: frames that come in need not touch the timer
+        if armed is None or due < armed:  # an earlier timer re-arms it: incoming frames need not touch the timer
             self._timers.set(session.number, due)
 
     # ---- taking ----------------------------------------------------------------------------------
 
     def take_compared(self) -> list[NodeSession]:
-        """Those to compare again; each is touched by it."""
+        """The sessions to compare again; each of them is touched."""
         if self._compare_all:
             self._to_compare.update(self.by_node)
             self._compare_all = False
@@ -147,13 +147,13 @@ class OpenSessions:
         return found
 
     def take_due(self, now: float) -> list[NodeSession]:
-        """Those whose time has come; each is touched by it, and has to be armed again."""
+        """The sessions that are due; each of them is touched and has to be armed again."""
         found = [self._by_number[number] for number in self._timers.due(now)]
         self._touched.update(found)
         return found
 
     def take_turns(self, now: float) -> None:
-        """Sessions that waited because of the overall limit, and may send now, are touched."""
+        """Touch the sessions that waited for the overall rate limit and may send now."""
         for node in self.rate.take_turns(now) if self.rate is not None else ():
             session = self.by_node[node]
             if session.has_frames:
@@ -166,12 +166,12 @@ class OpenSessions:
         return self._touched
 
     def take_touched(self) -> set[NodeSession]:
-        """Those that were touched since the last call."""
+        """The sessions touched since the last call."""
         touched, self._touched = self._touched, set()
         return touched
 
     def next_due(self, now: float) -> float | None:
-        """When a session is due, or may send under the overall limit; None: none waits for a time."""
+        """When a session is due, or may send under the overall rate limit; None if none waits."""
         due = self._timers.next()
         turn = self.rate.next_at(now) if self.rate is not None else None
         return due if turn is None else turn if due is None else min(due, turn)

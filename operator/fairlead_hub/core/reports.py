@@ -1,4 +1,4 @@
-"""Passes on the outcomes of deliveries and sessions: to status, Kubernetes Events, CloudEvents and the totals.
+"""Passes the outcomes of deliveries and sessions on to status, Kubernetes Events, CloudEvents and totals.
 
 delivery events of a session ─delivered─▶ SyncController ─Notices─▶ KubeEvents
 opened, replaced, ended      ───────────▶       └─────────────────▶ CloudEvents
@@ -21,7 +21,7 @@ from fairlead_wire import durations, message
 
 
 class Reports:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Reports:
         self._counts = counts
 
     def delivered(self, session: NodeSession, now: float) -> None:
-        """The outcomes of its deliveries since the last time, as status and events."""
+        """Report the outcomes of the session's deliveries since the last call, as status and events."""
         events = session.keys.take_events()
         if events:
             delivery_events.count(events, self._counts)
@@ -47,13 +47,13 @@ class Reports:
             self.cloud_events.delivered(session.node, events, now)
 
     def delivered_all(self, sessions: Iterable[NodeSession], now: float) -> None:
-        """The same of all of these."""
+        """Like ``delivered``, for all of these sessions."""
         for session in sessions:
             if session.keys.events:
                 self.delivered(session, now)
 
     def notices(self, notices: Iterable[Notice], now: float) -> None:
-        """What is worth a Kubernetes Event."""
+        """Record notices as Kubernetes Events."""
         for each in notices:
             regarding = Regarding(kind=each.kind, namespace=each.namespace, name=each.name)
             self._kube_events.note(regarding, each.type, each.reason, each.message, now, self._clock.text(now))
@@ -61,7 +61,7 @@ class Reports:
                 self.cloud_events.node_controlled(each.name, each.reason, each.message, now)
 
     def status_refused(self, node: str, live: LiveObject, code: str, reason: str, now: float) -> None:
-        """What a node reported of an object will never be written: an Event on the object itself."""
+        """A status that a node reported will never be written: record an Event on the object itself."""
         at = live.resource
         regarding = Regarding(
             kind=live.kind.kind, namespace=at.namespace, name=at.name, api_version=at.api_version, uid=live.uid
@@ -77,17 +77,18 @@ class Reports:
         self.cloud_events.node_connected(session.number, hello, now)
 
     def replaced(self, old: NodeSession, hello: message.Hello, now: float) -> None:
-        """A newer connection of the same node took over.  Again and again, it is two machines."""
-        text = f"a newer connection took over, {durations.span(now - old.link.last_received)} after the older one spoke"
+        """A newer connection of the same node took over.  If this repeats, two machines share the identity."""
+        silent = durations.span(now - old.link.last_received)
+        text = f"a newer connection took over, {silent} after the last frame of the older one"
         self.notices([of_node(old.node, "Normal", "Replaced", text)], now)
         self.cloud_events.node_replaced(old.hello, hello, now)
 
     def ended(self, session: NodeSession, why: str, now: float) -> None:
-        """The node has no session any more; ``why`` is empty where a newer one follows."""
+        """The node's session ended; ``why`` is empty if a newer one replaces it."""
         self.sync_controller.ended(session.node, now)
         if why:
             self.cloud_events.node_away(session.node, why, now)
 
     def refused(self, code: str) -> None:
-        """A session, or what would have been one."""
+        """A session, or an attempt to open one, was refused."""
         self._counts.refused_session(code)

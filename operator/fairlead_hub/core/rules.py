@@ -1,10 +1,10 @@
-"""SyncRules and EdgeRoutes as they come from the watch, and what follows when one cannot be read.
+"""Reads SyncRules and EdgeRoutes as the watch reports them, and handles unreadable ones.
 
     a rule ─ read | unreadable | gone ─▶ Placement ─▶ RulesRead: the nodes it concerns
                                               └─────▶ an Event on the rule, its status, the nodes' EdgeNodes
 
-A SyncRule that cannot be read goes on as it was read last, and nothing of that is removed until it is mended.  An
-EdgeRoutes object that cannot be read (its nodes are not known) is sent to no node: nodes keep what they hold of it.
+An unreadable SyncRule stays in force in its last readable form, and nothing it selects is deleted until it is fixed.
+An unreadable EdgeRoutes object (its nodes are unknown) is sent to no node; nodes keep the copy they hold.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from fairlead_hub.cluster.rule_set import RuleSet
 from fairlead_hub.status.notice import Notice
 from fairlead_hub.status.rule_statuses import RuleStatuses
 
-MENDED = "it can be read again"
+MENDED = "it is readable again"
 
 
 class RulesRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What one reading changed."""
+    """The effect of reading one rule."""
 
     nodes: frozenset[str] = frozenset()
-    """They are compared again."""
+    """The nodes to compare again."""
     notice: Notice | None = None
-    """It cannot be read any more, or can be again: the status of ``nodes`` says so, too."""
+    """Whether readability changed, so that the status of ``nodes`` changes too."""
 
 
 class RuleReader:
-    """See the module.  ``cluster`` does what follows from each ``RulesRead``."""
+    """See the module docstring.  ``cluster`` applies each ``RulesRead``."""
 
     def __init__(self, placement: Placement, statuses: RuleStatuses) -> None:
         self._placement = placement
@@ -41,17 +41,17 @@ class RuleReader:
     # ---- SyncRules -------------------------------------------------------------------------------
 
     def read(self, rule: sync_rule.Rule) -> RulesRead:
-        """The nodes are those it concerns, before or after."""
+        """Returns the nodes the rule concerns, before or after."""
         was_broken = f"syncrules/{rule.name}" in self._rules.broken
         nodes = self._rules.set_rule(rule)
         return RulesRead(nodes=nodes, notice=_readable("SyncRule", rule.name) if was_broken else None)
 
     def unreadable(self, found: sync_rule.BrokenRule) -> RulesRead:
-        """Its last readable form stays in force.  The nodes are those a difference concerns."""
+        """Keep its last readable form in force.  Returns the nodes that a difference concerns."""
         before = self._stands(found.name)
         nodes = self._rules.break_rule(found)
         if self._stands(found.name) == before:
-            return RulesRead()  # the same again: its status was written, or it was listed anew
+            return RulesRead()  # unchanged: its status was written, or it was listed again
         if before[0] == found.reason:
             return RulesRead(nodes=nodes)
         text = f"{found.reason}; {deletion_blocked.consequence(self._placement, found.name)}"
@@ -62,14 +62,14 @@ class RuleReader:
         return broken, self._rules.readable.get(name), self._rules.reaches.get(name)
 
     def gone(self, name: str) -> RulesRead:
-        """The nodes are those it concerned."""
+        """Returns the nodes the rule concerned."""
         self._statuses.vanished("syncrules", name)
         return RulesRead(nodes=self._rules.drop_rule(name))
 
     # ---- EdgeRoutes ------------------------------------------------------------------------------
 
     def routes_seen(self, live: LiveObject) -> RulesRead:
-        """Afterwards ``rules.routes`` has it where it is known which nodes it is for and which topics it names."""
+        """Read an EdgeRoutes object; ``rules.routes`` has it afterwards if its nodes and topics are known."""
         name, known = live.resource.name, f"edgeroutes/{live.resource.name}"
         self._statuses.routes.object_changed(name)
         before = self._rules.broken.get(known, "")
@@ -93,7 +93,7 @@ class RuleReader:
         return RulesRead()
 
     def inputs_listed(self) -> None:
-        """One more of the inputs is: what the status of EdgeRoutes says may be known now."""
+        """Another input is listed, so more may be known for the status of EdgeRoutes."""
         for name in {*self._rules.routes, *self._rules.broken_names("edgeroutes")}:
             self._statuses.routes.object_changed(name)
 

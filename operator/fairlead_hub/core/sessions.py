@@ -1,10 +1,10 @@
-"""Sessions of nodes: opened, heard, sent to, compared again, replaced, refused, gone.
+"""Sessions of nodes: opening, receiving, sending, comparing, replacing, refusing, closing.
 
-    hello ─open─▶ admission, identity ─▶ a session, or the reason why not
-    frame ─receive─▶ ``_HANDLERS``, by its type ─▶ keys, comparison, status; or back to the shell, for a service of it
-    room, changes, time ─take─▶ frames, the last one (``closing``), connections to cut
+    hello ─open─▶ admission, identity ─▶ a session, or the reason for refusing it
+    frame ─receive─▶ ``_HANDLERS``, by type ─▶ keys, comparison, status; or returned to the shell
+    room, changes, time ─take─▶ frames, the last frame (``closing``), connections to abort
 
-The shell names a session by its ``SessionRef``; what it says of one whose connection is gone counts for nothing.
+The shell names a session by its ``SessionRef``; calls about a session whose connection is closed have no effect.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from fairlead_wire.errors import LocalError, Malformed
 from fairlead_wire.link import peer_json
 
 TURN_FRAMES: Final = 32
-"""Frames taken from a session in one turn; then others are served, and the rest follows at once."""
+"""Frames taken from a session per turn.  Then other sessions are served, and the rest follows immediately."""
 REPLACED = "a newer connection of this node took over; if it was not yours, a second machine has its identity"
 REPLACED_RETRY_SECONDS = 60.0
-"""A second machine with the same identity: long enough that two of them do not throw each other out all day."""
+"""Delay for a second machine with the same identity: long enough that two of them do not evict each other all day."""
 FRAME_BYTES_MAX = 4 * 1024 * 1024
-RESYNC_REASON = "it was asked to compare everything again"
+RESYNC_REASON = "a complete comparison was requested"
 RESYNC_SECONDS = 0.0
-"""Until the node comes again; it adds a moment of its own."""
+"""Delay before the node reconnects; it adds jitter."""
 STATUS_RULES_NEED: Final = frozenset(("nodes", "syncrules"))
-"""What must be listed before a node is told of which objects status is taken from it."""
+"""What must be listed before a node is told which objects it may report status for."""
 ForShell = (
     message.Upstream
     | message.AskTables
@@ -52,12 +52,12 @@ ForShell = (
     | message.Ack
     | message.Nack
 )
-"""A frame that a service of the shell answers; ``Ack`` and ``Nack`` are about a frame sent by ``ask``."""
+"""A frame that a service of the shell answers; ``Ack`` and ``Nack`` belong to a frame sent by ``ask``."""
 _edge_status = msgspec.json.Decoder(message.EdgeStatus)
 
 
 class Sessions:
-    """See the module.  ``hub`` is this hub's name; ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``hub`` is this hub's name; ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Sessions:
         self.index = index
         self.terms = terms
         self.authorities: AuthorityBundle | None = None
-        """What nodes should believe; None: nothing was announced."""
+        """The authorities nodes should trust; None if nothing was announced."""
         self._settings = settings
         self._hub = hub
         self._policy = settings.delivery.policy()
@@ -84,9 +84,12 @@ class Sessions:
     # ---- opening ---------------------------------------------------------------------------------
 
     def open(
-        self, node: str, hello: message.Hello, now: float, shown: identities.Shown | None = None
+        self, node: str, hello: message.Hello, now: float, shown: identities.NodeCertificate | None = None
     ) -> SessionRef | message.Refuse:
-        """An edge said hello; ``node`` is what its certificate ``shown`` says (or its word, where security is off)."""
+        """Open a session for a hello.
+
+        ``node`` is the name in its certificate ``shown``, or its own claim where security is off.
+        """
         if (refusal := self._refusal(node, hello, shown, now)) is not None:
             self._reports.refused(refusal.code)
             return refusal
@@ -104,12 +107,12 @@ class Sessions:
         return session.ref
 
     def _refusal(
-        self, node: str, hello: message.Hello, shown: identities.Shown | None, now: float
+        self, node: str, hello: message.Hello, shown: identities.NodeCertificate | None, now: float
     ) -> message.Refuse | None:
-        """Why no session is opened; None: one is."""
+        """Why no session is opened; None if one is."""
         placement, sessions = self._desired_state.placement, self.index.by_node
-        if (barred := self.terms.barred(node, shown)) is not None:
-            return barred
+        if (refusal := self.terms.refusal(node, shown)) is not None:
+            return refusal
         refusal = admission.refusal(
             node,
             hello,
@@ -123,12 +126,12 @@ class Sessions:
             return message.Refuse(code="identity", reason=why, retry_after=identities.HELD_RETRY_SECONDS)
         approved = self.terms.controls.is_fence_approved(node, hello.fence)
         stale = admission.stale(hello, self.terms.node_status.fence, approved=approved)
-        # While it has a session this is another one with its name, which changes nothing that is said of it.
+        # While the node has a session, this is another machine with its name and does not change the node's status.
         if stale is not None and node not in sessions:
             self.terms.node_status.stale_hub(node, hello.fence, stale.reason, now)
         return stale
 
-    def _refused_identity(self, node: str, shown: identities.Shown | None, now: float) -> str:
+    def _refused_identity(self, node: str, shown: identities.NodeCertificate | None, now: float) -> str:
         why = self.terms.refused_identity(node, shown)
         if why:
             self._reports.notices([of_node(node, "Warning", "IdentityHeld", why)], now)
@@ -153,7 +156,7 @@ class Sessions:
             rate=self.index.rate,
         )
 
-    def _welcome(self, number: int, shown: identities.Shown | None, now: float) -> message.Welcome:
+    def _welcome(self, number: int, shown: identities.NodeCertificate | None, now: float) -> message.Welcome:
         link = self._settings.link
         return message.Welcome(
             hub=self._hub,
@@ -170,17 +173,17 @@ class Sessions:
     # ---- what the shell knows of them ------------------------------------------------------------
 
     def of_node(self, node: str) -> SessionRef | None:
-        """None: it has none, or its session is refused."""
+        """The node's session; None if it has none, or it is refused."""
         session = self.index.by_node.get(node)
         return session.ref if session is not None else None
 
     def is_open(self, ref: SessionRef) -> bool:
-        """It is the node's session, and has not ended meanwhile."""
+        """Whether this is still the node's session and has not ended."""
         session = self.index.find(ref)
         return session is not None and session.closing is None and self.index.by_node.get(ref.node) is session
 
     def room(self, ref: SessionRef, has_room: bool) -> None:
-        """Its connection takes frames again, or takes none for now (at first it does)."""
+        """Its connection accepts frames again, or does not for now (initially it does)."""
         if (session := self.index.find(ref)) is not None:
             session.room(has_room)
             if session.has_frames:
@@ -189,9 +192,9 @@ class Sessions:
     # ---- what edges say --------------------------------------------------------------------------
 
     def receive(self, ref: SessionRef, header: message.FromEdge, content: bytes, now: float) -> ForShell | None:
-        """A frame.  Returned is one that a service of the shell has to answer, by ``say``.
+        """Handle a frame.  Returns it if a service of the shell has to answer it, with ``say``.
 
-        Raises ``Malformed``: refuse the session with the reason.
+        Raises ``Malformed``: refuse the session with that reason.
         """
         session = self.index.find(ref)
         if session is None or session.cut:
@@ -208,7 +211,10 @@ class Sessions:
         return handler(self, session, header, content, now)
 
     def receive_part(self, ref: SessionRef, now: float) -> None:
-        """A message takes long to arrive: the node is there, and hears that we are; its keepalive waits behind it."""
+        """Part of a long message arrived: the node is alive.
+
+        Send it a keepalive, since its own waits behind the message.
+        """
         if (session := self.index.find(ref)) is not None:
             session.part_received(now)
             self.index.touch(session)
@@ -240,11 +246,11 @@ class Sessions:
         session.compared(header, content)
         self.index.touch(session)
 
-    def _said_status(self, session: NodeSession, header: message.Status, content: bytes, now: float) -> None:
-        """The edge's own report."""
+    def _received_status(self, session: NodeSession, header: message.Status, content: bytes, now: float) -> None:
+        """The edge's own status report."""
         status = peer_json.decode(_edge_status, content)
         node, events = session.node, self._reports.cloud_events
-        before = self.terms.node_status.said(node, status, now)
+        before = self.terms.node_status.received(node, status, now)
         events.routes_reported(node, before.routes if before else {}, status.routes, now)
         events.queues_stalled(node, status, now)
         if status.authorities:
@@ -255,16 +261,18 @@ class Sessions:
     def _for_shell(self, session: NodeSession, header: ForShell, content: bytes, now: float) -> ForShell | None:
         return header
 
-    def _told_inputs(self, session: NodeSession, header: message.InputStates, content: bytes, now: float) -> ForShell:
+    def _received_input_states(
+        self, session: NodeSession, header: message.InputStates, content: bytes, now: float
+    ) -> ForShell:
         session.is_answer(header.parent_id)
         return header
 
     # ---- what the shell's services say -----------------------------------------------------------
 
     def say(self, ref: SessionRef, header: message.FromHub, content: bytes = b"") -> None:
-        """An answer to what ``receive`` returned, before anything about objects.
+        """Send a service's answer to a frame that ``receive`` returned, ahead of anything about objects.
 
-        Of messages: only after messaging, or the API server, has them, or will not.
+        For messages: only after messaging, or the API server, has stored or finally refused them.
         """
         if (session := self.index.find(ref)) is not None:
             session.say(header, content)
@@ -273,9 +281,9 @@ class Sessions:
     def ask(
         self, ref: SessionRef, make: Callable[[int], message.Input | message.AskInputs], content: bytes = b""
     ) -> int:
-        """Send a frame that the node answers; ``make`` gets its id, which is returned.  ``receive`` returns the answer.
+        """Send a frame that the node answers; ``make`` builds it from its id, which is returned.
 
-        0: the connection is gone.
+        ``receive`` returns the answer.  0: the connection is closed.
         """
         session = self.index.find(ref)
         if session is None:
@@ -288,7 +296,7 @@ class Sessions:
     def judge_report(
         self, ref: SessionRef, report: message.Report, content: bytes
     ) -> status_from_edge.ReportAccepted | status_from_edge.ReportRefused:
-        """May this node report this status of this object?"""
+        """Decide whether this node may report this status of this object."""
         return status_from_edge.judge(self._desired_state.placement, ref.node, report, content)
 
     def messages_refused(self, node: str, refused: list[message.RefusedItem], now: float) -> None:
@@ -304,15 +312,15 @@ class Sessions:
     # ---- sending ---------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """What time asks of those that are due; a node that says nothing any more is cut off."""
+        """Run the sessions that are due; a node that is silent for too long is cut off."""
         for session in self.index.take_due(now):
             if not session.is_over and not session.tick(now):
                 session.end(SILENT)
 
     def take(self, now: float) -> tuple[list[SessionOutput], bool]:
-        """What goes out now: at most ``TURN_FRAMES`` for each session that has something and whose connection has room.
+        """Frames to send now: at most ``TURN_FRAMES`` for each session that has any and whose connection has room.
 
-        True: some have more, which follows with the next call.
+        The flag is True if some sessions have more, which follows with the next call.
         """
         self.index.take_turns(now)
         found: list[SessionOutput] = []
@@ -336,7 +344,8 @@ class Sessions:
         try:
             frames = self._frames(session, now)
         except LocalError as error:
-            # A fault of ours with one node: that node comes back and compares, the others never notice.
+            # This is a defect of ours that affects one node: it reconnects and is compared; the others are not
+            # affected.
             session.end(f"unsendable: {error}")
             return SessionOutput(session=session.ref, frames=[], cut=session.cut)
         return SessionOutput(session=session.ref, frames=frames, closing=session.closing)
@@ -348,7 +357,7 @@ class Sessions:
     # ---- while they are open ---------------------------------------------------------------------
 
     def compare_again(self, now: float) -> None:
-        """Those that may have to hold something else now; or may not be served any more."""
+        """Compare the sessions that may have to hold something else now; end those that may not be served any more."""
         listed, nodes = self._desired_state.placement.listed, self._desired_state.placement.rules.nodes
         for session in self.index.take_compared():
             node = session.node
@@ -368,7 +377,7 @@ class Sessions:
             session.send_status_rules(rules.header, rules.content)
 
     def send_authorities(self, session: NodeSession) -> bool:
-        """To a node that says which it believes."""
+        """Send them to a node that reports which authorities it trusts."""
         bundle = self.authorities
         if bundle is None:
             return False
@@ -381,13 +390,13 @@ class Sessions:
     # ---- ending ----------------------------------------------------------------------------------
 
     def refuse(self, ref: SessionRef, refusal: message.Refuse) -> None:
-        """End a session with a reason of the shell's: it broke the protocol, or the hub stops."""
+        """End a session for a reason of the shell's: it broke the protocol, or the hub is stopping."""
         if (session := self.index.find(ref)) is not None:
             session.refuse(refusal)
             self.index.touch(session)
 
     def end(self, session: NodeSession, code: Any, reason: str, retry_after: float, now: float) -> None:
-        """End it with this reason.  Nothing that it still says counts."""
+        """End the session with this reason.  Frames that still arrive have no effect."""
         session.refuse(message.Refuse(code=code, reason=reason, retry_after=retry_after))
         self._reports.refused(code)
         if self.index.by_node.get(session.node) is session:
@@ -397,27 +406,27 @@ class Sessions:
         self.index.touch(session)
 
     def end_node(self, node: str, code: Any, reason: str, retry_after: float, now: float) -> None:
-        """The same of this node's session, if it has one."""
+        """Like ``end``, for this node's session, if it has one."""
         session = self.index.by_node.get(node)
         if session is not None:
             self.end(session, code, reason, retry_after, now)
 
-    def end_barred(self, node: str, now: float) -> None:
-        """Something was revoked, or may be open no more for another reason: end the node's session if it is."""
-        refusal = self.terms.barred(node, self.terms.identities.of_session(node))
+    def end_refused(self, node: str, now: float) -> None:
+        """End the node's session if it may no longer be open, for example because its certificate was revoked."""
+        refusal = self.terms.refusal(node, self.terms.identities.of_session(node))
         if refusal is not None:
             self.end_node(node, refusal.code, refusal.reason, refusal.retry_after or 0.0, now)
 
     def resync(self, node: str, annotations: Mapping[str, str], now: float) -> None:
-        """End the node's session where its EdgeNode asks anew to compare everything again.
+        """End the node's session if its EdgeNode asks for a new complete comparison.
 
-        The opening comparison trusts nothing that is remembered here, and by it what was parked is tried anew.
+        The opening comparison does not rely on anything remembered here, and parked objects are retried after it.
         """
         if self.terms.controls.is_resync_asked(node, annotations):
             self.end_node(node, "draining", RESYNC_REASON, RESYNC_SECONDS, now)
 
     def closed(self, ref: SessionRef, now: float) -> None:
-        """The connection is gone.  Nothing of the session is kept; a newer one of the same node stays."""
+        """The connection is closed.  Drop the session; a newer one of the same node stays."""
         session = self.index.find(ref)
         if session is None:
             return
@@ -437,12 +446,12 @@ _HANDLERS: Final[Mapping[type[message.FromEdge], _Handler]] = {
     message.Keepalive: Sessions._kept_alive,
     message.BucketSums: Sessions._compared,
     message.Entries: Sessions._compared,
-    message.Status: Sessions._said_status,
+    message.Status: Sessions._received_status,
     message.Upstream: Sessions._for_shell,
     message.AskTables: Sessions._for_shell,
     message.Report: Sessions._for_shell,
     message.Renew: Sessions._for_shell,
-    message.InputStates: Sessions._told_inputs,
+    message.InputStates: Sessions._received_input_states,
 }
-"""What follows from each frame of an edge."""
+"""The handler for each frame from an edge."""
 _ANSWERS: Final = (message.Ack, message.Nack, message.InputStates)

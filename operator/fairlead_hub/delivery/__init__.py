@@ -1,4 +1,4 @@
-"""One node: who may open a session, what the node holds, and how it gets what it should hold.
+"""Everything about one node: who may open a session, what the node holds, and delivery of what it should hold.
 
     opening ─▶ session ─▶ anti_entropy     what does the node hold?
                   └─────▶ node_keys        where each object is on its way, and the messages about it
@@ -10,6 +10,6 @@
         ├──────▶ deletion_guard  too many deletions at once wait for approval (``pause``: annotations)
         └──────▶ delivery_events what it reports
 
-Pure: frames, changes of the cluster and the time come in; frames and events go out.
+No I/O: frames, changes of the cluster and the time come in; frames and events go out.
 docs/explanation/delivery.md explains the states of a key.
 """

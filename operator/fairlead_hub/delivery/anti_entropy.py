@@ -1,10 +1,10 @@
-"""The comparison at the beginning of a session: what the edge holds against what it should hold, by bucketed digests.
+"""The comparison that opens a session: what the edge holds and what it should hold, by bucketed digests.
 
     hello(root) ── equal ─────────────────────────────────────▶ Compared(held = wanted)
         └─ differs ─ compare ▸ buckets ▸ list ▸ entries ▸ … ──▶ Compared(held = wanted elsewhere, entries here)
 
-The edge's own store is the truth of what it holds; records are never asked.  Nothing is sent while a comparison runs,
-so the edge's snapshot stands still; what changes in the cluster meanwhile is decided afterwards.
+What the edge holds is read from the edge's own store, never from records.  Nothing is sent while a comparison runs, so
+the edge's snapshot does not change; changes of the cluster during it are handled afterwards.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _entries = msgspec.json.Decoder(list[message.HeldEntry])
 
 
 class Comparison:
-    """One run, over a snapshot of what the node should hold.  ``start`` says what to ask, ``*_arrived`` go on."""
+    """One comparison, against a snapshot of what the node should hold.
+
+    ``start`` asks, the ``*_arrived`` methods continue.
+    """
 
     def __init__(self, *, wanted: Mapping[str, LiveObject], held_max: int) -> None:
         self._wanted = wanted
@@ -49,9 +52,9 @@ class Comparison:
         return message.Compare(id=id, bits=self._bits)
 
     def buckets_arrived(self, header: message.BucketSums, content: bytes, id: int) -> message.ListBuckets | None:
-        """What to list next; None when nothing differs after all.  Raises ``Malformed``."""
+        """What to list next, or None if nothing differs after all.  Raises ``Malformed``."""
         if self._buckets is not None or header.parent_id != self._asked or header.bits != self._bits:
-            raise Malformed("buckets that were not asked for")
+            raise Malformed("unrequested buckets")
         try:
             differing = self._sums(self._bits).differing(content)
         except ValueError as error:
@@ -64,9 +67,9 @@ class Comparison:
         return message.ListBuckets(id=id, bits=self._bits, buckets=differing)
 
     def entries_arrived(self, header: message.Entries, content: bytes) -> bool:
-        """True when this was the last frame.  Raises ``Malformed``."""
+        """Returns True for the last frame.  Raises ``Malformed``."""
         if not self._buckets or header.parent_id != self._asked:
-            raise Malformed("entries that were not asked for")
+            raise Malformed("unrequested entries")
         entries = peer_json.decode(_entries, codec.unpack(header.encoding, content))
         if len(self._listed) + len(entries) > self._held_max:
             raise Malformed(f"more than {self._held_max} entries")
@@ -77,7 +80,7 @@ class Comparison:
         return header.last
 
     def result(self) -> dict[str, HeldCopy]:
-        """What the edge holds, by key: as wanted where the sums agreed, as listed where they did not."""
+        """What the edge holds, by key: the wanted objects where sums agreed, the listed entries where they did not."""
         differing = self._buckets or frozenset()
         held = {
             key: live.held
@@ -92,7 +95,7 @@ class Comparison:
 
 
 class AntiEntropy:
-    """From a node's hello until it is known what its edge holds (``held``); then the session throws it away."""
+    """From a node's hello until it is known what the edge holds (``held``); then the session discards it."""
 
     def __init__(self, hello: message.Hello, view: ClusterView, *, held_max: int, take_id: Callable[[], int]) -> None:
         self._hello, self._view, self._held_max, self._take_id = hello, view, held_max, take_id
@@ -102,11 +105,11 @@ class AntiEntropy:
 
     @property
     def not_synced(self) -> str:
-        """Why it cannot begin; empty when it has, or may."""
+        """Why it cannot begin; empty if it has begun or may."""
         return "" if self._comparison is not None else self._view.not_synced(self._hello.node)
 
     def begin(self) -> message.Compare | None:
-        """What to ask first, when it may begin and has not; None also when both roots are the same."""
+        """The first question, if it may begin and has not; None also if both roots are equal."""
         if self._comparison is not None or self.not_synced:
             return None
         self._comparison = Comparison(wanted=self._view.desired_objects(self._hello.node), held_max=self._held_max)
@@ -115,10 +118,10 @@ class AntiEntropy:
             return None
         return self._comparison.ask(self._take_id(), self._hello.held)
 
-    def heard(self, header: message.BucketSums | message.Entries, content: bytes) -> message.ListBuckets | None:
-        """An answer: what to ask next.  Raises ``Malformed``."""
+    def received(self, header: message.BucketSums | message.Entries, content: bytes) -> message.ListBuckets | None:
+        """Handle an answer; return the next question.  Raises ``Malformed``."""
         if self._comparison is None:
-            raise Malformed("no comparison was asked for")
+            raise Malformed("no comparison is running")
         listing = None
         match header:
             case message.BucketSums():

@@ -1,11 +1,12 @@
-"""The deletion guard: a node that would lose too many objects at once loses none until a person says that it is meant.
+"""The deletion guard: a node that would lose too many objects at once loses none until a person approves it.
 
-    removals due and sent lately ≤ removals_max ─▶ they go
-                                 >              ─▶ Tripped(id): removals stop, everything else goes on
-    approved by that id ─▶ what was due may go ─▶ off          wanted again, all of it ─▶ off
+    removals due and sent recently ≤ removals_max ─▶ they are sent
+                                   >              ─▶ Tripped(id): removals stop, everything else continues
+    approved by that id ─▶ the due removals are sent ─▶ off    all of it wanted again ─▶ off
 
-A rule deleted by mistake, a selector with a typo, a namespace wiped: all look like orders, and a store at the end of a
-thin link takes days to fill again.  The id is new each time, so an approval lets through what it was given for, once.
+A rule deleted by mistake, a selector with a typo, a wiped namespace: all look like deliberate changes, and a store
+behind a slow link takes days to refill.  The id is new each time, so an approval applies once, to what it was given
+for.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ MISTAKEN_CHARS_MAX = 32
 
 
 class Tripped(msgspec.Struct, frozen=True, kw_only=True):
-    """Removals of a node are stopped; kept in its EdgeNode, so that a hub that starts anew stops them too."""
+    """Removals of a node are stopped.  Kept in its EdgeNode, so that a hub that restarts continues to stop them."""
 
     id: str
     count: int
-    """How many were due when it tripped."""
+    """Number of removals due when it tripped."""
     since: str
     """RFC 3339."""
 
 
 class DeletionGuard:
-    """One node's, over all its sessions; times are seconds of one monotonic clock, ``text`` makes them RFC 3339.
+    """The guard of one node, across its sessions.
 
-    ``news`` gets the node's name when there is something to tell of it.
+    Times are seconds of one monotonic clock; ``text`` converts them to RFC 3339.  When something reportable changes,
+    the node's name is added to ``news``.
     """
 
     __slots__ = ("_allowed", "_limits", "_mistaken", "_news", "_node", "_sent", "_text", "approved", "due", "tripped")
@@ -43,9 +45,9 @@ class DeletionGuard:
     def __init__(self, node: str, limits: Limits, *, news: set[str], text: Callable[[float], str]) -> None:
         self.tripped: Tripped | None = None
         self.approved = False
-        """What was due may go, and has not all gone."""
+        """The due removals were approved and are not all done."""
         self.due: set[str] = set()
-        """Keys the node holds and should not; without a live session, as they were at its end."""
+        """Keys the node holds and should not; without a session, those at its end."""
         self._node = node
         self._limits = limits
         self._news = news
@@ -54,7 +56,7 @@ class DeletionGuard:
         self._mistaken = ""
         """The id that a person approved, where it is not the one under which it has tripped."""
         self._sent: dict[str, float] = {}
-        """Keys whose removal was sent within the window → when (seconds, monotonic), oldest first."""
+        """Keys whose removal was sent within the window → when (monotonic seconds), oldest first."""
 
     @property
     def stops(self) -> bool:
@@ -62,27 +64,27 @@ class DeletionGuard:
 
     @property
     def count(self) -> int:
-        """How many removals wait."""
+        """Number of waiting removals."""
         return len(self.due) or (self.tripped.count if self.tripped is not None else 0)
 
     # ---- what is due -----------------------------------------------------------------------------
 
     def set_due(self, keys: Set[str]) -> None:
-        """All that has to be removed: set whenever the node's store and the cluster are compared."""
+        """Set all due removals, whenever the node's store and the cluster are compared."""
         self.due = set(keys)
         if self.approved and not self._allowed:
-            self._allowed = set(keys)  # approved in an earlier life, or while it was not known what is due
+            self._allowed = set(keys)  # approved under an earlier hub, or before it was known what is due
         self._settle()
 
     def add(self, key: str) -> None:
-        """One more is held and no longer wanted."""
+        """Another held key is no longer wanted."""
         if key not in self.due:
             self.due.add(key)
             if self.tripped is not None:
                 self._news.add(self._node)
 
     def drop(self, key: str) -> None:
-        """It is removed, or wanted again."""
+        """The key was removed, or is wanted again."""
         if key in self.due:
             self.due.remove(key)
             self._settle()
@@ -98,7 +100,7 @@ class DeletionGuard:
     # ---- what may go -----------------------------------------------------------------------------
 
     def blocked(self, key: str, now: float) -> str:
-        """Why it may not be removed now; empty: it may, and is counted."""
+        """Why the key may not be removed now; empty if it may, and then it is counted."""
         if key in self._allowed:
             return ""
         if not self.stops and not self._is_too_many(key, now):
@@ -114,7 +116,7 @@ class DeletionGuard:
 
     @property
     def why(self) -> str:
-        """In words, with the remedy."""
+        """The reason and the remedy, for people."""
         id = self.tripped.id if self.tripped is not None else ""
         mistaken = f" (the annotation has {self._mistaken!r}, which approves nothing)" if self._mistaken else ""
         return (
@@ -124,9 +126,9 @@ class DeletionGuard:
         )
 
     def approve(self, id: str) -> bool:
-        """A person means it.  True: that is the id under which it has tripped, and what is due may go.
+        """Approve the due removals.  Returns True if this is the id under which the guard tripped.
 
-        Another id is named in ``why``; empty: no id is approved.
+        A different id is named in ``why``.  An empty id approves nothing.
         """
         is_wrong = self.tripped is not None and not self.approved and id not in ("", self.tripped.id)
         mistaken = id[:MISTAKEN_CHARS_MAX] if is_wrong else ""
@@ -149,6 +151,6 @@ class DeletionGuard:
         return len(lately) > self._limits.removals_max
 
     def _id(self, since: str) -> str:
-        """New each time: the second is in it, and what is due."""
+        """An id that is new each time: it depends on the time and on what is due."""
         said = "\n".join((self._node, since, *sorted(self.due)))
         return hashlib.sha256(said.encode()).hexdigest()[:ID_CHARS]

@@ -1,4 +1,4 @@
-"""Outcomes of deliveries in one session: facts for the hub's records, counts and events.
+"""Outcomes of deliveries in one session, for the hub's records, counters and events.
 
 NodeKeys ─events─▶ Hub ─▶ SyncController (ObjectSync, EdgeNode), Counts, Kubernetes Events, CloudEvents
 """
@@ -14,7 +14,7 @@ from fairlead_hub.counts import Counts
 
 
 class AckedByEdge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The edge has this on disk."""
+    """The edge has stored this object durably."""
 
     key: str
     held: HeldCopy
@@ -23,7 +23,7 @@ class AckedByEdge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class RemovedAtEdge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The edge no longer has this UID."""
+    """The edge no longer holds this UID."""
 
     key: str
     uid: str
@@ -31,11 +31,11 @@ class RemovedAtEdge(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Parked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Given up for now; others go on.  ``code`` is for programs, ``reason`` for people."""
+    """Delivery is given up for now; other keys continue.  ``code`` is for programs, ``reason`` for people."""
 
     key: str
     content_id: ContentId
-    """What could not be sent, or deleted."""
+    """What could not be sent or deleted."""
     path: str
     code: str
     reason: str
@@ -48,7 +48,7 @@ class Parked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """It is tried again; ``why`` is one of newer, schedule, unwanted."""
+    """It is retried; ``why`` is one of newer, schedule, unwanted."""
 
     key: str
     uid: str
@@ -57,7 +57,7 @@ class Unparked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Paused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The newest content waits, because the object is paused."""
+    """The newest content waits because the object is paused."""
 
     key: str
 
@@ -70,13 +70,13 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What was noted as late needs no send any more: the edge holds what is wanted, or may keep it for now."""
+    """A key reported as late needs no send any more: the edge holds what is wanted, or may keep what it has for now."""
 
     key: str
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What the edge holds is known now."""
+    """It is known now what the edge holds."""
 
     divergent_buckets: int
     differences: int
@@ -86,7 +86,7 @@ DeliveryEvent = AckedByEdge | RemovedAtEdge | Parked | Unparked | Paused | Retri
 
 
 def count(events: Iterable[DeliveryEvent], counts: Counts) -> None:
-    """Add them to the hub's totals."""
+    """Add the events to the hub's totals."""
     for event in events:
         match event:
             case AckedByEdge():

@@ -1,4 +1,4 @@
-"""How one object looks on the wire: the frames of an update, whole or in parts, and of a delete."""
+"""Encodes an object for the link: the frames of an update, whole or in parts, and of a delete."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fairlead_wire import message
 
 
 def parts_of(live: LiveObject, chunk_bytes: int) -> int:
-    """In how many parts its packed content travels; 0: whole, within the update itself."""
+    """Number of parts in which its packed content is sent; 0 if it fits into the update itself."""
     size = len(live.content)
     return -(-size // chunk_bytes) if size > chunk_bytes else 0
 
 
 def update(id: int, live: LiveObject, chunk_bytes: int) -> list[Frame]:
-    """In the order in which they are sent; content is shared by all nodes, never copied where it is sent whole."""
+    """The frames in sending order.  Nodes share the content; it is not copied if it is sent whole."""
     count = parts_of(live, chunk_bytes)
     header = message.Update(
         id=id,
@@ -35,5 +35,5 @@ def update(id: int, live: LiveObject, chunk_bytes: int) -> list[Frame]:
 
 
 def delete(id: int, held: HeldCopy) -> Frame:
-    """Of this UID only: a newer object under the same name stays."""
+    """Delete this UID only: a newer object under the same name stays."""
     return message.Delete(id=id, resource=held.path, uid=held.uid), b""

@@ -1,8 +1,8 @@
-"""What one session has in flight: what an answer is about, and what is overdue.
+"""What one session has in flight: matches answers to messages, and finds overdue ones.
 
-sent ─▶ in flight ─┬─ acked ──▶ Answered        one in flight per key (``key_state``); a send that lapsed may still be
-                   ├─ nacked ─▶ Answered        acked late, and then tells what the edge holds unless something newer
-                   └─ lapsed ─▶ Answered        was acked for that key
+    sent ─▶ in flight ─┬─ acked ──▶ Answered      one in flight per key (``key_state``); a send that lapsed may still be
+                       ├─ nacked ─▶ Answered      acked late, and then says what the edge holds, unless something
+                       └─ lapsed ─▶ Answered      newer was acked for that key
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairlead_wire.link import window
 
 
 class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
-    """What a message in flight was about; ``held`` is what an ack makes true, None for a delete."""
+    """A message in flight; ``held`` is what the edge holds after an ack, None for a delete."""
 
     key: str
     uid: str
@@ -27,7 +27,7 @@ class InFlightMessage(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def content_id(self) -> ContentId:
-        """What is sent, or deleted."""
+        """What is sent or deleted."""
         return ContentId(self.uid, self.held.digest if self.held is not None else "")
 
 
@@ -36,7 +36,7 @@ Answered = window.SentMessage[InFlightMessage]
 
 
 class InFlightWindow:
-    """See the module.  ``now`` is seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is seconds of one monotonic clock."""
 
     __slots__ = ("_answered_at", "_answered_id", "_chunked", "_lapsed", "_sent_id", "_window")
 
@@ -45,7 +45,7 @@ class InFlightWindow:
             messages_max=limits.messages, bytes_max=limits.bytes
         )
         self._lapsed: dict[str, int] = {}
-        """Keys with a send that lapsed → the newest id acked for them: an older ack that comes late says nothing."""
+        """Keys with a lapsed send → the newest id acked for them: a late ack of an older id says nothing."""
         self._sent_id = 0
         self._answered_id = 0
         self._answered_at = float("-inf")
@@ -60,7 +60,7 @@ class InFlightWindow:
         return self._window.has_room
 
     def sent(self, id: int, message: InFlightMessage, size: int, now: float, *, in_parts: bool = False) -> None:
-        """It is being sent under this id."""
+        """The message is being sent under this id."""
         timeout = message.policy.ack_timeout
         self._window.open(id=id, token=message, size=size, now=now, timeout=timeout)
         self._sent_id = id
@@ -70,7 +70,7 @@ class InFlightWindow:
     # ---- answers ---------------------------------------------------------------------------------
 
     def acked(self, id: int, *, cumulative: bool, now: float) -> Iterator[Answered]:
-        """Everything that is durable by this ack, oldest first, except what a newer ack has made old news."""
+        """Everything this ack makes durable, oldest first, except sends superseded by a newer ack."""
         self._answered(id, now)
         for entry in self._window.settle(id, cumulative=cumulative):
             key = entry.token.key
@@ -83,7 +83,7 @@ class InFlightWindow:
             yield entry
 
     def nacked(self, id: int, now: float) -> Answered | None:
-        """The send that was refused; None when there was none, or it was answered before."""
+        """The refused send; None if it is unknown or was already answered."""
         self._answered(id, now)
         self._chunked.pop(id, None)
         for entry in self._window.settle(id):
@@ -103,17 +103,17 @@ class InFlightWindow:
     # ---- time ------------------------------------------------------------------------------------
 
     def lapsed(self, now: float) -> Iterator[Answered]:
-        """Sends whose answer is overdue; it may still come."""
+        """Sends whose answer is overdue; it may still arrive."""
         self._allow_for_slow_links(now)
         for entry in self._window.lapse(now):
             self._lapsed.setdefault(entry.token.key, 0)
             yield entry
 
     def _allow_for_slow_links(self, now: float) -> None:
-        """Frames arrive in order: what was sent after the last answer counts its timeout from that answer.
+        """Let a timeout start no earlier than the last answer to a preceding message, because frames arrive in order.
 
-        Otherwise a thin link with a full window would time out, and send everything again, while acks are flowing.
-        A message whose successors were answered is overdue by its own time; and no answer makes a deadline earlier.
+        Otherwise a slow link with a full window would time out and send everything again although acks are arriving.  A
+        message whose successors were answered is overdue by its own time, and no answer shortens a deadline.
         """
         deadline = self._window.next_deadline()
         if deadline is None or deadline > now:

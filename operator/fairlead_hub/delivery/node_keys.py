@@ -1,12 +1,12 @@
-"""The keys of one node: what it holds, what it should hold, and the messages that lead from the one to the other.
+"""The keys of one node: what it holds, what it should hold, and the messages that turn one into the other.
 
     offer(key) ─▶ queued ─▶ frames() ─▶ in flight ─▶ acked  ─▶ AckedByEdge | RemovedAtEdge
                      ▲                        ├──▶ nacked ─▶ retry, or Parked at once when permanent
                      └── retry after a delay ─┴──▶ lapsed ─▶ retry, or Parked after the last one
 
-A key that is in sync costs its entry in ``held`` and nothing else; every other key has one record in ``unsynced``,
-which says where it is.  At most one message is in flight for a key.  The session (``session``) brings answers and the
-time and sends the frames; the outcomes are left in ``events`` for the hub.
+A key that is in sync costs its entry in ``held`` and nothing else; every other key has one record in ``unsynced`` with
+its state.  At most one message per key is in flight.  The session (``session``) brings answers and the time, and sends
+the frames; outcomes are left in ``events`` for the hub.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
 
 DELETION_PRIORITY = 5
-"""Deletes go with the ordinary traffic: an object no rule wants any more is no reason to delay one that is wanted."""
+"""Deletes have the default priority: an unwanted object is no reason to delay a wanted one."""
 
 
 class NodeKeys:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     __slots__ = (
         "_chunk_bytes",
@@ -92,13 +92,13 @@ class NodeKeys:
         self.view = view
         self.guard = guard
         self.held: dict[str, HeldCopy] = {}
-        """What the node has on disk, by key; true while ``live``."""
+        """What the node has on disk, by key; valid while ``live``."""
         self.unsynced = UnsyncedKeys()
         self.in_flight = InFlightWindow(limits)
         self.live = False
-        """The comparison is over: it is known what the node holds, and changes flow."""
+        """The comparison is over: it is known what the node holds, and changes are delivered."""
         self.paused = paused
-        """Why nothing is sent now; empty: it is."""
+        """Why nothing is sent now; empty if it is."""
         self.events: list[DeliveryEvent] = []
         self._chunk_bytes = limits.chunk_bytes
         self._policy = policy
@@ -110,13 +110,13 @@ class NodeKeys:
     # ---- what changed ----------------------------------------------------------------------------
 
     def begin(self, held: dict[str, HeldCopy], divergent_buckets: int, now: float) -> None:
-        """It is known now what the node holds; the comparison found so many buckets that differed."""
+        """The comparison found what the node holds, and that so many buckets differed."""
         self.held = held
         self.live = True
         self.events.append(Compared(divergent_buckets=divergent_buckets, differences=self.diff(now)))
 
     def diff(self, now: float) -> int:
-        """Queue every difference between what is held and what is wanted; returns how many there are.
+        """Queue every difference between held and wanted; returns their number.
 
         Called after the comparison, when rules or labels change, and when a watch becomes certain.
         """
@@ -128,14 +128,14 @@ class NodeKeys:
             self.guard.set_due(unwanted)
         differing = [key for key, live in wanted.items() if not _same(self.held.get(key), live)]
         differing += sorted(unwanted)
-        # What was kept or late and is right again has to be reported, too.
+        # What was reported as kept or late and is correct again has to be reported, too.
         found = set(differing)
         for key in [*differing, *(key for key in self.unsynced if key not in found)]:
             self.offer(key, now)
         return len(differing)
 
     def offer(self, key: str, now: float) -> None:
-        """Something about this key may have changed; what exactly is looked up when it is sent."""
+        """What is wanted under this key may have changed; the content is looked up when it is sent."""
         if not self.live:
             return
         desired = self.view.desired(self.node, key)
@@ -160,7 +160,7 @@ class NodeKeys:
     def _offer_again(
         self, key: str, record: KeyState, desired: Desired | None, content_id: ContentId | None, now: float
     ) -> None:
-        """An offer of what failed, or is in flight, takes nothing from its retries; anything newer begins anew."""
+        """An offer of content that failed or is in flight does not reset its retries; newer content starts over."""
         priority = _priority(desired)
         is_newer = record.failures is None or record.failures.content_id != content_id
         if is_newer:
@@ -174,7 +174,7 @@ class NodeKeys:
                     again = priority if again is None else min(again, priority)
                     self.unsynced.move(key, "offered", KeyInFlight(id, sent, again), now)
             case Parked() as parked:
-                # A pause counts as newer: the status has to say Paused, which a hub that starts reads.
+                # A pause counts as newer: the status has to say Paused, which a restarted hub reads.
                 if is_newer or (desired is not None and desired.live.paused):
                     self._unparked(parked, "newer" if desired is not None else "unwanted")
                     self.unsynced.move(key, "offered", Queued(priority), now)
@@ -185,7 +185,7 @@ class NodeKeys:
                 self.unsynced.move(key, "offered", Queued(priority), now)
 
     def offer_granted(self, now: float) -> bool:
-        """Offer the keys that waited for a grant of topics and need not any more.  False: there are none."""
+        """Offer the keys that waited for a topic grant and no longer need to.  Returns False if there are none."""
         waiting = [key for key, state in self.unsynced.withheld().items() if state.cause is Cause.NOT_GRANTED]
         granted = [key for key in waiting if not self.view.withheld(self.node, key)]
         for key in granted:
@@ -193,14 +193,14 @@ class NodeKeys:
         return bool(granted)
 
     def pause(self, why: str, now: float) -> None:
-        """Send nothing from now on, for this reason; empty: go on."""
+        """Stop sending for this reason; an empty reason resumes."""
         self.paused = why
         if self._rate is not None:
             self._rate.forget(self.node)
         self.diff(now)
 
     def _break(self, error: ImpossibleTransition) -> None:
-        """A mistake of ours about one key.  It is raised where only this node's session ends by it: in ``frames``."""
+        """A defect of ours concerning one key.  It is raised in ``frames``, where it ends only this node's session."""
         self.live = False
         self._fault = error
 
@@ -208,7 +208,7 @@ class NodeKeys:
 
     @property
     def has_frames(self) -> bool:
-        """Is there anything to send now, as far as the window allows?"""
+        """Whether there is anything to send now, as far as the window allows."""
         if self._fault is not None:
             return True
         if not (self.live and not self.paused and self.unsynced.has_queued and self.in_flight.has_room):
@@ -216,14 +216,14 @@ class NodeKeys:
         return self._rate is None or not self._waits(self._rate)
 
     def _waits(self, rate: SendRate) -> bool:
-        """It waits for its turn already, with the most urgent key it has."""
+        """Whether it already waits for its turn with its most urgent key."""
         priority = self.unsynced.first_priority()
         return priority is not None and rate.waits(self.node, priority)
 
     def frames(self, now: float, limit: int) -> list[Frame]:
         """At most about ``limit`` frames to send now, in this order.
 
-        Raises ``ImpossibleTransition``: end the session; the node comes back and is compared.
+        Raises ``ImpossibleTransition``: end the session; the node reconnects and is compared.
         """
         if self._fault is not None:
             raise self._fault
@@ -242,7 +242,7 @@ class NodeKeys:
         return out
 
     def _frames_in_turn(self, rate: SendRate, now: float, limit: int) -> list[Frame]:
-        """The same under an overall limit."""
+        """Like ``frames``, under an overall rate limit."""
         out: list[Frame] = []
         node, unsynced = self.node, self.unsynced
         while len(out) < limit and self.in_flight.has_room:
@@ -257,7 +257,7 @@ class NodeKeys:
         return out
 
     def _message(self, key: str, now: float) -> Sequence[Frame]:
-        """The frames about this key; none where there is nothing to send, or nothing may be sent yet."""
+        """The frames about this key; none if there is nothing to send or it may not be sent yet."""
         desired = self.view.desired(self.node, key)
         held = self.held.get(key)
         if is_same(held, desired):
@@ -286,7 +286,7 @@ class NodeKeys:
         return frames.update(id, live, self._chunk_bytes)
 
     def _withheld_deletion(self, key: str, held: HeldCopy, now: float) -> Withheld | None:
-        """Why what the node holds under this key may not be deleted yet."""
+        """Why what the node holds under this key must not be deleted yet."""
         if why := self.view.paused(key, held.uid):
             return Withheld(Cause.DELETION_PAUSED, why)
         if why := self.view.deletion_blocked(self.node, held.path):
@@ -296,17 +296,17 @@ class NodeKeys:
         return None
 
     def _keep(self, key: str, held: HeldCopy, withheld: Withheld, now: float) -> None:
-        """Offered again by the diff that follows when the watch becomes certain, or the deletions are approved."""
+        """Keep it; the diff offers it again when the watch becomes certain or the deletions are approved."""
         record = self.unsynced.pending[key]
         if record.reported is not None and record.reported.uid != held.uid:
             self._end_report(key, record)
-        # Also where nothing is reported yet: the hub that ran before may have said that it is kept.
+        # Even if nothing is reported yet: the previous hub may have reported it as kept.
         record.reported = ReportedState(held.uid, held.path, is_wanted=False, is_due=True)
         record.failures = None
         self.unsynced.move(key, "withheld", withheld, now)
 
     def _pause_object(self, key: str, why: str, now: float) -> None:
-        """Offered again when the object changes, or is resumed."""
+        """Withhold it; it is offered again when the object changes or is resumed."""
         self.unsynced.move(key, "withheld", Withheld(Cause.OBJECT_PAUSED, why), now)
         if not self.unsynced.pending[key].is_reported:
             self.events.append(Paused(key=key))
@@ -342,7 +342,7 @@ class NodeKeys:
         if type(state) is KeyInFlight and not is_current:
             return
         if is_same(self.held.get(key), self.view.desired(self.node, key)):
-            # Also when only the answer was slow and a retry or a parking was already arranged.
+            # Also if only the answer was slow and a retry or a parking was already scheduled.
             self._matched(key, record)
             return
         if is_current:
@@ -350,11 +350,12 @@ class NodeKeys:
         self.offer(key, now)
 
     def _stored(self, acked: InFlightMessage, seconds: float) -> None:
-        """The node has done what this message said, ``seconds`` after it was offered."""
+        """The node has executed this message, ``seconds`` after it was offered."""
         key, held = acked.key, self.held.get(acked.key)
         if acked.held is not None:
             if held is not None and held.uid != acked.uid:
-                # A new object under an old name: the edge dropped the old one in the same commit, so its status goes.
+                # A new object under an old name: the edge dropped the old one in the same commit, so its status is
+                # removed.
                 self.events.append(RemovedAtEdge(key=key, uid=held.uid, path=held.path))
             self.held[key] = acked.held
             self.events.append(AckedByEdge(key=key, held=acked.held, seconds=seconds))
@@ -363,7 +364,7 @@ class NodeKeys:
             del self.held[key]
         record = self.unsynced.get(key)
         if record is not None and record.reported is not None and record.reported.uid == acked.uid:
-            record.reported = None  # its status goes with it
+            record.reported = None  # removed together with its status
         self.events.append(RemovedAtEdge(key=key, uid=acked.uid, path=acked.path))
         if self.guard is not None and key not in self.held:
             self.guard.drop(key)
@@ -378,7 +379,7 @@ class NodeKeys:
         permanent: bool = False,
         after: float | None = None,
     ) -> None:
-        """A send was refused or not answered; of an older send of the key that says nothing any more."""
+        """A send was refused or not answered.  Ignored if a newer send of the key made it irrelevant."""
         sent, key = answered.token, answered.token.key
         record = self.unsynced.get(key)
         if record is None or type(record.state) is not KeyInFlight or record.state.id != answered.id:
@@ -399,7 +400,7 @@ class NodeKeys:
         self.events.append(Retried(key=key, code=code))
 
     def _supersede(self, key: str, record: KeyState, now: float) -> None:
-        """It was answered, and something newer is wanted: that goes at once, with all its retries."""
+        """It was answered, and something newer is wanted: that is sent immediately, with all its retries."""
         state = record.state
         assert isinstance(state, KeyInFlight)
         record.failures = None
@@ -407,7 +408,7 @@ class NodeKeys:
         self.unsynced.move(key, "superseded", Queued(priority), now)
 
     def _park(self, given_up: InFlightMessage, code: str, reason: str, now: float) -> None:
-        """It is not tried again until something newer is wanted, or the schedule says so."""
+        """Give it up until something newer is wanted or the schedule retries it."""
         record = self.unsynced.pending[given_up.key]
         retries = record.failures.retries if record.failures is not None else 0
         record.failures, seconds = backoff.park(record.failures, given_up.content_id, self._reconcile)
@@ -425,11 +426,11 @@ class NodeKeys:
         self.events.append(parked)
 
     def _unparked(self, parked: Parked, why: str) -> None:
-        """It is tried again."""
+        """The key is retried."""
         self.events.append(Unparked(key=parked.key, uid=parked.uid, path=parked.path, why=why))
 
     def _matched(self, key: str, record: KeyState) -> None:
-        """The edge holds what is wanted: nothing is to be done for this key."""
+        """The edge holds what is wanted: nothing is left to do for this key."""
         if type(record.state) is Parked:
             self._unparked(record.state, "unwanted")
         if record.reported is not None:
@@ -439,7 +440,7 @@ class NodeKeys:
     # ---- time ------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """What time asks for: sends that were not answered, retries, and what was parked."""
+        """Handle everything that is due: unanswered sends, retries, and parked keys."""
         try:
             for lapsed in self.in_flight.lapsed(now):
                 self._failed(lapsed, "timeout", f"no ack within {lapsed.token.policy.ack_timeout:g} s", now)
@@ -449,7 +450,7 @@ class NodeKeys:
             self._break(error)
 
     def _wake(self, now: float) -> None:
-        """What has waited long enough is queued: retries, and what was parked."""
+        """Queue the keys that have waited long enough: retries and parked keys."""
         for key in self.unsynced.due(now):
             state = self.unsynced.state(key)
             if isinstance(state, Parked):
@@ -457,33 +458,36 @@ class NodeKeys:
             self.unsynced.move(key, "due", Queued(self._priority(key)), now)
 
     def next_tick(self) -> float | None:
-        """When ``tick`` may have something to do; None: not before something else happens."""
-        # Paused, what is due would be due all the time, and nothing may be done about it.
+        """When ``tick`` may have something to do; None if only another event can change that."""
+        # While paused, due keys would always be due, and nothing may be done about them.
         due = (self.in_flight.next_deadline(), None if self.paused else self.unsynced.next_due())
         return min((at for at in due if at is not None), default=None)
 
     # ---- what is reported ------------------------------------------------------------------------
 
     def take_events(self) -> list[DeliveryEvent]:
-        """What happened since the last call; each is given out once."""
+        """The events since the last call, each returned once."""
         events, self.events = self.events, []
         return events
 
     def state_of(self, key: str) -> State:
-        """Where a key is, as it is reported: on a paused node nothing that waits to be sent goes."""
+        """The state of a key as it is reported: on a paused node nothing that is queued is sent."""
         state = self.unsynced.state(key)
         if self.paused and isinstance(state, Queued | Backoff | Withheld) and is_pending(state):
             return Withheld(Cause.PAUSE, self.paused)
         return state
 
     def reported(self, key: str, uid: str, path: str, *, is_wanted: bool = True) -> None:
-        """The status of this object at this node says that it is late or kept; it is set right when that is over."""
+        """The status of this object at this node reports it as late or kept; it is corrected when that is over."""
         record = self.unsynced.get(key)
         if record is not None:
             record.reported = ReportedState(uid, path, is_wanted)
 
     def _check_report(self, key: str, record: KeyState, reported: ReportedState, desired: Desired | None) -> None:
-        """Something else may be wanted than what the status says: about another object it ends, else it is renewed."""
+        """Something other than what the status says may be wanted.
+
+        A report about another object ends; others are renewed.
+        """
         held = self.held.get(key)
         about = desired.live.uid if desired is not None else held.uid if held is not None else ""
         if about != reported.uid:
@@ -492,7 +496,7 @@ class NodeKeys:
             record.reported = reported._replace(is_due=True)
 
     def _end_report(self, key: str, record: KeyState) -> None:
-        """What was reported of this key is over; the status of something the edge never got goes with it."""
+        """The report about this key is over; the status of an object the edge never received is removed."""
         reported, record.reported = record.reported, None
         held = self.held.get(key)
         if reported is not None:
@@ -502,12 +506,12 @@ class NodeKeys:
             )
 
     def _priority(self, key: str) -> int:
-        """With which a message about this key waits."""
+        """Priority with which a message about this key is queued."""
         return _priority(self.view.desired(self.node, key))
 
 
 def is_same(held: HeldCopy | None, desired: Desired | None) -> bool:
-    """The edge has exactly what is wanted."""
+    """Whether the edge holds exactly what is wanted."""
     return held is None if desired is None else _same(held, desired.live)
 
 
@@ -520,7 +524,7 @@ def _priority(desired: Desired | None) -> int:
 
 
 def _content_id(desired: Desired | None, held: HeldCopy | None) -> ContentId | None:
-    """What would be sent, or deleted; None: nothing."""
+    """What would be sent or deleted; None if nothing."""
     if desired is not None:
         return desired.live.content_id
     return ContentId(held.uid, "") if held is not None else None

@@ -1,11 +1,11 @@
-"""What people want of the hub for one node, by annotations on its EdgeNode: pause it, approve, compare again.
+"""Annotations on an EdgeNode with which people control the hub: pause the node, approve, compare again.
 
-    fairlead.dev/paused: "<why>"                nothing is sent to that node while it stands there
-    fairlead.dev/approve-deletions: "<id>"      deletions stopped under this id may go (``deletion_guard``)
-    fairlead.dev/approve-fence: "<number>"      the node may give up this fencing number, and follow this hub
-    fairlead.dev/resync: "<anything new>"       the node comes again and is compared whole; once for each new value
+    fairlead.dev/paused: "<why>"               nothing is sent to the node while this is set
+    fairlead.dev/approve-deletions: "<id>"     approves deletions stopped under this id (``deletion_guard``)
+    fairlead.dev/approve-fence: "<number>"     the node may give up this fencing number and follow this hub
+    fairlead.dev/resync: "<any new value>"     the node reconnects and is compared completely; once per new value
 
-They are read before the first send of a hub that starts: nothing is sent until EdgeNodes are listed.
+They are read before a hub that starts sends anything: nothing is sent until EdgeNodes are listed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fairlead_hub.settings import DeletionGuardSettings as Limits
 from fairlead_wire.objects.api_group import APPROVE_DELETIONS, APPROVE_FENCE, RESYNC
 
 RESYNC_CHARS_MAX = 64
-"""Of its value: a time will do."""
+"""Limit of its value, which typically is a time."""
 
 
 class NodeControls:
-    """Of all nodes."""
+    """The controls of all nodes."""
 
     def __init__(self, limits: Limits, *, text: Callable[[float], str]) -> None:
         self.pauses: dict[str, str] = {}
@@ -32,17 +32,17 @@ class NodeControls:
         self._text = text
         self._guards: dict[str, DeletionGuard] = {}
         self._seen: set[str] = set()
-        """Nodes whose guard of an earlier life was taken over, or had not tripped."""
+        """Nodes whose guard was restored from an earlier hub, or had not tripped."""
         self._fences: dict[str, str] = {}
         self._resyncs: dict[str, str] = {}
-        """The value seen last; the first one asks for nothing: a node that comes to a new hub is compared anyway."""
+        """The last value seen.  The first one requests nothing: a node that comes to a new hub is compared anyway."""
 
     def paused(self, node: str) -> str:
-        """Why nothing is sent there; empty when it may be."""
+        """Why nothing is sent to the node; empty if it is not paused."""
         return self.pauses.get(node, "")
 
     def guard(self, node: str) -> DeletionGuard | None:
-        """None: there is no limit here (``removals_max`` is 0)."""
+        """The node's guard; None if there is no limit (``removals_max`` is 0)."""
         if not self._limits.removals_max:
             return None
         guard = self._guards.get(node)
@@ -57,11 +57,11 @@ class NodeControls:
         return news
 
     def tripped(self) -> int:
-        """How many nodes' removals are stopped."""
+        """Number of nodes whose removals are stopped."""
         return sum(guard.stops for guard in self._guards.values())
 
     def observed(self, node: str, annotations: Mapping[str, str], status: Mapping[str, Any]) -> bool:
-        """An EdgeNode as it stands.  True: what may be sent to that node has changed."""
+        """An EdgeNode as it is in the API.  Returns True if what may be sent to the node has changed."""
         self._restore(node, status)
         self._fences.pop(node, None)
         if fence := annotations.get(APPROVE_FENCE):
@@ -70,11 +70,11 @@ class NodeControls:
         return self._set_pause(node, paused_objects.reason(annotations)) or approved
 
     def is_fence_approved(self, node: str, fence: int) -> bool:
-        """May the node give up this number at once?"""
+        """Whether the node may give up this number immediately."""
         return self._fences.get(node) == str(fence)
 
     def is_resync_asked(self, node: str, annotations: Mapping[str, str]) -> bool:
-        """Is there a value that was not there before?  Asked for each EdgeNode as it stands."""
+        """Whether the value is new.  Call this for each EdgeNode as it is in the API."""
         asked = annotations.get(RESYNC, "")[:RESYNC_CHARS_MAX]
         before = self._resyncs.get(node)
         self._resyncs[node] = asked
@@ -87,7 +87,7 @@ class NodeControls:
         return self._set_pause(node, "")
 
     def forget(self, node: str) -> None:
-        """The Node is gone.  A pause ends with its EdgeNode, which may outlive the Node for a moment."""
+        """The Node is gone.  A pause ends with the EdgeNode, which may outlive the Node for a moment."""
         self._guards.pop(node, None)
         self._seen.discard(node)
         self._resyncs.pop(node, None)
@@ -103,7 +103,10 @@ class NodeControls:
         return guard is not None and guard.approve(id)
 
     def _restore(self, node: str, status: Mapping[str, Any]) -> None:
-        """The first time a node is seen: the guard of an earlier hub.  Later we know better than the document."""
+        """The first time a node is seen, restore the guard of an earlier hub.
+
+        After that our own state is more current.
+        """
         if node in self._seen:
             return
         self._seen.add(node)

@@ -1,10 +1,11 @@
-"""The overall limit of what is sent to all nodes: so many objects a second and a burst, as client-go's bucket.
+"""The overall rate limit for all nodes: objects per second with a burst, as in client-go.
 
     a session wants to send ─may_send─▶ yes, counted          nothing more urgent waits, and the bucket is not empty
                                 └─────▶ its node waits ─take_turns─▶ tokens set aside for it, the most urgent first
 
-Within one priority nodes take turns, whatever each has queued.  First sends, retries and deletes count alike; answers,
-comparisons and messages of nodes do not (docs/decisions/0453-overall-rate-limit-is-fair-to-priorities.md).
+Within a priority nodes take turns, however much each has queued.  First sends, retries and deletes count alike;
+answers, comparisons and messages of nodes do not count
+(docs/decisions/0453-overall-rate-limit-is-fair-to-priorities.md).
 """
 
 from __future__ import annotations
@@ -13,31 +14,31 @@ from fairlead_hub.delivery.keys.work_queue import WorkQueue
 from fairlead_hub.token_bucket import TokenBucket
 
 TURN_MAX = 32
-"""Objects a node may send in one turn; then the others of its priority are next."""
+"""Objects a node may send per turn; then the other nodes of its priority follow."""
 
 
 class SendRate:
-    """One for all nodes.  ``now`` is always seconds of one monotonic clock."""
+    """The limiter for all nodes.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(self, per_second: float, burst: int) -> None:
         self._bucket = TokenBucket(per_second, burst)
         self._queue = WorkQueue()
-        """Nodes, by the priority of the first key that each has queued."""
+        """Waiting nodes, by the priority of the first key that each has queued."""
         self._waiting: dict[str, int] = {}
         self._turns: dict[str, int] = {}
-        """Nodes whose turn it is → tokens set aside."""
+        """Nodes whose turn it is → tokens reserved for them."""
         self.delays = 0
         """How often a node began to wait."""
 
     @property
     def waiting(self) -> int:
-        """Nodes that wait for their turn."""
+        """Number of nodes that wait for their turn."""
         return len(self._waiting)
 
     # ---- a session -------------------------------------------------------------------------------
 
     def may_send(self, node: str, priority: int, now: float) -> bool:
-        """True: one token is taken.  False: the node waits, and is among ``take_turns`` when it may."""
+        """Returns True and takes one token; or False, and the node waits until ``take_turns`` returns it."""
         left = self._turns.get(node, 0)
         if left:
             self._turns[node] = left - 1
@@ -52,16 +53,16 @@ class SendRate:
         return False
 
     def waits(self, node: str, priority: int) -> bool:
-        """It waits already, with a priority at least as urgent."""
+        """Whether it already waits, with a priority at least as urgent."""
         waiting = self._waiting.get(node)
         return waiting is not None and waiting <= priority
 
     def unused(self) -> None:
-        """A token that was taken: nothing had to be sent after all."""
+        """Return a token: nothing had to be sent after all."""
         self._bucket.give_back()
 
     def rest(self, node: str) -> None:
-        """It sends nothing more now: what was set aside for it goes to others."""
+        """The node sends nothing more now: its reserved tokens go to others."""
         for _ in range(self._turns.pop(node, 0)):
             self._bucket.give_back()
 
@@ -103,5 +104,5 @@ class SendRate:
         return found
 
     def next_at(self, now: float) -> float | None:
-        """When the next turn comes; None: no node waits."""
+        """Time of the next turn, or None if no node waits."""
         return self._bucket.next_at(now) if self._waiting else None

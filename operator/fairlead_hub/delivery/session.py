@@ -1,12 +1,12 @@
-"""One node's conversation on the link: a greeting, the comparison of what the node holds, deliveries, and an end.
+"""One node's conversation on the link: greeting, comparison of the node's store, deliveries, and the end.
 
     hello ─▶ welcome ─▶ AntiEntropy ─what the node holds─▶ NodeKeys ─▶ frames()
                               BucketSums, Entries ─▲          ▲─ Ack, Nack, Progress
 
-Two objects for each node: this one, which is the conversation, and ``keys``, which is the state of every object on its
-way.  Pure: frames come in with the time, frames go out when the link has room, outcomes are left in ``keys.events``.
-A disconnect throws the whole session away: it consumes no retry, and the next hello says what was stored (seed:
-reliable message delivery, "At-Least-Once").
+Each node has two objects: this one, the conversation, and ``keys``, the state of every object on its way.  No I/O:
+frames come in with the time, frames go out when the link has room, and outcomes are left in ``keys.events``.  A
+disconnect discards the whole session: it consumes no retry, and the next hello says what was stored (seed: reliable
+message delivery, "At-Least-Once").
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairlead_wire.link.session import SessionState as LinkState
 
 
 class NodeSession:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     __slots__ = (
         "_anti_entropy",
@@ -79,17 +79,17 @@ class NodeSession:
             rate=rate,
         )
         self.has_room = True
-        """The connection takes more frames; False: what was written waits for the node to read."""
+        """Whether the connection accepts more frames; False while the node has to read what was written."""
         self.closing: message.Refuse | None = None
-        """The reason why it ends; the last frame of it."""
+        """Set when the session ends with a reason; its last frame."""
         self.cut = ""
-        """Why its connection is ended without another frame; empty: it is not."""
+        """Why its connection is aborted without another frame; empty if it is not."""
         self._status_rules = hello.status_rules
-        """The digest of the rules by which the node reports status; None: its agent does not know them."""
+        """Digest of the rules by which the node reports status; None if its agent does not support them."""
         self.authorities = ""
-        """The digest of the authorities the node says that it believes; empty: it does not say."""
+        """Digest of the authorities the node reports to trust; empty if it reports none."""
         self._authorities_sent = ""
-        """The digest of the authorities sent last: a bundle that the node refuses is not sent again and again."""
+        """Digest of the authorities sent last: a bundle that the node refuses is not sent repeatedly."""
         self._control: list[Frame] = []
         self._asked: set[int] | None = None
         """Ids of frames whose answers are for the shell."""
@@ -98,7 +98,7 @@ class NodeSession:
     # ---- greeting and comparison -----------------------------------------------------------------
 
     def welcome(self, header: message.Welcome, now: float) -> None:
-        """After a hello that was accepted: greet, and compare as soon as it is known what the node should hold."""
+        """Greet a node whose hello was accepted, and compare as soon as it is known what the node should hold."""
         self.link.received(self.hello, now)
         self.say(header)
         self.try_compare()
@@ -109,10 +109,10 @@ class NodeSession:
             self._ask(self._anti_entropy, self._anti_entropy.begin())
 
     def compared(self, header: message.BucketSums | message.Entries, content: bytes) -> None:
-        """An answer of the comparison.  Raises ``Malformed`` when none was asked for."""
+        """Handle an answer of the comparison.  Raises ``Malformed`` if none is running."""
         if self._anti_entropy is None:
-            raise Malformed("no comparison was asked for")
-        self._ask(self._anti_entropy, self._anti_entropy.heard(header, content))
+            raise Malformed("no comparison is running")
+        self._ask(self._anti_entropy, self._anti_entropy.received(header, content))
 
     def _ask(self, anti_entropy: AntiEntropy, question: message.Compare | message.ListBuckets | None) -> None:
         if question is not None:
@@ -123,27 +123,27 @@ class NodeSession:
 
     @property
     def not_synced(self) -> str:
-        """Why the comparison has not begun; empty when it has."""
+        """Why the comparison has not begun; empty if it has."""
         return self._anti_entropy.not_synced if self._anti_entropy is not None else ""
 
     # ---- sending ---------------------------------------------------------------------------------
 
     def say(self, header: message.FromHub, content: bytes = b"") -> None:
-        """Send this before anything about objects."""
+        """Send this ahead of anything about objects."""
         self._control.append((header, content))
 
     def send_status_rules(self, header: message.StatusRules, content: bytes) -> None:
-        """Of which objects status is taken from the node, where it does not know that already."""
+        """Tell the node for which objects it may report status, unless it already knows."""
         if self._status_rules not in (None, header.digest) and self.closing is None:
             self._status_rules = header.digest
             self.say(header, content)
 
     def believes(self, digest: str) -> None:
-        """The node says that it believes these authorities."""
+        """The node reports that it trusts these authorities."""
         self.authorities = digest
 
     def send_authorities(self, digest: str, header: message.Authorities, content: bytes) -> bool:
-        """Once for each bundle, where the node says that it believes others."""
+        """Send each bundle once, if the node reports that it trusts others."""
         if digest in (self.authorities, self._authorities_sent):
             return False
         self._authorities_sent = digest
@@ -151,11 +151,11 @@ class NodeSession:
         return True
 
     def room(self, has_room: bool) -> None:
-        """Its connection takes frames again, or takes none for now."""
+        """Its connection accepts frames again, or does not for now."""
         self.has_room = has_room
 
     def take_asked_id(self) -> int:
-        """The id of a frame whose answer is for the shell (``is_answer``)."""
+        """Allocate the id of a frame whose answer is for the shell (``is_answer``)."""
         id = self.link.take_id()
         if self._asked is None:
             self._asked = set()
@@ -167,17 +167,17 @@ class NodeSession:
         self.closing = header
 
     def end(self, why: str) -> None:
-        """Its connection is ended at once, without another frame."""
+        """Abort its connection immediately, without another frame."""
         self.cut = why
 
     @property
     def is_over(self) -> bool:
-        """Nothing follows any more; its connection is about to be closed."""
+        """Whether nothing more follows; its connection is about to be closed."""
         return bool(self.cut) or (self.closing is not None and self.link.state is LinkState.CLOSED)
 
     @property
     def has_frames(self) -> bool:
-        """Is there anything to send now, as far as window and connection allow?"""
+        """Whether there is anything to send now, as far as window and connection allow."""
         if self.cut or not self.has_room:
             return False
         if self.closing is not None:
@@ -187,7 +187,7 @@ class NodeSession:
     def frames(self, now: float, limit: int) -> list[Frame]:
         """At most about ``limit`` frames to send now, in this order.
 
-        Raises ``LocalError``: end the session; the node comes back and is compared.
+        Raises ``LocalError``: end the session; the node reconnects and is compared.
         """
         out = self._control
         self._control = []
@@ -202,14 +202,17 @@ class NodeSession:
     # ---- what the edge says ----------------------------------------------------------------------
 
     def is_answer(self, id: int) -> bool:
-        """Was the frame of this id the shell's?  Then its answer is, too; each is given out once."""
+        """Whether the frame with this id was the shell's, so that the answer is for the shell, too.
+
+        Each id matches once.
+        """
         if not self._asked or id not in self._asked:
             return False
         self._asked.remove(id)
         return True
 
     def part_received(self, now: float) -> None:
-        """Part of a long message came in: the edge is there, and hears that we are, where the connection has room."""
+        """Part of a long message arrived: the edge is alive, and gets a keepalive if the connection has room."""
         self.link.last_received = now
         if self.has_room and self.closing is None:
             self.say(message.Keepalive())
@@ -217,7 +220,7 @@ class NodeSession:
     # ---- time ------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> bool:
-        """What time asks for.  False: the peer is silent, close the connection."""
+        """Handle everything that is due.  Returns False if the peer is silent: close the connection."""
         if self.link.tick(now) is Timer.PEER_SILENT:
             return False
         self.keys.tick(now)

@@ -1,10 +1,10 @@
-"""CloudEvents about the hub, its nodes and objects for the system topic, in the order in which it happened.
+"""CloudEvents about the hub, its nodes and objects for the system topic, in order of occurrence.
 
     Hub ─note─▶ waiting ─take─▶ Ready ─▶ io.cloud_event_publisher ─▶ messaging
 
-An event delays nothing: it costs one entry in a bounded queue; without a taker none is kept.  The truth is in
-the status of our documents; an event says that it changed.  What can repeat without end (refused messages) is reported
-at once, then once a ``CALM_SECONDS`` with its count.
+Recording an event is cheap: one entry in a bounded queue, and none without a consumer.  The status of our documents is
+authoritative; an event says that it changed.  Events that can repeat endlessly (refused messages) are reported
+immediately, then once per ``REPEAT_SECONDS`` with their count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fairlead_wire import message
 from fairlead_wire.event import Event, short
 
 WAITING_MAX = 10_000
-"""Events not yet carried away; more are dropped and counted."""
-CALM_SECONDS = 60.0
-CALM_MAX = 4096
-"""Things remembered for counting; beyond, the oldest is reported early."""
+"""Events not yet taken; further ones are dropped and counted."""
+REPEAT_SECONDS = 60.0
+REPEATS_MAX = 4096
+"""Repeating events that are tracked; beyond this limit the oldest is reported early."""
 ERRORS_MAX = 8
-"""Errors of one EdgeRoutes object named in one event; its status has them all."""
+"""Errors of one EdgeRoutes object in one event; its status has all of them."""
 
 
 _CONTROLS = {
@@ -39,8 +39,8 @@ _CONTROLS = {
 }
 
 
-class _Calm:
-    """Something that repeats: until when it is only counted, and what came meanwhile."""
+class _Repeats:
+    """A repeating event: until when it is only counted, and its latest occurrence."""
 
     __slots__ = ("count", "data", "until")
 
@@ -51,28 +51,28 @@ class _Calm:
 
 
 class CloudEvents:
-    """See the module.  ``now`` is always seconds of the monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of the monotonic clock."""
 
     def __init__(self, clock: WallClock, kinds: Mapping[str, ServedKind], *, enabled: bool) -> None:
         self._clock = clock
         self._kinds = kinds
         self._enabled = enabled
-        """False: neither messaging nor the console takes them, and none are kept."""
+        """If False, neither messaging nor the console consumes events, and none are kept."""
         self._waiting: deque[Event] = deque()
-        self._calm: dict[tuple[str, str, str], _Calm] = {}
+        self._repeats: dict[tuple[str, str, str], _Repeats] = {}
         self._routes_broken: dict[str, str] = {}
         self.dropped = 0
-        """For want of room."""
+        """Events dropped for lack of room."""
 
     def take(self) -> list[Event]:
-        """All that waits, oldest first."""
+        """Everything that waits, oldest first."""
         events, self._waiting = list(self._waiting), deque()
         return events
 
     # ---- of the hub ------------------------------------------------------------------------------
 
     def hub_started(self, fence: int, now: float) -> None:
-        """It holds the Lease: of nodes it has not named since, nothing is known."""
+        """The hub holds the Lease.  Nothing is known of nodes that have not been reported since."""
         self._note("hub.started", now, {"fence": fence})
 
     def hub_stopped(self, fence: int, now: float) -> None:
@@ -89,7 +89,7 @@ class CloudEvents:
         self._note("node.away", now, {"reason": reason}, node=node)
 
     def node_replaced(self, before: message.Hello, hello: message.Hello, now: float) -> None:
-        """A newer connection took over.  Of another store, it is another machine with the same identity."""
+        """A newer connection took over.  With another store, it is another machine with the same identity."""
         data = {
             "sameStore": before.store_epoch == hello.store_epoch,
             "storeEpochBefore": str(before.store_epoch),
@@ -98,7 +98,7 @@ class CloudEvents:
         self._note("node.replaced", now, data, node=hello.node)
 
     def node_controlled(self, node: str, reason: str, text: str, now: float) -> None:
-        """It was paused or resumed, or its deletion guard tripped; other reasons have methods of their own here."""
+        """The node was paused or resumed, or its deletion guard tripped; other reasons have methods of their own."""
         type = _CONTROLS.get(reason)
         if type is not None:
             self._note(type, now, {"message": short(text)}, node=node)
@@ -110,14 +110,14 @@ class CloudEvents:
         self._note("identity.joined", now, data, node=node)
 
     def identity_refused(self, node: str, code: str, data: dict[str, Any], now: float) -> None:
-        """A device got none; ``node`` is empty where its name is not known for certain."""
+        """A device got no certificate; ``node`` is empty if its name is not verified."""
         if self._enabled:
-            self._calmly("identity.refused", node, code, 1, data, now)
+            self._add_limited("identity.refused", node, code, 1, data, now)
 
     # ---- of objects ------------------------------------------------------------------------------
 
     def delivered(self, node: str, events: Iterable[DeliveryEvent], now: float) -> None:
-        """Delivery events; parked objects, and those sent again, are reported."""
+        """Report delivery events: parked objects, and those that are sent again."""
         if not self._enabled:
             return
         for event in events:
@@ -140,7 +140,7 @@ class CloudEvents:
     # ---- of routes and messages ------------------------------------------------------------------
 
     def routes_read(self, name: str, broken: str, now: float) -> None:
-        """The hub read an EdgeRoutes object; ``broken`` says why it cannot be used.  The same is reported once."""
+        """The hub read an EdgeRoutes object; ``broken`` says why it cannot be used.  A repetition is not reported."""
         if self._routes_broken.get(name, "") == broken:
             return
         if broken:
@@ -169,45 +169,48 @@ class CloudEvents:
                 self._note("routes.refused", now, data, node=node, subject=name)
 
     def messages_refused(self, node: str, refused: Sequence[message.RefusedItem], now: float) -> None:
-        """Messages that will never be stored; the edge sets them aside as dead letters."""
+        """Messages that will never be stored; the edge keeps them as dead letters."""
         if not self._enabled:
             return
         by_code: dict[str, list[message.RefusedItem]] = {}
         for each in refused:
             by_code.setdefault(each.code, []).append(each)
         for code, same in by_code.items():
-            self._calmly("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
+            self._add_limited("messages.refused", node, code, len(same), {"message": short(same[-1].reason)}, now)
 
     def queues_stalled(self, node: str, edge: message.EdgeStatus, now: float) -> None:
-        """Nothing of these is taken although the node is connected: nothing is lost, but a person should look."""
+        """Queues of which nothing is accepted although the node is connected.
+
+        Nothing is lost, but a person should look.
+        """
         for queue in edge.queues:
             if self._enabled and queue.stalled_seconds:
                 data = {"message": short(queue.stalled_by), "priority": queue.priority, "length": queue.length}
-                self._calmly("queue.stalled", node, str(queue.priority), 1, data, now)
+                self._add_limited("queue.stalled", node, str(queue.priority), 1, data, now)
 
     def flush(self, now: float) -> None:
-        """Tell what was only counted for long enough; asked every second or so."""
-        over = [key for key, calm in self._calm.items() if calm.until <= now]
+        """Report what was only counted for long enough; call about every second."""
+        over = [key for key, repeats in self._repeats.items() if repeats.until <= now]
         for key in over:
-            self._told(key, self._calm.pop(key), now)
+            self._flush_repeats(key, self._repeats.pop(key), now)
 
-    def _calmly(self, type: str, node: str, reason: str, count: int, data: dict[str, Any], now: float) -> None:
+    def _add_limited(self, type: str, node: str, reason: str, count: int, data: dict[str, Any], now: float) -> None:
         key = (type, node, reason)
-        calm = self._calm.get(key)
-        if calm is None:
-            if len(self._calm) >= CALM_MAX:
-                oldest = next(iter(self._calm))
-                self._told(oldest, self._calm.pop(oldest), now)
-            self._calm[key] = _Calm(now + CALM_SECONDS)
+        repeats = self._repeats.get(key)
+        if repeats is None:
+            if len(self._repeats) >= REPEATS_MAX:
+                oldest = next(iter(self._repeats))
+                self._flush_repeats(oldest, self._repeats.pop(oldest), now)
+            self._repeats[key] = _Repeats(now + REPEAT_SECONDS)
             self._note(type, now, {"reason": reason, "count": count, **data}, node=node)
         else:
-            calm.count += count
-            calm.data = data
+            repeats.count += count
+            repeats.data = data
 
-    def _told(self, key: tuple[str, str, str], calm: _Calm, now: float) -> None:
+    def _flush_repeats(self, key: tuple[str, str, str], repeats: _Repeats, now: float) -> None:
         type, node, reason = key
-        if calm.count:
-            self._note(type, now, {"reason": reason, "count": calm.count, **calm.data}, node=node)
+        if repeats.count:
+            self._note(type, now, {"reason": reason, "count": repeats.count, **repeats.data}, node=node)
 
     def _note(self, type: str, now: float, data: dict[str, Any], *, node: str = "", subject: str = "") -> None:
         if not self._enabled:

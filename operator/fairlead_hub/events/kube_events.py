@@ -1,4 +1,4 @@
-"""Kubernetes Events on transitions, aggregated: the same thing about the same object is counted, not repeated.
+"""Kubernetes Events on transitions, aggregated: a repeated event about an object increases its count.
 
 note ─▶ new ─▶ create            again within ``WINDOW_SECONDS`` ─▶ count rises, one patch a flush
 """
@@ -16,13 +16,14 @@ WINDOW_SECONDS = 600.0
 KEPT_MAX = 4096
 """Events remembered for counting; the oldest is forgotten first."""
 PENDING_MAX = 1000
-"""Waiting to be written; beyond it they are dropped and counted, because events are hints and records are the truth."""
+"""Events waiting to be written.  Beyond this limit they are dropped and counted: they are hints, the records are
+not."""
 
 Type = Literal["Normal", "Warning"]
 
 
 class Regarding(msgspec.Struct, frozen=True, kw_only=True):
-    """What it is about: a document of ours, or an object that is delivered."""
+    """What the Event is about: a document of ours, or a delivered object."""
 
     kind: str
     namespace: str
@@ -47,7 +48,7 @@ class KubeEvent(msgspec.Struct, kw_only=True):
 
 
 class KubeEvents:
-    """``note`` what happened, ``take`` what has to be written."""
+    """``note`` records events, ``take`` returns those to write."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[Regarding, str], KubeEvent] = OrderedDict()
@@ -77,7 +78,7 @@ class KubeEvents:
         self._pending[key] = None
 
     def take(self) -> list[KubeEvent]:
-        """What has to be written now; each once, with its newest count."""
+        """The Events to write now, each once, with its newest count."""
         keys, self._pending = list(self._pending), OrderedDict()
         return [self._known[key] for key in keys if key in self._known]
 

@@ -1,8 +1,7 @@
-"""How a node gets its certificate: what is asked for, by whom, and what is signed.  Pure; ``io.identity`` acts on it.
+"""How a node gets its certificate: the request, the decision, and what is signed.  No I/O; see ``io.identity``.
 
     device's CSR ─csr.check─▶ CheckedRequest ┐
     node's names, times, serial ─────────────┴─signer─▶ SignedCertificate
 
-The key is made on the node and never leaves it.  The hub sets every name; a request may leave them out or ask for just
-these.
+The key is generated on the node and never leaves it.  The hub sets every name; a request must contain no other names.
 """

@@ -1,4 +1,4 @@
-"""The certificate of a node, signed: its names and what it is for; and which certificate signed which."""
+"""The certificate of a node: its names and its usages; and finding which certificate signed which."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SigningKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPri
 
 
 def certificate(template: CertificateTemplate, issuer: x509.Certificate, key: SigningKey) -> x509.Certificate:
-    """Signed; deterministic, so that the same template makes the same bytes."""
+    """Sign a certificate.  Deterministic: the same template gives the same bytes."""
     names, public = template.names, serialization.load_der_public_key(template.request.public_key)
     assert isinstance(public, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey)
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, names.common_name)] if names.common_name else []
@@ -37,7 +37,7 @@ def certificate(template: CertificateTemplate, issuer: x509.Certificate, key: Si
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(purposes, critical=False)
-        # Without a subject these are the only names, and have to be understood (RFC 5280, section 4.2.1.6).
+        # Without a subject these are the only names, so the extension must be critical (RFC 5280, section 4.2.1.6).
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=not attributes)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         .add_extension(_issuer_key(issuer), critical=False)
@@ -62,7 +62,7 @@ def _hash(key: ec.EllipticCurvePrivateKey) -> hashes.SHA256 | hashes.SHA384:
 
 
 def leads_to(certificates: Sequence[x509.Certificate], trusted: Sequence[bytes]) -> bool:
-    """Is one of them among these authorities (DER), or signed by one?"""
+    """Whether one of them is among these authorities (DER), or signed by one."""
     authorities = [x509.load_der_x509_certificate(each) for each in trusted]
     return any(
         each.public_bytes(serialization.Encoding.DER) in trusted or any(is_issued(each, above) for above in authorities)
@@ -71,7 +71,7 @@ def leads_to(certificates: Sequence[x509.Certificate], trusted: Sequence[bytes])
 
 
 def name(certificate: x509.Certificate) -> str:
-    """Its common name, for people; else its whole subject."""
+    """The common name, for people, or the whole subject if there is none."""
     for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
         return str(attribute.value)
     return certificate.subject.rfc4514_string()

@@ -1,9 +1,9 @@
-"""Signer ``cert-manager``: what it is asked, and what its answer means.  ``io.identity.cert_manager_signer`` acts.
+"""Signer ``cert-manager``: the request to it, and its answer.  ``io.identity.cert_manager_signer`` sends it.
 
     Template ─body─▶ CertificateRequest ─ cert-manager ─▶ its status ─judge─▶ PEM, None (wait), or why not
 
-It signs the names that stand in the device's request, chooses the serial number and the times, and may need a person's
-approval.  So what comes back is held against what was asked, to the key and the name.
+cert-manager signs the names in the device's request, chooses the serial number and the times, and may require approval
+by a person.  So its answer is compared with the request, including the key and the name.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ MANAGED: Final = {"app.kubernetes.io/managed-by": "fairlead-hub"}
 ANSWER_CHARS_MAX: Final = 256 * 1024
 CHAIN_MAX: Final = 8
 REFUSED_RETRY_SECONDS: Final = 600.0
-"""It stays refused: another request needs another token, or another issuer."""
+"""It stays refused: another request requires another token or another issuer."""
 
 
 def issuer_reference(setting: str) -> dict[str, str]:
-    """Of ``[identity] issuer``: ``NAME``, or ``ClusterIssuer/NAME``."""
+    """Parse ``[identity] issuer``: ``NAME``, or ``ClusterIssuer/NAME``."""
     kind, _, name = setting.rpartition("/")
     return {"group": GROUP, "kind": kind or "Issuer", "name": name}
 
 
 def name_of(template: CertificateTemplate) -> str:
-    """The same template, the same request: a hub that goes on for another finds what that one asked."""
+    """The same template gives the same name, so that a hub that takes over finds its predecessor's request."""
     return f"fairlead-{serial_text(template.serial)}"
 
 
@@ -65,7 +65,7 @@ def _pem(der: bytes) -> bytes:
 
 
 def is_same(document: Mapping[str, Any], template: CertificateTemplate) -> bool:
-    """Does a request that is there already ask for this key?  A device that asks again signs its request anew."""
+    """Whether an existing request is for this key.  A device that asks again signs a new request."""
     spec = document.get("spec")
     asked = spec.get("request") if isinstance(spec, dict) else None
     try:
@@ -84,7 +84,7 @@ def _public(found: x509.Certificate | x509.CertificateSigningRequest) -> bytes:
 
 
 def answer(document: Mapping[str, Any]) -> bytes | None:
-    """The PEM that was signed; None: not yet.  Raises ``SignerUnavailable`` where there will be none."""
+    """The signed PEM, or None while there is no answer.  Raises ``SignerUnavailable`` if there will be none."""
     status = document.get("status")
     status = status if isinstance(status, dict) else {}
     for kind, said in (
@@ -107,7 +107,7 @@ def answer(document: Mapping[str, Any]) -> bytes | None:
 
 
 def waits_for(document: Mapping[str, Any]) -> str:
-    """Why there is no answer yet, for the text of a timeout."""
+    """Why there is no answer yet, for the message of a timeout."""
     status = document.get("status")
     status = status if isinstance(status, dict) else {}
     if not document:
@@ -138,16 +138,16 @@ def _name(document: Mapping[str, Any]) -> str:
 
 
 def issued(pem: bytes, template: CertificateTemplate, trusted: Sequence[bytes]) -> SignedCertificate:
-    """Held against what was asked.  ``trusted``: authorities (DER) that the link believes.
+    """Compare the answer with the request.  ``trusted``: authorities (DER) that the link trusts.
 
-    Raises ``SignerUnavailable``: the issuer makes certificates that no node could use.
+    Raises ``SignerUnavailable`` if the issuer makes certificates that no node could use.
     """
     try:
         leaf, *above = x509.load_pem_x509_certificates(pem)
         if wrong := _wrong(leaf, above, template, trusted):
             raise SignerUnavailable(f"the issuer's certificate {wrong}", retry_after_seconds=REFUSED_RETRY_SECONDS)
     except (ValueError, TypeError):
-        raise SignerUnavailable("cert-manager's answer is no certificate", retry_after_seconds=60.0) from None
+        raise SignerUnavailable("cert-manager's answer is not a certificate", retry_after_seconds=60.0) from None
     shown = [leaf, *(each for each in above[:CHAIN_MAX] if each.issuer != each.subject)]
     return SignedCertificate(
         node=template.names.node,
@@ -164,7 +164,7 @@ def _wrong(
 ) -> str:
     public = leaf.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     if public != template.request.public_key:
-        return "has another key than was asked for"
+        return "has a key other than the requested one"
     if (name := _identity(leaf)) != template.names.node:
         return f"names {name[:64] or 'nothing'!r}, not the node"
     if strange := _others(leaf, template.names):
@@ -176,7 +176,7 @@ def _wrong(
         pass
     if template.revoked_before is not None and leaf.not_valid_before_utc < template.revoked_before:
         return (
-            "begins before the moment from which on the old identity is revoked: take an issuer that does not backdate"
+            "begins before the moment at which the old identity was revoked: use an issuer that does not backdate"
         )
     if trusted and not certificate_profile.leads_to((leaf, *above), trusted):
         return f"is signed by {_issuer(leaf)}, which link_ca does not trust: add it there first"
@@ -184,7 +184,7 @@ def _wrong(
 
 
 def _identity(leaf: x509.Certificate) -> str:
-    """As the link reads it."""
+    """The identity as the link reads it."""
     for attribute in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
         return str(attribute.value)
     return next(iter(_dns(leaf)), "")

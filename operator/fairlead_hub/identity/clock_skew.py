@@ -1,9 +1,9 @@
-"""How far the clock of this hub is from the API server's, by the ``Date`` of its answers.
+"""The difference between this hub's clock and the API server's, from the ``Date`` of its answers.
 
     Date of an answer, our time then ─skew─▶ seconds ─┬─ above WARN_SECONDS: logged
                                                       └─ above STOP_SECONDS: nothing is signed
 
-Certificates carry the hub's time.  With a wrong clock they would end at once, or outlive what a person allowed.
+Certificates carry the hub's time.  With a wrong clock they would expire immediately, or outlive what was configured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RETRY_SECONDS: Final = 30.0
 
 
 def skew(date: str, wall: float) -> float | None:
-    """How many seconds ``wall`` is ahead of an HTTP ``Date`` (whole seconds); None: it is none."""
+    """Seconds by which ``wall`` is ahead of an HTTP ``Date`` (whole seconds); None if the date is invalid."""
     try:
         there = email.utils.parsedate_to_datetime(date)
     except (ValueError, TypeError, OverflowError):
@@ -30,14 +30,14 @@ def skew(date: str, wall: float) -> float | None:
 
 
 def text(seconds: float) -> str:
-    """For people."""
+    """The skew, for people."""
     side = "ahead of" if seconds > 0 else "behind"
     return f"the clock of this hub is {durations.span(abs(seconds))} {side} the API server's"
 
 
 def refusal(seconds: float) -> IdentityRefused | None:
-    """Why nothing is signed; None: the clock is right enough."""
+    """Why nothing is signed; None if the clock is accurate enough."""
     if abs(seconds) <= STOP_SECONDS:
         return None
-    reason = f"{text(seconds)}, and no certificate is signed by it"
+    reason = f"{text(seconds)}, so no certificate is signed"
     return IdentityRefused("clock", reason, retry_after=RETRY_SECONDS)

@@ -1,9 +1,9 @@
-"""Is this certificate signing request one that may be signed for this node?  The peer is hostile: nothing is believed.
+"""Decides whether a certificate signing request may be signed for a node.  The peer may be hostile: nothing is trusted.
 
     DER ─ size ▸ form ▸ key ▸ signature ▸ names ▸ no authority ─▶ CheckedRequest, or CsrRefused by code
 
-Only the key is taken from a request.  What it says besides is either what the hub would set anyway, or it is refused:
-a device that asks for another name learns so at once, and not by a certificate that does not fit.
+Only the key is taken from a request.  Everything else in it must be what the hub would set anyway: a device that
+requests another name gets an error immediately, instead of a certificate that does not fit.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fairlead_wire.errors import Permanent
 from fairlead_wire.identity.node_names import NodeNames
 
 DER_BYTES_MAX: Final = 8 * 1024
-"""A request with an RSA key of 8192 bits and every name of a node is below 4 KiB."""
+"""A request with an RSA key of 8192 bits and every name of a node is smaller than 4 KiB."""
 RSA_BITS_MIN: Final = 3072
 RSA_BITS_MAX: Final = 8192
-"""Longer keys cost every handshake, and here every check, many milliseconds."""
+"""Longer keys cost many milliseconds in every handshake, and here in every check."""
 RSA_EXPONENT_MAX: Final = 2**32
 KEYS: Final = f"P-256, P-384, Ed25519, or RSA of {RSA_BITS_MIN} to {RSA_BITS_MAX} bits"
 HASHES: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
@@ -40,7 +40,7 @@ _READ: Final = frozenset(
         ExtensionOID.SUBJECT_KEY_IDENTIFIER,
     }
 )
-"""Extensions a request may carry; each is looked at or without effect."""
+"""Extensions a request may contain; each is checked or has no effect."""
 
 UNREADABLE: Final = (
     ValueError,
@@ -50,7 +50,7 @@ UNREADABLE: Final = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
-"""What ``cryptography`` raises for bytes that are no request; three of them are no ``ValueError``."""
+"""What ``cryptography`` raises for bytes that are not a request; three of these are not ``ValueError``."""
 
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
@@ -60,12 +60,15 @@ class CsrRefused(Permanent):
 
 
 def key_sha256(public_key: bytes) -> str:
-    """Of a SubjectPublicKeyInfo in DER."""
+    """Hash of a SubjectPublicKeyInfo in DER."""
     return hashlib.sha256(public_key).hexdigest()
 
 
 def check(der: bytes, names: NodeNames, *, has_names: bool = False) -> CheckedRequest:
-    """``has_names``: the signer takes names from the request, so it must ask for the node's.  Raises ``CsrRefused``."""
+    """Check a request.  Raises ``CsrRefused``.
+
+    ``has_names``: the signer takes names from the request, so it must contain the node's.
+    """
     if len(der) > DER_BYTES_MAX:
         raise CsrRefused(f"the request is {len(der)} bytes long, at most {DER_BYTES_MAX}", code="csr_malformed")
     request = _read(der)
@@ -80,7 +83,7 @@ def check(der: bytes, names: NodeNames, *, has_names: bool = False) -> CheckedRe
 def _read(der: bytes) -> x509.CertificateSigningRequest:
     try:
         request = x509.load_der_x509_csr(der)
-        # Parsed when they are asked for: everything that can fail does so here.
+        # These attributes are parsed on access: everything that can fail does so here.
         _ = request.subject, request.extensions, list(request.attributes)
     except UNREADABLE:
         raise CsrRefused("not a certificate signing request in DER (PKCS #10)", code="csr_malformed") from None
@@ -91,7 +94,7 @@ def _key(request: x509.CertificateSigningRequest) -> PublicKey:
     try:
         key = request.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise CsrRefused(f"its key cannot be read; take {KEYS}", code="csr_key") from None
+        raise CsrRefused(f"its key cannot be read; use {KEYS}", code="csr_key") from None
     match key:
         case ec.EllipticCurvePublicKey(curve=ec.SECP256R1() | ec.SECP384R1()):
             return key
@@ -100,8 +103,8 @@ def _key(request: x509.CertificateSigningRequest) -> PublicKey:
         case rsa.RSAPublicKey(key_size=size) if RSA_BITS_MIN <= size <= RSA_BITS_MAX:
             if key.public_numbers().e <= RSA_EXPONENT_MAX:
                 return key
-            raise CsrRefused(f"its RSA exponent is above {RSA_EXPONENT_MAX}; take 65537", code="csr_key")
-    raise CsrRefused(f"its key is {_shown(key)}; take {KEYS}", code="csr_key")
+            raise CsrRefused(f"its RSA exponent is above {RSA_EXPONENT_MAX}; use 65537", code="csr_key")
+    raise CsrRefused(f"its key is {_shown(key)}; use {KEYS}", code="csr_key")
 
 
 def _shown(key: object) -> str:
@@ -121,7 +124,7 @@ def _check_signature(request: x509.CertificateSigningRequest) -> None:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         is_valid = False
     if not is_valid:
-        reason = "it is not signed by its own key (with SHA-256, SHA-384 or SHA-512): make the request anew"
+        reason = "it is not signed by its own key (with SHA-256, SHA-384 or SHA-512): create a new request"
         raise CsrRefused(reason, code="csr_signature")
 
 
@@ -137,8 +140,8 @@ def _check_names(request: x509.CertificateSigningRequest, names: NodeNames, *, h
     allowed.update(("address", each) for each in names.addresses)
     if strange := sorted(found - allowed):
         kind, name = strange[0]
-        # What it may ask for is not named here: a request is not how to find out about names.
-        raise CsrRefused(f"it asks for the {kind} {name[:64]!r}, which is not this node's", code="csr_name")
+        # Allowed names are not mentioned here: a request must not serve to find out names.
+        raise CsrRefused(f"it requests the {kind} {name[:64]!r}, which is not this node's", code="csr_name")
     identity = {("common name", names.node), ("DNS", names.dns[0])}
     if has_names and not found & identity:
         reason = "the signer takes names from the request, and it has none: fairlead edge join --node NAME"
@@ -170,11 +173,11 @@ def _check_extensions(extensions: x509.Extensions) -> None:
         value = extension.value
         if extension.oid not in _READ:
             reason = (
-                f"it asks for the extension {extension.oid.dotted_string}, which a node's certificate does not have"
+                f"it requests the extension {extension.oid.dotted_string}, which a node's certificate does not have"
             )
             raise CsrRefused(reason, code="csr_malformed")
         is_authority = (isinstance(value, x509.BasicConstraints) and value.ca) or (
             isinstance(value, x509.KeyUsage) and (value.key_cert_sign or value.crl_sign)
         )
         if is_authority:
-            raise CsrRefused("it asks for the certificate of an authority", code="csr_ca")
+            raise CsrRefused("it requests the certificate of an authority", code="csr_ca")

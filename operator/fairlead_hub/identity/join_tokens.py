@@ -1,11 +1,11 @@
-"""JoinTokens as the watch brings them: whom each admits, and whom it admitted.
+"""JoinTokens as the watch reports them: which nodes each admits, and which it has admitted.
 
-    JoinToken (JSON) ─read→ JoinTokenObject ─put→ JoinTokens ─┬─ of(id): asked at each attempt, without the API server
-                                                        ├─ key_owner(key): of a key that was admitted before
-                                                        └─ uses_of(node): who came by this name before
+    JoinToken (JSON) ─read→ JoinTokenObject ─put→ JoinTokens ─┬─ of(id): read at each attempt, without the API server
+                                                              ├─ key_owner(key): the node that was admitted with a key
+                                                              └─ uses_of(node): earlier admissions of this name
 
-What is written down before a certificate is signed (``Use``) determines it: serial number and times.  So a hub that
-stops half-way, or another that goes on, makes the same certificate.
+The ``Use`` that is recorded before a certificate is signed determines the certificate: serial number and times.  So a
+hub that stops half-way, or another that takes over, makes the same certificate.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from fairlead_hub.wall_clock import WallClock
 
 PATTERN_END = "*"
 USED_BY_CHARS = 300
-"""Of names in one line; the first is there however long it is."""
+"""Limit of the names on one line; the first is included however long it is."""
 NAME_CHARS_MAX = 253
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """One admission.  Times are seconds since 1970, whole."""
+    """One admission.  Times are whole seconds since 1970."""
 
     node: str
     key_sha256: str
     serial: str
-    """Hexadecimal.  With ``cert-manager`` the issuer gives the certificate another."""
+    """Hexadecimal.  With ``cert-manager`` the issuer chooses another one for the certificate."""
     time: int
     not_before: int
     not_after: int
     node_uid: str = ""
-    """Of the Node at that time; empty: there was none yet."""
+    """UID of the Node at that time; empty if there was none yet."""
 
     def document(self) -> dict[str, Any]:
-        """As it stands in ``status.uses``."""
+        """The entry in ``status.uses``."""
         found = {
             "node": self.node, "keySHA256": self.key_sha256, "serial": self.serial,
             "time": WallClock.text_of(self.time), "notBefore": WallClock.text_of(self.not_before),
@@ -47,7 +47,7 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinTokenObject(msgspec.Struct, frozen=True, kw_only=True):
-    """One JoinToken of the cluster; ``node`` or ``pattern`` is empty."""
+    """One JoinToken of the cluster; either ``node`` or ``pattern`` is empty."""
 
     id: str
     version: str
@@ -61,7 +61,7 @@ class JoinTokenObject(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     uses: tuple[Use, ...] = ()
     used_by: str = ""
-    """As it stands in the status; ``names`` of ``uses`` once a hub has written it."""
+    """The field of the status: ``names`` of ``uses``, once a hub has written it."""
 
     def covers(self, node: str) -> bool:
         if self.node:
@@ -73,7 +73,7 @@ class JoinTokenObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def names(uses: Iterable[Use]) -> str:
-    """Who was admitted, in one line: ``shop-1, shop-2 and 7 more``, each name once, in order."""
+    """The admitted nodes on one line: ``shop-1, shop-2 and 7 more``, each name once, in order."""
     found = list(dict.fromkeys(use.node for use in uses if use.node))
     shown, chars = 0, 0
     for name in found:
@@ -86,20 +86,23 @@ def names(uses: Iterable[Use]) -> str:
 
 
 class UnreadableToken(ValueError):
-    """A JoinToken that admits none; the text says why."""
+    """A JoinToken that admits no node; the message says why."""
 
 
 def read(name: str, version: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JoinTokenObject:
-    """Raises ``UnreadableToken``: what cannot be read admits none, whatever an older definition let pass."""
+    """Parse a JoinToken.
+
+    Raises ``UnreadableToken``: an unreadable token admits none, even if an older definition accepted it.
+    """
     secret, node, pattern = (_text(spec, key) for key in ("secretSHA256", "node", "pattern"))
     expires, uses = _moment(spec.get("expires")), spec.get("uses", 1)
     if len(secret) != 64 or bool(node) == bool(pattern) or not expires:
-        raise UnreadableToken("secretSHA256, expires and one of node and pattern are needed")
+        raise UnreadableToken("secretSHA256, expires and one of node and pattern are required")
     if not isinstance(uses, int) or isinstance(uses, bool) or uses < 1:
         raise UnreadableToken("uses must be a whole number from 1")
     replace = spec.get("replace", False) is True
     if replace and not node:
-        raise UnreadableToken("replace needs node: a pattern must not revoke")
+        raise UnreadableToken("replace requires node: a token with a pattern must not revoke")
     return JoinTokenObject(
         id=name,
         version=version,
@@ -121,7 +124,7 @@ def _uses(found: Sequence[Any]) -> Iterator[Use]:
         if not isinstance(each, dict):
             each = {}
         time = _moment(each.get("time"))
-        # One that cannot be read counts all the same: else it could be used again.
+        # An unreadable use counts all the same, or the token could be used again.
         yield Use(
             node=_text(each, "node"),
             key_sha256=_text(each, "keySHA256"),
@@ -148,14 +151,14 @@ def _moment(value: Any) -> int:
 
 
 class JoinTokens:
-    """All there are, by id."""
+    """All JoinTokens by id."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, JoinTokenObject] = {}
         self._keys: dict[str, dict[str, set[str]]] = {}
-        """Hash of a key → the nodes it was admitted for → by which tokens."""
+        """Hash of a key → the nodes it was admitted for → the tokens used."""
         self._nodes: dict[str, set[str]] = {}
-        """Node → ids of tokens that admitted it."""
+        """Node → ids of the tokens that admitted it."""
         self.listed = False
 
     def put(self, token: JoinTokenObject) -> None:
@@ -174,7 +177,7 @@ class JoinTokens:
             _discard(self._nodes, use.node, id)
 
     def keep(self, ids: set[str]) -> None:
-        """A list is complete: what it does not name is gone."""
+        """A list is complete: tokens that it does not name are gone."""
         for id in self._tokens.keys() - ids:
             self.remove(id)
         self.listed = True
@@ -186,7 +189,7 @@ class JoinTokens:
         return iter(list(self._tokens.values()))
 
     def key_owner(self, key_sha256: str, node: str) -> str:
-        """Another node that was admitted with this key; empty: none was."""
+        """Another node that was admitted with this key; empty if there is none."""
         return next((each for each in self._keys.get(key_sha256, {}) if each != node), "")
 
     def uses_of(self, node: str) -> list[Use]:

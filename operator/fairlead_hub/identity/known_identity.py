@@ -1,4 +1,4 @@
-"""What the hub knows of a name that a device wants to have."""
+"""What the hub knows of a name that a device requests."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 
 
 class KnownIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What the hub knows of a name.  Times are seconds since 1970; 0 and empty: none."""
+    """What the hub knows of a name.  Times are seconds since 1970; 0 and empty mean none."""
 
     unknown: str = ""
-    """Why it cannot be judged yet."""
+    """Why the name cannot be judged yet."""
     node_uid: str = ""
-    """Of the Node that has this name now."""
+    """UID of the Node that has this name now."""
     bound_uid: str = ""
-    """Of the Node its newest certificate was used for."""
+    """UID of the Node its newest certificate was used for."""
     issued: int = 0
     expires: int = 0
     revoked_before: int = 0

@@ -3,8 +3,8 @@
     PEM: leaf, chain ─▶ at the leaf's last moment: signed by an authority the link trusts now? ─▶ OldCertificate
     signature by its key over ``message.late_proof`` ─▶ verified, or ProofRefused
 
-This is the proof of a device that was away for too long.  Everything comes from a device that is not trusted yet, so
-sizes are bounded before anything is parsed.
+This is the proof of a device that was away for too long.  All input comes from an untrusted device, so sizes are
+limited before anything is parsed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ProofRefused(Permanent):
 
 
 class OldCertificate(msgspec.Struct, frozen=True, kw_only=True):
-    """One that was valid until ``not_after``.  Unix times."""
+    """A certificate that was valid until ``not_after``.  Unix times."""
 
     name: str
     serial: str
@@ -49,18 +49,18 @@ class OldCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(pem: str, roots: Sequence[bytes]) -> OldCertificate:
-    """``roots``: DER of the authorities of nodes.  Raises ``ProofRefused``."""
+    """Verify the chain.  ``roots``: DER of the authorities of nodes.  Raises ``ProofRefused``."""
     leaf, *chain = _read(pem)
     try:
         key = leaf.public_key()
     except (ValueError, UnsupportedAlgorithm):
         raise ProofRefused("the certificate's key cannot be read") from None
     if not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey):
-        raise ProofRefused("the certificate's key is of a kind that is not taken")
+        raise ProofRefused("the certificate's key is of an unsupported kind")
     _verify_chain(leaf, chain, roots)
     name = _name(leaf)
     if not name:
-        raise ProofRefused("the certificate carries no name")
+        raise ProofRefused("the certificate contains no name")
     _require_role(leaf, name)
     return OldCertificate(
         name=name,
@@ -72,7 +72,7 @@ def verify(pem: str, roots: Sequence[bytes]) -> OldCertificate:
 
 
 def verify_signature(old: OldCertificate, signature: bytes, content: bytes) -> None:
-    """``content`` was signed by its key.  Raises ``ProofRefused``."""
+    """Check that ``content`` was signed by its key.  Raises ``ProofRefused``."""
     try:
         if len(signature) > SIGNATURE_BYTES_MAX:
             raise InvalidSignature
@@ -85,7 +85,7 @@ def verify_signature(old: OldCertificate, signature: bytes, content: bytes) -> N
                 scheme = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=hashes.SHA256.digest_size)
                 old.key.verify(signature, content, scheme, hashes.SHA256())
     except (InvalidSignature, UnsupportedAlgorithm, ValueError):
-        raise ProofRefused("the signature is not one by the key of the certificate over this conversation") from None
+        raise ProofRefused("the certificate's key did not sign this conversation") from None
 
 
 def _read(pem: str) -> list[x509.Certificate]:
@@ -102,16 +102,16 @@ def _verify_chain(leaf: x509.Certificate, chain: list[x509.Certificate], roots: 
     try:
         trusted = verification.Store([x509.load_der_x509_certificate(each) for each in roots])
         at = leaf.not_valid_after_utc - _SECOND
-        # The library calls this part of itself unstable: it is used here and nowhere else.
+        # The library calls this API unstable: it is used here and nowhere else.
         verifier = verification.PolicyBuilder().store(trusted).time(at).build_client_verifier()
         verifier.verify(leaf, chain)
     except (verification.VerificationError, ValueError, UnsupportedAlgorithm, OverflowError):
-        reason = "the certificate was not valid at its end: no authority that this hub trusts for nodes signed it"
+        reason = "the certificate was never valid here: no authority that this hub trusts for nodes signed it"
         raise ProofRefused(f"{reason} (join again with a token)") from None
 
 
 def _name(leaf: x509.Certificate) -> str:
-    """As ``io.tls.peer_name``: the common name, else the first DNS name."""
+    """Like ``io.tls.peer_name``: the common name, or the first DNS name if there is none."""
     for attribute in leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
         return str(attribute.value)
     try:
@@ -122,11 +122,11 @@ def _name(leaf: x509.Certificate) -> str:
 
 
 def _require_role(leaf: x509.Certificate, name: str) -> None:
-    """As the link: one authority may sign for all, and then only this tells a node from a program named like it."""
+    """Like the link: if one authority signs for all roles, only the role distinguishes a node from a program."""
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return
     uris = [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith(SPIFFE)]
     if any(uri.removeprefix(SPIFFE).partition("/")[2] != f"node/{name}" for uri in uris) or len(uris) > 1:
-        raise ProofRefused(f"the certificate has another role than that of node {name}")
+        raise ProofRefused(f"the certificate's role is not that of node {name}")

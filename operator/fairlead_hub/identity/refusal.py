@@ -1,4 +1,4 @@
-"""Why a device gets no certificate: one value for every way of asking (join, renewal, late renewal)."""
+"""Why a device gets no certificate: the same error for joining, renewal and late renewal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNAVAILABLE_RETRY_SECONDS: Final = 5.0
 
 
 class IdentityRefused(Permanent):
-    """``code`` as on the link; ``retry_after`` None: coming again changes nothing."""
+    """``code`` as on the link; ``retry_after`` is None if asking again changes nothing."""
 
     def __init__(self, code: str, reason: str, *, retry_after: float | None = None) -> None:
         super().__init__(reason, code=code)
@@ -24,7 +24,7 @@ class IdentityRefused(Permanent):
 
 
 def of(error: CsrRefused | SignerUnavailable | IdentityRefused) -> IdentityRefused:
-    """What the device hears of it."""
+    """The error as it is reported to the device."""
     match error:
         case IdentityRefused():
             return error

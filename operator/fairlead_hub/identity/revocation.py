@@ -1,10 +1,10 @@
-"""What a person revoked: ``EdgeNode.spec.revoked`` refuses every certificate of that name from before a moment.
+"""Revocation: ``EdgeNode.spec.revoked`` refuses every certificate of that name from before a moment.
 
-    spec ─read─▶ Revoked ─covers(not before of a certificate)─▶ is it one of those?
+    spec ─read─▶ Revoked ─covers(not before of a certificate)─▶ is it revoked?
 
-One moment refuses all of them at once: the one in use, those before it, and copies of them that were never seen.  What
-is issued afterwards is not touched.  It shuts every way: sessions, renewal, and late renewal.  Times are RFC 3339 text
-in UTC, whole seconds, so that they compare as text with the times of certificates.
+One moment revokes all of them at once: the one in use, those before it, and copies that were never seen.  Certificates
+issued later are not affected.  It applies to sessions, renewal and late renewal.  Times are RFC 3339 text in UTC, whole
+seconds, so that they compare as text with the times of certificates.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ RFC_3339: Final = "%Y-%m-%dT%H:%M:%SZ"
 FOR_EVER: Final = "9999-12-31T23:59:59Z"
 REASON_CHARS_MAX: Final = 256
 RETRY_SECONDS: Final = 600.0
-"""A revoked node may ask again then: only a person can change the answer."""
+"""When a revoked node may ask again: only a person can change the answer."""
 REMEDY: Final = "give it a new certificate: fairlead token create --replace, then fairlead edge join on the device"
 """Also in the log of the agent that is refused."""
 MISTAKEN: Final = "if it was revoked by mistake: fairlead node unrevoke {node}, and restart the agent, or wait 10 min"
 
 
 class Revocation(msgspec.Struct, frozen=True, kw_only=True):
-    """``before``: certificates with an earlier not-before are refused.  ``reason``: of the person, may be empty."""
+    """``before``: certificates with an earlier not-before are refused.  ``reason``: from the person; may be empty."""
 
     before: str
     reason: str = ""
 
     def covers(self, issued: str) -> bool:
-        """``issued``: not before of a certificate, as ``io.tls.peer_times`` gives it."""
+        """``issued``: not before of a certificate, in the format of ``io.tls.peer_times``."""
         return issued < self.before
 
     @property
     def moment(self) -> datetime.datetime:
-        """For a signer: what it signs for this name must not begin earlier."""
+        """For a signer: certificates it signs for this name must not begin earlier."""
         return datetime.datetime.strptime(self.before, RFC_3339).replace(tzinfo=datetime.UTC)
 
     def why(self, node: str) -> str:
-        """For the node, for its EdgeNode and for events."""
+        """The message for the node, for its EdgeNode and for events."""
         mistaken = MISTAKEN.format(node=node)
         if self.before == FOR_EVER:
             return f"every certificate of {node} is revoked{self._said}; {mistaken}"
@@ -53,7 +53,7 @@ class Revocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(spec: Mapping[str, Any]) -> Revocation | None:
-    """Of an EdgeNode.  What is there and cannot be read revokes everything: a mistake in a date opens nothing."""
+    """Read an EdgeNode's spec.  An unreadable value revokes everything: a mistake in a date must not admit anyone."""
     found = spec.get("revoked")
     if found is None:
         return None
@@ -63,17 +63,17 @@ def read(spec: Mapping[str, Any]) -> Revocation | None:
     said = " ".join(reason.split())[:REASON_CHARS_MAX] if isinstance(reason, str) else ""
     before = _seconds(found.get("before"))
     if before is None:
-        return Revocation(before=FOR_EVER, reason="spec.revoked.before is no time")
+        return Revocation(before=FOR_EVER, reason="spec.revoked.before is not a time")
     return Revocation(before=before, reason=said)
 
 
 def spec(revoked: Revocation) -> dict[str, Any]:
-    """As an EdgeNode carries it."""
+    """The value for an EdgeNode's spec."""
     return {"revoked": {"before": revoked.before, "reason": revoked.reason}}
 
 
 def _seconds(text: object) -> str | None:
-    """In UTC; part of a second counts as a whole one, for certificates begin with whole ones."""
+    """In UTC; a fraction counts as a whole second, because certificates begin at whole seconds."""
     try:
         moment = datetime.datetime.fromisoformat(str(text))
         if moment.tzinfo is None:

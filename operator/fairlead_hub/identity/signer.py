@@ -1,4 +1,4 @@
-"""The port that signs certificates of nodes, and from when until when a certificate is valid.
+"""The port that signs certificates of nodes, and the validity period of a certificate.
 
     now, days, revoked before, authority's own end ─times─▶ not before … not after
     CertificateTemplate ─sign─▶ SignedCertificate, or SignerUnavailable with the remedy
@@ -23,17 +23,17 @@ from fairlead_wire.identity.node_names import NodeNames
 
 
 class CheckedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a request: its key, whose possession it has proved."""
+    """The checked part of a request: its key, whose possession it has proved."""
 
     der: bytes
     public_key: bytes
     """SubjectPublicKeyInfo, DER."""
     key_sha256: str
-    """Of ``public_key``, lower-case hexadecimal: one key, one value."""
+    """Hash of ``public_key``, lower-case hexadecimal; equal for equal keys."""
 
 
 class AuthorityBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """Our authorities (PEM) and their digest, and what vouches for them: our certificate and its chain (PEM)."""
+    """Our authorities (PEM) and their digest, with our certificate and its chain (PEM) as proof."""
 
     digest: str
     authorities: bytes
@@ -41,7 +41,7 @@ class AuthorityBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CertificateTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """One certificate that is to be made.  Times are UTC, whole seconds."""
+    """A certificate to be made.  Times are UTC, whole seconds."""
 
     names: NodeNames
     request: CheckedRequest
@@ -49,16 +49,16 @@ class CertificateTemplate(msgspec.Struct, frozen=True, kw_only=True):
     not_before: datetime.datetime
     not_after: datetime.datetime
     revoked_before: datetime.datetime | None = None
-    """A certificate that begins earlier is refused already; None: none is."""
+    """A certificate that begins earlier is already revoked; None if there is no revocation."""
 
 
 class SignedCertificate(msgspec.Struct, frozen=True, kw_only=True):
-    """``chain``: PEM, the node's certificate first, then authorities below the root."""
+    """``chain``: PEM, the node's certificate first, then the authorities below the root."""
 
     node: str
     chain: bytes
     serial: str
-    """Hexadecimal, lower-case; with ``cert-manager`` the issuer's own."""
+    """Hexadecimal, lower-case; with ``cert-manager`` chosen by the issuer."""
     issuer: str
     """The authority's name, for people."""
     not_before: datetime.datetime
@@ -66,7 +66,10 @@ class SignedCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
-    """Who signs now.  ``fingerprint``: SHA-256 of its certificate, hexadecimal.  Both empty: the issuer alone knows."""
+    """The authority that signs now.  ``fingerprint``: SHA-256 of its certificate, hexadecimal.
+
+    Both are empty if only the issuer knows.
+    """
 
     name: str
     fingerprint: str = ""
@@ -75,32 +78,32 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignerUnavailable(Temporary):
-    """Not signed now; the text names the remedy."""
+    """Signing is not possible now; the message says how to fix it."""
 
 
 class Signer(Protocol):
-    """One way of getting certificates signed."""
+    """A way of getting certificates signed."""
 
     @property
     def takes_names(self) -> bool:
-        """Does it take names from the request?  Then the request must ask for the node's."""
+        """Whether it takes names from the request.  Then the request must contain the node's."""
 
     @property
     def authority(self) -> Authority:
-        """Who signs now.  A certificate's times stay within its own."""
+        """The authority that signs now.  A certificate's validity stays within the authority's."""
 
     async def sign(self, template: CertificateTemplate) -> SignedCertificate:
         """Raises ``SignerUnavailable``."""
 
 
 def serial_text(serial: int) -> str:
-    """As it is written down and compared."""
+    """The form in which serial numbers are stored and compared."""
     return f"{serial:x}"
 
 
 SKEW: Final = datetime.timedelta(minutes=5)
 LIFE_MIN: Final = datetime.timedelta(minutes=1)
-"""Less than this left of the authority: nothing is signed any more."""
+"""If less than this is left of the authority's validity, nothing is signed."""
 SERIAL_BITS: Final = 159
 """Positive in 20 bytes (RFC 5280, section 4.1.2.2)."""
 
@@ -112,7 +115,10 @@ def validity(
     authority: Authority,
     revoked_before: datetime.datetime | None = None,
 ) -> tuple[datetime.datetime, datetime.datetime]:
-    """Not before, not after; whole seconds.  Raises ``SignerUnavailable`` when the authority itself is at its end."""
+    """Not before and not after, in whole seconds.
+
+    Raises ``SignerUnavailable`` if the authority itself is about to expire.
+    """
     now = now.replace(microsecond=0)
     if now + LIFE_MIN > authority.not_after:
         ended = f"the authority {authority.name} ends on {authority.not_after:%Y-%m-%d %H:%M UTC}"

@@ -1,12 +1,12 @@
-"""What waits for one node, in the order of its topic: one message of each input is on its way at a time.
+"""The messages that wait for one node, in topic order; one message per input is in flight at a time.
 
     came (read from messaging) ─▶ due ─▶ sent ─┬ delivered | refused ─▶ done
          │                         ▲           ├ put off, session ended ─▶ waits
          └─ its time is over ──────│───────────┴─▶ expired, done
                                    └ the one behind it
 
-``checkpoint`` is the position up to which all are done: what a hub that starts anew reads on from.  Pure; ``now`` is
-seconds since 1970.
+``checkpoint`` is the position up to which all are done, where a hub that restarts continues to read.  No I/O; ``now``
+is seconds since 1970.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import msgspec
 from fairlead_wire import message
 
 MESSAGES_MAX = 1000
-"""Waiting for one node."""
+"""Limit of messages that wait for one node."""
 BYTES_MAX = 16 * 1024 * 1024
 AT_START = ""
-"""Of a position: before the first message."""
+"""The position before the first message."""
 
 Place = tuple[str, str]
 """Module and input."""
@@ -34,7 +34,7 @@ class WaitingInput(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     position: str
     before: str
-    """The position of the message before it in the topic."""
+    """The position of the preceding message in the topic."""
     place: Place
     expires: float
     size: int
@@ -45,7 +45,7 @@ class NodeQueue:
 
     def __init__(self) -> None:
         self.read_upto = AT_START
-        """The topic was read up to this."""
+        """The topic was read up to this position."""
         self._waiting: dict[str, WaitingInput] = {}
         self._places: dict[Place, deque[str]] = {}
         self._in_flight: set[str] = set()
@@ -56,22 +56,22 @@ class NodeQueue:
         return len(self._waiting)
 
     def get(self, id: str) -> WaitingInput | None:
-        """None: it does not wait."""
+        """Returns None if it does not wait."""
         return self._waiting.get(id)
 
     def has_room(self, messages: int, size: int) -> bool:
-        """For so many more, of so many bytes together."""
+        """Whether there is room for this many more messages with this total size."""
         return len(self._waiting) + messages <= MESSAGES_MAX and (not self._waiting or self.bytes + size <= BYTES_MAX)
 
     @property
     def checkpoint(self) -> str:
-        """All up to this are done."""
+        """All messages up to this position are done."""
         return next((each.before for each in self._waiting.values()), self.read_upto)
 
     # ---- what comes ----
 
     def came(self, found: WaitingInput) -> bool:
-        """The next message of the topic.  False: it waits already, sent twice under one key."""
+        """Add the next message of the topic.  Returns False if it already waits: it was sent twice under one key."""
         if found.id in self._waiting:
             return False
         self._waiting[found.id] = found
@@ -82,7 +82,7 @@ class NodeQueue:
     # ---- what goes ----
 
     def due(self, now: float) -> list[WaitingInput]:
-        """To be sent now: the first of each input, as far as the window allows."""
+        """The messages to send now: the first of each input, as far as the window allows."""
         found: list[WaitingInput] = []
         room = message.INPUT_WINDOW - len(self._in_flight)
         for place, ids in self._places.items():
@@ -93,11 +93,11 @@ class NodeQueue:
         return found
 
     def sent(self, id: str) -> None:
-        """It is on its way."""
+        """The message is in flight."""
         self._in_flight.add(id)
 
     def done(self, id: str) -> WaitingInput | None:
-        """The node has it, or will never take it.  None: it was done."""
+        """The node has the message, or will never accept it.  Returns None if it was done already."""
         found = self._waiting.pop(id, None)
         if found is None:
             return None
@@ -111,26 +111,26 @@ class NodeQueue:
         return found
 
     def put_off(self, id: str, until: float) -> None:
-        """Not now: it, and what is behind it, waits so long."""
+        """Postpone the message, and those behind it, until this time."""
         found = self._waiting.get(id)
         self._in_flight.discard(id)
         if found is not None:
             self._not_before[found.place] = until
 
     def session_ended(self) -> None:
-        """What was on its way may have arrived; it is sent again, and the node knows its id."""
+        """Messages in flight may have arrived; they are sent again, and the node recognizes their ids."""
         self._in_flight.clear()
         self._not_before.clear()
 
     def expired(self, now: float) -> list[WaitingInput]:
-        """Those whose time is over: done, unless on their way; the node reports the state of these."""
+        """Expired messages.  They are done, unless they are in flight: the node reports the state of those."""
         found = [each for each in self._waiting.values() if each.expires <= now and each.id not in self._in_flight]
         for each in found:
             self.done(each.id)
         return found
 
     def next_time(self, now: float) -> float | None:
-        """When something expires, or may be sent again; None: nothing waits."""
+        """When something expires or may be sent again; None if nothing waits."""
         times: Iterable[float] = (
             *(each.expires for each in self._waiting.values() if each.id not in self._in_flight),
             *(until for until in self._not_before.values() if until > now),

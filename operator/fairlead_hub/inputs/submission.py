@@ -1,10 +1,10 @@
-"""A request to send messages to a module's input: parsed into submissions, or refused with the reason.
+"""A request to send messages to a module's input: parsed into submissions, or refused with a reason.
 
     {"body": …} or {"messages": [{"body": …}, …]} ─parse▶ Submission each ─kept▶ what messaging stores of it
                                                                               └─read▶ Kept, to be delivered
 
-Bodies, properties and system properties are those of the edge's ``POST /v1/messages``.  Everything is bounded before it
-is parsed.  ``InputOutcomes`` has the latest states this hub has seen; messaging and the node know the rest.
+Bodies, properties and system properties are those of the edge's ``POST /v1/messages``.  All input is limited before it
+is parsed.  ``InputOutcomes`` holds the latest states this hub has seen; messaging and the node know the others.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ REQUEST_MESSAGES_MAX: Final = 100
 TTL_SECONDS_DEFAULT: Final = 3600
 KEY_CHARS_MAX: Final = 255
 SOURCE: Final = "/fairlead/cloud"
-"""Of every message that came this way, where a module reads from whom it is."""
+"""The sender of every message sent this way, in the property where a module reads it."""
 ID_CHARS: Final = 32
 _NAME: Final = re.compile(message.INPUT_NAME)
 _JSON: Final = {"contentType": "application/json", "contentEncoding": "utf-8"}
 _ROOM: Final = 512
-"""What ids and times take beside the message in messaging."""
+"""Size of ids and times beside the message in messaging."""
 
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=message.INPUT_TTL_SECONDS_MAX)]
-_TTL_SCHEMA: Final[dict[str, Any]] = {"description": "Seconds until it is worth nothing; 3600 where none is given."}
+_TTL_SCHEMA: Final[dict[str, Any]] = {"description": "Seconds until the message expires. Default: 3600."}
 
 
 class InputRefused(Permanent):
-    """The request is refused, for this ``code``."""
+    """The request is refused with this ``code``."""
 
 
 class InputSubmission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One message as the caller sends it; exactly one of ``body`` and ``bodyBase64``."""
+    """One message as the caller sends it, with exactly one of ``body`` and ``bodyBase64``."""
 
     properties: dict[str, str | None] = {}
     system_properties: dict[str, str | None] = {}
@@ -54,13 +54,13 @@ class InputSubmission(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class Submissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Several messages at once, taken all or none."""
+    """Several messages at once; all or none are accepted."""
 
     messages: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1)]
 
 
 class SendRequest(InputSubmission, frozen=True, kw_only=True):
-    """One message, or ``messages`` and nothing beside them; the two forms of a request, for who reads /openapi.json."""
+    """One message, or only ``messages``: the two forms of a request, for readers of /openapi.json."""
 
     messages: Annotated[list[InputSubmission], msgspec.Meta(min_length=1, max_length=REQUEST_MESSAGES_MAX)] | None = (
         None
@@ -68,7 +68,7 @@ class SendRequest(InputSubmission, frozen=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """As the edge stores it (its ``envelope.StoredMessage``)."""
+    """The form in which the edge stores it (its ``envelope.StoredMessage``)."""
 
     id: str
     source: str
@@ -80,12 +80,12 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StoredInput(msgspec.Struct, frozen=True, kw_only=True):
-    """As messaging keeps it; ``expires`` is seconds since 1970, ``message`` what the edge stores."""
+    """The form in messaging; ``expires`` is seconds since 1970, ``message`` what the edge stores."""
 
     id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
     node: str
     uid: str
-    """Of the Node it was sent to; another one under its name does not get it."""
+    """UID of the Node it was sent to; another Node with its name does not receive it."""
     module: Annotated[str, msgspec.Meta(pattern=message.INPUT_NAME, max_length=message.INPUT_NAME_CHARS_MAX)]
     input: Annotated[str, msgspec.Meta(pattern=message.INPUT_NAME, max_length=message.INPUT_NAME_CHARS_MAX)]
     expires: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -100,7 +100,7 @@ _encode = msgspec.json.encode
 
 
 def check_names(module: str, input: str) -> None:
-    """Raises ``InputRefused``: no module or input can be called so."""
+    """Raises ``InputRefused`` if no module or input can have this name."""
     for what, name in (("module", module), ("input", input)):
         if len(name) > message.INPUT_NAME_CHARS_MAX or not _NAME.match(name):
             longest = message.INPUT_NAME_CHARS_MAX
@@ -109,9 +109,9 @@ def check_names(module: str, input: str) -> None:
 
 
 def parse(content: bytes) -> list[InputSubmission]:
-    """Read a request.  Raises ``InputRefused``: not one message of it is taken then."""
+    """Parse a request.  Raises ``InputRefused``; then none of its messages is accepted."""
     if len(content) > REQUEST_BYTES_MAX:
-        raise InputRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
+        raise InputRefused(f"the request exceeds {REQUEST_BYTES_MAX} bytes", code="too_large")
     if codec.nesting(content) > codec.NESTING_MAX:
         raise InputRefused(f"the request is nested deeper than {codec.NESTING_MAX} levels", code="bad_request")
     try:
@@ -128,7 +128,7 @@ def parse(content: bytes) -> list[InputSubmission]:
     except (msgspec.DecodeError, RecursionError) as error:
         why = str(error)
         if codec.without_lone_surrogates(content) != content:
-            why = "a text holds half of a surrogate pair (\\ud800 to \\udfff): send both or none"
+            why = "a string contains half of a surrogate pair (\\ud800 to \\udfff): send both halves or none"
         raise InputRefused(f"the request cannot be read: {why}", code="bad_request") from None
 
 
@@ -146,9 +146,9 @@ def _checked(found: InputSubmission) -> InputSubmission:
 
 
 def ids(node: str, module: str, input: str, key: str | None, count: int, new_id: Callable[[], str]) -> list[str]:
-    """What the messages of a request are called: with the same Idempotency-Key always the same.
+    """The ids of a request's messages; with the same Idempotency-Key always the same.
 
-    Raises ``InputRefused`` for a key that cannot be.
+    Raises ``InputRefused`` for an invalid key.
     """
     if key is None:
         return [new_id() for _ in range(count)]
@@ -160,7 +160,7 @@ def ids(node: str, module: str, input: str, key: str | None, count: int, new_id:
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """To whom: a Node by name and UID, and an input of a module there."""
+    """The destination: a Node by name and UID, and an input of a module there."""
 
     node: str
     uid: str
@@ -169,7 +169,10 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kept(found: InputSubmission, to: Address, *, id: str, ttl: float, now: float, at: str) -> StoredInput:
-    """``now`` is seconds since 1970, ``at`` the same as RFC 3339.  Raises ``InputRefused`` if it is too large."""
+    """``now`` is seconds since 1970, ``at`` the same as RFC 3339.
+
+    Raises ``InputRefused`` if the message is too large.
+    """
     system = found.system_properties
     if found.body is not msgspec.UNSET:
         named = {name.lower() for name in system}
@@ -193,14 +196,14 @@ def kept(found: InputSubmission, to: Address, *, id: str, ttl: float, now: float
 
 
 def encode(found: StoredInput) -> bytes:
-    """What messaging keeps."""
+    """Encode a message for messaging."""
     return _encode(found)
 
 
 def read(payload: bytes, node: str) -> StoredInput:
-    """What messaging kept.  Raises ``Malformed`` for what no hub wrote for this node."""
+    """Decode a message from messaging.  Raises ``Malformed`` for data that no hub wrote for this node."""
     if len(payload) > message.INPUT_BYTES_MAX + 4 * message.INPUT_NAME_CHARS_MAX + _ROOM:
-        raise Malformed(f"{len(payload)} bytes are no message for a module")
+        raise Malformed(f"{len(payload)} bytes are not a message for a module")
     try:
         found = _kept.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -213,31 +216,31 @@ def read(payload: bytes, node: str) -> StoredInput:
 KEPT_MAX = 20_000
 State = Literal["accepted", "refused"] | message.InputState
 FINAL: frozenset[State] = frozenset(("consumed", "expired", "evicted", "dead_lettered", "refused"))
-"""Nothing more becomes of it."""
+"""Final states."""
 
-MAY_BE_THERE = "no answer of the node came in its time; it may have taken it before"
-"""With ``expired``: the node knows better."""
+MAY_BE_THERE = "the node did not answer before the message expired; it may have received it"
+"""For ``expired``: the node knows better."""
 
 
 class InputOutcomes:
-    """The latest ``KEPT_MAX``."""
+    """The latest ``KEPT_MAX`` states."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[str, str], tuple[State, str]] = {}
 
     def note(self, node: str, id: str, state: State, reason: str = "") -> None:
-        """Since now this is so."""
+        """The message has this state from now on."""
         self._states.pop((node, id), None)
         self._states[node, id] = (state, reason)
         while len(self._states) > KEPT_MAX:
             del self._states[next(iter(self._states))]
 
     def begin_again(self, node: str, id: str) -> None:
-        """It is sent once more: what ended it before counts no longer."""
+        """The message is sent again, so a final state no longer applies."""
         found = self._states.get((node, id))
         if found is not None and found[0] in FINAL:
             del self._states[node, id]
 
     def of(self, node: str, id: str) -> tuple[State, str] | None:
-        """The state and its reason; None: not known here (any more)."""
+        """The state and its reason; None if it is not known here (any more)."""
         return self._states.get((node, id))

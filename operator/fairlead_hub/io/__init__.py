@@ -1,5 +1,5 @@
-"""The hub's rim: API server, WebSocket server, Lease, messaging, HTTP.  It acts; the package root decides.
+"""The hub's I/O: API server, WebSocket server, Lease, messaging, HTTP.  Modules outside this package decide.
 
-Rooms by whom it talks to: ``cluster``, ``link``, ``messaging``, ``console``, ``identity``; HTTP for people and scrapers
-stands here.
+Subpackages by peer: ``cluster``, ``link``, ``messaging``, ``console``, ``identity``; HTTP for people and scrapers is
+directly in this package.
 """

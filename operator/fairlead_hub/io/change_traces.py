@@ -1,10 +1,10 @@
-"""The trace of a change in the cluster, on its way down: each part is a span below "observe".
+"""Traces a change in the cluster on its way down: each part is a span below "observe".
 
-    observe (the watch brought it) ─┬─ deliver (to one node: sent … acknowledged) ── apply (the node's own span)
-                                                └─ record (acknowledged … written down)
+    observe (reported by the watch) ─┬─ deliver (to one node: sent … acknowledged) ── apply (the node's own span)
+                                     └─ record (acknowledged … written)
 
-Only where spans are recorded and ``[traces] ratio`` takes the change.  All of it is bounded, and what is forgotten
-costs spans alone: nothing here is asked whether an object is delivered.
+Only if spans are recorded and ``[traces] ratio`` selects the change.  All tables are bounded, and dropped entries cost
+only spans: delivery never depends on this module.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class ChangeTraces:
     def __init__(self, spans: Spans) -> None:
         self._spans = spans
         self._changes: OrderedDict[str, tuple[str, Trace]] = OrderedDict()
-        """By UID: the version that is traced."""
+        """The traced version by UID."""
         self._deliveries: dict[SessionRef, dict[int, _Delivery]] = {}
         self._under_way = 0
         self._unrecorded: OrderedDict[tuple[str, str], tuple[Trace, int]] = OrderedDict()
-        """By node and UID: acknowledged and not written down; when, for the clock of spans."""
+        """By node and UID: when a change that is not written yet was acknowledged, by the clock of spans."""
 
     def observed(self, live: LiveObject, before: LiveObject | None) -> None:
-        """The watch brought it; the same content again is no change."""
+        """The watch reported an object; the same content again is not a change."""
         if before is not None and before.uid == live.uid and before.digest == live.digest:
             return
         named = {span_names.RESOURCE: live.path}
@@ -60,7 +60,7 @@ class ChangeTraces:
             self._changes.popitem(last=False)
 
     def leaving(self, session: SessionRef, frame: Frame) -> Frame:
-        """The frame as it leaves: an update of a traced change names its span."""
+        """The frame as it is sent: an update of a traced change names its span."""
         header, content = frame
         if not isinstance(header, message.Update) or self._under_way >= DELIVERIES_MAX:
             return frame
@@ -76,7 +76,7 @@ class ChangeTraces:
         return msgspec.structs.replace(header, traceparent=str(hop.trace)), content
 
     def answered(self, session: SessionRef, header: message.FromEdge) -> None:
-        """What the node says of what was sent to it."""
+        """A node's answer to a frame."""
         waiting = self._deliveries.get(session)
         if not waiting or not isinstance(header, message.Ack | message.Nack):
             return
@@ -96,7 +96,7 @@ class ChangeTraces:
             self._end(session, id, "session_ended")
 
     def recorded(self, name: Name) -> None:
-        """A document was written; those of objects are called ``<node>.<uid>``."""
+        """A document was written; those of objects are named ``<node>.<uid>``."""
         node, _, uid = name[2].rpartition(".")
         found = self._unrecorded.pop((node, uid), None)
         if found is None:

@@ -1,4 +1,4 @@
-"""Plain HTTP: health, readiness, metrics, and where everything stands for the command line (``http_operations``)."""
+"""Plain HTTP: health, readiness, metrics, and the state shown by the command line (``http_operations``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairlead_wire.objects import api_group
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 5.0
-"""How long the end waits for answers on their way; a reader that does not read would hold it up."""
+"""How long shutdown waits for unfinished answers; a client that does not read would delay it."""
 
 
 def _json(value: Any, status: int = 200) -> web.Response:
@@ -42,10 +42,10 @@ async def _no_pages(request: web.Request, handler: Handler) -> web.StreamRespons
 
 @web.middleware
 async def _no_nodes(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Where one authority signs for all, a node's certificate is trusted here; what it may know comes by the link."""
+    """Refuse nodes: where one authority signs for all, their certificates are trusted here too."""
     certificate = request.get_extra_info("peercert")
     if any(role == tls.NODE_ROLE for role, _ in tls.peer_roles(certificate)):
-        reason = "the certificate is a node's: show one of a person or a program (spiffe://…/node/… is refused here)"
+        reason = "the certificate is a node's: use that of a person or a program (spiffe://…/node/… is refused here)"
         return _error(403, "forbidden", reason)
     return await handler(request)
 
@@ -57,7 +57,7 @@ def _add(app: web.Application, handlers: Mapping[Operation, Handler]) -> None:
 
 @cache
 def _document() -> bytes:
-    """Made when it is first asked for."""
+    """The OpenAPI document, made on first use."""
     return msgspec.json.encode(http_operations.document())
 
 
@@ -66,7 +66,7 @@ async def _describe(_: web.Request) -> web.Response:
 
 
 class HubHealth:
-    """``stale`` says what is not followed, a line each, and whether that is too much to call the hub ready."""
+    """``stale`` returns the watches that are behind, one line each, and whether they make the hub not ready."""
 
     def __init__(self, stale: Callable[[], tuple[list[str], bool]]) -> None:
         self._not_ready = "starting"
@@ -77,12 +77,12 @@ class HubHealth:
         self._not_ready = ""
 
     def stops(self) -> None:
-        """It ends its service."""
+        """The hub is stopping."""
         self._not_ready = "stopping"
 
     @property
     def not_ready(self) -> str:
-        """Why it serves no nodes; empty when it does."""
+        """Why it serves no nodes; empty if it does."""
         return self._not_ready
 
     def add_to(self, app: web.Application, metrics: Callable[[], bytes]) -> None:
@@ -109,7 +109,7 @@ class HubHealth:
 
 
 class NodesApi:
-    """``/v1/nodes`` and ``/v1/explain``: read-only, and on loopback not for the pages of a browser there."""
+    """``/v1/nodes`` and ``/v1/explain``: read-only; on loopback, browser pages are refused."""
 
     def __init__(self, view: HubView, freshness: WatchHealth, clock: Callable[[], float]) -> None:
         self._view, self._freshness, self._clock = view, freshness, clock
@@ -146,7 +146,7 @@ class NodesApi:
         missing = [key for key in ("node", "kind", "name") if not query.get(key)]
         if missing:
             return _error(
-                400, "missing_parameter", f"{missing[0]}: needed, as in /v1/explain?node=&kind=&namespace=&name="
+                400, "missing_parameter", f"{missing[0]}: required, as in /v1/explain?node=&kind=&namespace=&name="
             )
         namespace = query.get("namespace", "")
         return _json(self._view.explained(query["node"], query["kind"], namespace, query["name"], self._clock()))
@@ -155,7 +155,7 @@ class NodesApi:
 async def listen(
     app: web.Application, host: str, port: int, context: ssl.SSLContext | None = None
 ) -> tuple[web.AppRunner, int]:
-    """Start serving; returns the runner (``cleanup`` ends it) and the port."""
+    """Start serving; returns the runner (``cleanup`` stops it) and the port."""
     connections, listening = HttpConnections(), list[asyncio.Server]()
     app.middlewares.insert(0, connections.note)
     if context is not None:
@@ -166,7 +166,7 @@ async def listen(
             each.close()
 
     app.on_shutdown.insert(0, accept_no_more)
-    # What comes packed is unpacked by who reads it, who knows how much it may be.
+    # Compressed requests are decompressed by their handlers, which know how large they may be.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS, auto_decompress=False)
     await runner.setup()
     server = runner.server

@@ -1,6 +1,6 @@
-"""How many connections a port of the hub's HTTP may have: those that hold one and ask nothing make way.
+"""Limits the connections of a port of the hub's HTTP server: idle connections are closed to make room.
 
-Without a bound they would take descriptors that nodes and the API server need, and the port for probes is open to
+Without a limit they would take file descriptors that nodes and the API server need, and the port for probes is open to
 every Pod.
 """
 
@@ -11,20 +11,20 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 CONNECTIONS_MAX = 512
-"""Of one port; more than 100 open pages and those that ask for pages need."""
+"""Per port; more than 100 open pages and their further requests need."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class HttpConnections:
-    """Of one port."""
+    """The connections of one port."""
 
     def __init__(self) -> None:
         self._busy: set[object] = set()
 
     @web.middleware
     async def note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """This connection has asked, and its answer is being made; an open stream's is."""
+        """Record a request on this connection while its answer is being made; for a stream, while it is open."""
         self._busy.add(request.protocol)
         try:
             return await handler(request)
@@ -32,7 +32,7 @@ class HttpConnections:
             self._busy.discard(request.protocol)
 
     def make_room(self, server: web.Server) -> None:
-        """For one more: the oldest that waits for nothing ends, else the oldest of all."""
+        """Close a connection to make room: the oldest idle one, or the oldest of all."""
         stay = [each for each in server.connections if each.transport is not None and not each.transport.is_closing()]
         if len(stay) < CONNECTIONS_MAX:
             return

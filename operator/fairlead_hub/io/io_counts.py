@@ -1,4 +1,4 @@
-"""What the hub's rim counts, as plain numbers: frames, connections, messages up, watches."""
+"""Counters of the hub's I/O: frames, connections, messages up, watches."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 
 class IoCounts:
-    """Totals since the start.  No table grows with what others invent: codes and reasons are this program's own."""
+    """Totals since the start.  Tables are bounded: codes and reasons are defined by this program."""
 
     def __init__(self) -> None:
         self.frames_sent = self.bytes_sent = 0
         self.frames_received = self.bytes_received = 0
         self.malformed = 0
         self.openings_failed: Counter[str] = Counter()
-        """By reason; the acceptor counts."""
+        """By reason; incremented by the acceptor."""
         self.upstream_messages = self.upstream_duplicates = 0
         self.upstream_refused: dict[str, int] = defaultdict(int)
         self.upstream_deferred: dict[str, int] = defaultdict(int)
@@ -36,12 +36,12 @@ class IoCounts:
         self.bytes_sent += sum(map(len, frames))
 
     def received(self, size: int) -> None:
-        """A frame of so many bytes."""
+        """A frame of this size arrived."""
         self.frames_received += 1
         self.bytes_received += size
 
     def broke_protocol(self) -> None:
-        """A frame, or a hello, that may not come."""
+        """An illegal frame or hello arrived."""
         self.malformed += 1
 
     # ---- messages up -----------------------------------------------------------------------------
@@ -53,19 +53,19 @@ class IoCounts:
         self.upstream_duplicates += messages
 
     def refused(self, code: str) -> None:
-        """A message that will never be stored."""
+        """A message will never be stored."""
         self.upstream_refused[code] += 1
 
     def put_off(self, code: str) -> None:
-        """A batch that is to be sent again."""
+        """A batch has to be sent again."""
         self.upstream_deferred[code] += 1
 
     # ---- watches ---------------------------------------------------------------------------------
 
     def restarted(self, reason: str) -> None:
-        """A watch was taken up again."""
+        """A watch was reopened."""
         self.watch_restarts[reason] += 1
 
     def unusable(self, code: str) -> None:
-        """An object that cannot be delivered."""
+        """An object cannot be delivered."""
         self.unusable_objects[code] += 1

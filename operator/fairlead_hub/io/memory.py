@@ -1,8 +1,8 @@
-"""Keeps thousands of TLS connections small: glibc must not let their read buffers grow onto used pages.
+"""Keeps the memory of thousands of TLS connections small, by preventing glibc from placing read buffers on the heap.
 
 uvloop gives every TLS connection a read buffer of 256 KiB, of which a quiet node touches a few pages.  glibc maps such
-buffers apart, but stops doing so once one of them was freed; from then on they lie on the heap, on pages that are
-used already, and count in full.  Fixing the threshold keeps them apart.
+buffers separately, but stops doing so once one of them was freed; from then on they lie on the heap, on pages that are
+already in use, and count in full.  A fixed threshold keeps them separate.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _THRESHOLD_BYTES = 128 * 1024
 
 
 def keep_small() -> bool:
-    """Call before the first connection.  False where there is no glibc; nothing is changed then."""
+    """Call before the first connection.  Returns False without glibc; nothing is changed then."""
     mallopt = getattr(_libc, "mallopt", None)
     if mallopt is None:
         return False
@@ -24,6 +24,9 @@ def keep_small() -> bool:
 
 
 def give_back() -> bool:
-    """Return unused pages to the system, for after a storm of openings.  A few milliseconds; False without glibc."""
+    """Return unused memory to the system, after many openings.
+
+    Takes a few milliseconds; returns False without glibc.
+    """
     trim = getattr(_libc, "malloc_trim", None)
     return trim is not None and bool(trim(0))

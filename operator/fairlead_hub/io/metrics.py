@@ -1,4 +1,4 @@
-"""The hub's numbers for Prometheus.  No label grows with nodes, objects or users' text."""
+"""The hub's metrics for Prometheus.  The number of labels does not grow with nodes, objects or user input."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class InputCounts(Protocol):
 
 
 class HubMetrics(Collector):
-    """Reads the hub when asked; counting costs nothing but an addition."""
+    """Reads the hub's state when scraped; counting itself costs only an addition."""
 
     def __init__(
         self,

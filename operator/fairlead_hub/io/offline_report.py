@@ -1,6 +1,6 @@
-"""Where everything stands, from the API objects alone: for the command line when no hub can be asked.
+"""The state of everything from the API objects alone, for the command line when no hub can be reached.
 
-What is in flight at this moment only the hub knows; rules, records and EdgeNodes tell the rest.
+Only the hub knows what is in flight; rules, records and EdgeNodes provide the rest.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from fairlead_wire.objects import api_group
 from fairlead_wire.objects.api_group import APPROVE_DELETIONS, EDGE_LABEL, PAUSED
 
 WAITING = ("no_record", "pending", "deleting")
-"""Codes of verdicts after which something would be sent."""
+"""Codes after which something would be sent."""
 NAMES_MAX = 500
-"""Names looked through for one that was meant."""
+"""Names searched for one that may have been meant."""
 POD_KIND = content.ServedKind(group="", version="v1", kind="Pod", plural="pods", namespaced=True)
 
 
 async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
-    """One row for each edge Node that ``selector`` takes, as its EdgeNode and its records tell.
+    """One row for each edge Node that matches ``selector``, from its EdgeNode and its records.
 
     Raises ``ApiRefused`` or ``ApiUnavailable``.
     """
@@ -83,7 +83,7 @@ async def parked(kube: Kube) -> list[dict[str, Any]]:
 
 
 async def unreadable(kube: Kube) -> list[dict[str, Any]]:
-    """SyncRules and EdgeRoutes that cannot be read, and what that means meanwhile."""
+    """Unreadable SyncRules and EdgeRoutes, and their effect meanwhile."""
     placement = Placement(ObjectCache(), NodeDelivery())
     for item in await items(kube, f"{api_group.ROOT}/syncrules"):
         try:
@@ -99,7 +99,7 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
 
 
 async def troubled(kube: Kube) -> list[dict[str, Any]]:
-    """Rules and EdgeRoutes for no node, with a kind that cannot be listed, or not in force at some node."""
+    """SyncRules and EdgeRoutes that select no node, have an unlistable kind, or are not in force at some node."""
     found = [
         rule_status.trouble(kind, str(item["metadata"]["name"]), item.get("status") or {})
         for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes"))
@@ -109,7 +109,7 @@ async def troubled(kube: Kube) -> list[dict[str, Any]]:
 
 
 async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) -> dict[str, Any]:
-    """Is this object wanted at the node, and what does its record say?"""
+    """Whether this object is wanted at the node, and what its record says."""
     placement, live, problem = await _placement(kube, node, asked, namespace, name)
     if problem and problem[0] == "no_node":
         return {"node": node, "code": problem[0], "answer": problem[1]}
@@ -139,7 +139,7 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
 
 
 def _said_of_rules(said: dict[str, Any]) -> str:
-    """Which rules that concern the node cannot be read."""
+    """Which rules that concern the node are unreadable."""
     conditions = said.get("conditions") or ()
     return next((str(each.get("message", "")) for each in conditions if each.get("type") == "RulesReadable"), "")
 
@@ -150,7 +150,7 @@ def paused_why(account: dict[str, Any]) -> str:
 
 
 async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tuple[str, str]:
-    """Something is to be done: unless people said not to, or the deletion guard did."""
+    """Something is due: check pauses and the deletion guard."""
     try:
         account = await one(kube, f"{api_group.ROOT}/edgenodes/{node}")
     except ApiRefused:
@@ -226,7 +226,7 @@ async def _placement(
 
 
 def _unreadable(placement: Placement) -> list[str]:
-    """The first of the rules that cannot be read: what they would select is not known."""
+    """The first unreadable rules: what they would select is unknown."""
     names = placement.rules.broken_names("syncrules")[: explaining.NOTES_MAX]
     return [f"SyncRule {name} cannot be read: {placement.rules.broken[f'syncrules/{name}']}" for name in names]
 
@@ -234,7 +234,7 @@ def _unreadable(placement: Placement) -> list[str]:
 async def object_of(
     kube: Kube, placement: Placement, object_cache: ObjectCache, asked: str, namespace: str, name: str
 ) -> tuple[LiveObject | None, tuple[str, str] | None]:
-    """The object as it is, or why there is none: a code and a sentence."""
+    """The object as it is now, or why there is none: a code and a sentence."""
     kinds = {**placement.rules.kinds(), content.EDGE_ROUTES: (api_group.ROOT[5:],)}
     unlisted: list[tuple[str, str]] = []
     for group_kind, versions in kinds.items():
@@ -287,7 +287,7 @@ async def _served(
 
 
 async def _nowhere(kube: Kube, kind: content.ServedKind, namespace: str, name: str) -> str:
-    """Looked for in the other namespaces, and among the names of this one."""
+    """Search the other namespaces, and similar names in this one."""
     others = [] if not kind.namespaced else await items(kube, kind.root, fieldSelector=f"metadata.name={name}")
     base = kind.root.removesuffix(kind.plural)
     place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
@@ -299,7 +299,7 @@ async def _nowhere(kube: Kube, kind: content.ServedKind, namespace: str, name: s
 
 
 async def _routes_held(kube: Kube, node: str, routes: sync_rule.Routes, held: str) -> tuple[str, str]:
-    """What the node made of it, as its EdgeNode tells."""
+    """The node's result for the EdgeRoutes object, from its EdgeNode."""
     try:
         status = (await one(kube, f"{api_group.ROOT}/edgenodes/{node}")).get("status") or {}
     except ApiRefused:
@@ -331,7 +331,7 @@ async def _record(
 async def _is_called(kube: Kube, record: object_sync.Record, asked: str) -> bool:
     try:
         return (await discover(kube, record.api_version, record.kind)).is_called(asked)
-    except ApiRefused:  # its definition is gone
+    except ApiRefused:  # its definition was deleted
         return asked.lower() in (record.kind.lower(), f"{record.kind.lower()}s")
 
 
@@ -357,7 +357,7 @@ async def raw_items(kube: Kube, path: str, **params: str) -> list[msgspec.Raw]:
 
 
 async def items(kube: Kube, path: str, **params: str) -> list[dict[str, Any]]:
-    """Without those that cannot be read."""
+    """Skips unreadable items."""
     found = []
     for raw in await raw_items(kube, path, **params):
         try:

@@ -1,4 +1,4 @@
-"""How far an object is, from the API objects alone: for the command line."""
+"""The rollout of an object from the API objects alone, for the command line."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fairlead_wire.objects import api_group
 from fairlead_wire.objects.api_group import EDGE_LABEL
 
 
-class Nothing(Exception):
-    """There is no such object, or no rule has to do with it; the text is for people."""
+class NoRollout(Exception):
+    """There is no such object, or no rule concerns it; the message is for people."""
 
 
 async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
-    """Where the object is now.  Raises: Nothing, ``ApiRefused``, ``ApiUnavailable``."""
+    """The object's rollout now.  Raises ``NoRollout``, ``ApiRefused``, ``ApiUnavailable``."""
     object_cache = ObjectCache()
     placement = Placement(object_cache, NodeDelivery())
     broken: dict[str, str] = {}
@@ -42,7 +42,7 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
     live, problem = await offline_report.object_of(kube, placement, object_cache, asked, namespace, name)
     if live is None:
         reasons = [problem[1] if problem is not None else "there is no such object", *broken]
-        raise Nothing("; ".join(reasons[: 1 + NOTES_MAX]))
+        raise NoRollout("; ".join(reasons[: 1 + NOTES_MAX]))
     if any(entry.select == "referenced" for _, entry in placement.rules.entries(live.group_kind)):
         await _put_pods(kube, placement, object_cache)
     records = await _records(kube, live)
@@ -55,7 +55,7 @@ async def survey(kube: Kube, asked: str, namespace: str, name: str) -> Rollout:
 
 
 def _doubts(placement: Placement, live: LiveObject, broken: Mapping[str, str]) -> list[str]:
-    """What cannot be read and may select ``live``: EdgeRoutes of itself, or a rule in which its kind is written."""
+    """Unreadable rules that may select ``live``: itself if it is EdgeRoutes, or a rule that mentions its kind."""
     if live.group_kind == content.EDGE_ROUTES:
         why = placement.rules.broken.get(f"edgeroutes/{live.resource.name}")
         return [f"EdgeRoutes {live.resource.name} cannot be read: {why}"] if why is not None else []
@@ -63,7 +63,7 @@ def _doubts(placement: Placement, live: LiveObject, broken: Mapping[str, str]) -
 
 
 async def _put_pods(kube: Kube, placement: Placement, object_cache: ObjectCache) -> None:
-    """Those of edge nodes: what they refer to is placed with them."""
+    """Load the Pods of edge nodes: objects they refer to are placed with them."""
     for raw in await offline_report.raw_items(kube, "api/v1/pods"):
         with contextlib.suppress(content.Unusable):
             pod = content.build(raw, POD_KIND)

@@ -1,10 +1,10 @@
-"""The one loop that carries out what the hub's core wants done (``Ready``).
+"""The loop that carries out what the hub's core wants done (``Ready``).
 
     a change ─▶ Hub ─notify─▶ ReadyLoop.perform: take_ready ─┬▶ LinkServer.send
                                                              ├▶ StatusWriter, EventRecorder: when they are idle
                                                              └▶ CloudEventPublisher, console
 
-Documents and Kubernetes Events stay in the core while their writer is busy: there the newest replaces what is older.
+Documents and Kubernetes Events stay in the core while their writer is busy: there newer ones replace older ones.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from fairlead_hub.status.status_cache import StatusWrite
 from fairlead_wire.event import Event
 
 PACE_SECONDS = 0.004
-"""What is ready is taken at most so often; the first after a pause at once.
-
-Under load a few changes then travel together, in one write and under one ack, for 4 ms of delay.
-"""
+"""Minimum interval between two takes; the first after a pause happens immediately. Under load several changes then
+travel together, in one write and under one ack, for 4 ms of delay."""
 Item = TypeVar("Item", contravariant=True)
 
 
@@ -38,10 +36,10 @@ class Writer(Protocol[Item]):
 
     @property
     def is_idle(self) -> bool:
-        """It wants what there is to write."""
+        """Whether it is ready for ``push``."""
 
     def push(self, items: Sequence[Item]) -> None:
-        """Write these, perhaps none; it is idle again later, and says so to ``ReadyLoop.soon``."""
+        """Write these items, possibly none; when idle again it calls ``ReadyLoop.soon``."""
 
 
 class EventSink(Protocol):
@@ -51,7 +49,7 @@ class EventSink(Protocol):
 
 
 class ReadyLoop:
-    """Made in the event loop that runs it; from then on it is notified of every change."""
+    """Create it in the event loop that runs it; from then on it is notified of every change."""
 
     def __init__(
         self,
@@ -70,7 +68,7 @@ class ReadyLoop:
         self._taken_at = float("-inf")
         self._scheduled: asyncio.Handle | None = None
         self._due = 0.0
-        """When that is.  A handle cannot be asked: for a time that is over uvloop returns one without a time."""
+        """When the next run is due.  The handle cannot tell: uvloop returns one without a time if that is past."""
         hub.subscribe(self.soon, self.at_once)
         self.soon()
 
@@ -79,11 +77,11 @@ class ReadyLoop:
         self._at(max(self._clock(), self._taken_at + PACE_SECONDS))
 
     def at_once(self) -> None:
-        """Perform with the next turn of the event loop: a connection waits for its frames."""
+        """Perform in the next turn of the event loop: a connection waits for its frames."""
         self._at(self._clock())
 
     def _at(self, due: float) -> None:
-        """Perform at this time, or earlier where that is arranged already."""
+        """Perform at this time, or earlier if that is already scheduled."""
         if self._scheduled is not None:
             if self._due <= due:
                 return
@@ -91,9 +89,10 @@ class ReadyLoop:
         self._scheduled, self._due = self._loop.call_at(due, self.perform), due
 
     def perform(self) -> None:
-        """Take what is ready and do it, however many changes there were.
+        """Take what is ready and carry it out, regardless of the number of changes.
 
-        Once in ``PACE_SECONDS``, or in each turn of the event loop while a session has more than one turn allows.
+        This runs once per ``PACE_SECONDS``, or in each turn of the event loop while a session has more than one turn
+        allows.
         """
         if self._scheduled is not None:
             self._scheduled.cancel()
@@ -110,8 +109,8 @@ class ReadyLoop:
             for publisher in self._publishers:
                 publisher.publish(ready.cloud_events)
         try:
-            self._sender.send(ready.sessions)  # last: whatever goes wrong with a socket, nothing taken is lost
+            self._sender.send(ready.sessions)  # last: if anything fails with a socket, nothing that was taken is lost
         finally:
             if ready.next_turn is not None:
-                # Not before what the sockets have to say of their room, which they say with the next turn of the loop.
+                # Not before the sockets have reported their room, which they do in the next turn of the loop.
                 self._at(ready.next_turn if ready.next_turn <= now else max(ready.next_turn, now + PACE_SECONDS))

@@ -1,13 +1,14 @@
-"""Which nodes that are away are behind: ObjectSync state ``Behind``, also after a start of the hub.
+"""Which nodes that are away are behind: ObjectSync state ``Behind``, including after a restart of the hub.
 
     an object changed                          ─▶ key  ┐         what the ObjectSync says the node holds
     a node left, rules or labels changed       ─▶ node ├─sweep─▶ against what it should hold ─▶ ObjectSync
     documents listed, every reconcile interval ─▶ all  ┘         only where it should say something else now
 
-A node at rest costs no write, and a delivery costs nothing: a change marks its key, whatever the number of nodes, and
-``sweep`` does the rest in pieces: at most ``COMPARISONS_MAX`` comparisons, and ``away_writes_per_second`` writes, a
-second.  An object that changes all the time is looked at every ``AGAIN_SECONDS``, and an ObjectSync that says Behind is
-written again for a newer version in the slow pass only (docs/decisions/0402-status-writing.md).
+A node that is not affected costs no write, and a delivery costs nothing: a change only marks its key, regardless of the
+number of nodes, and ``sweep`` does the rest in portions: at most ``COMPARISONS_MAX`` comparisons and
+``away_writes_per_second`` writes per second.  An object that changes constantly is compared every ``AGAIN_SECONDS``,
+and an ObjectSync that already says Behind is rewritten for a newer version only in the slow pass
+(docs/decisions/0402-status-writing.md).
 """
 
 from __future__ import annotations
@@ -27,49 +28,50 @@ from fairlead_hub.status.object_sync_status import ObjectSyncRecords
 from fairlead_hub.token_bucket import TokenBucket
 
 COMPARISONS_MAX: Final = 1000
-"""Objects of nodes compared in one sweep: about 20 ms of one core."""
+"""Comparisons per sweep: about 20 ms of one core."""
 AGAIN_SECONDS: Final = 10.0
-"""An object is compared at all away nodes at most this often, where that wrote something or was not cheap."""
+"""Minimum interval between comparisons of an object at all away nodes, if the last one wrote something or was
+expensive."""
 CHEAP_NODES: Final = 100
 AWAY_SECONDS: Final = 3.0
-"""Links break and are back within this."""
+"""Grace period: broken links are usually back within this time."""
 KEYS_MAX: Final = 100
-"""When more objects than this have changed, each away node is compared once instead."""
+"""If more objects than this have changed, each away node is compared once instead."""
 CREATION_WRITES: Final = 2.0
-"""An ObjectSync that is not there yet is created, then its status is written."""
+"""Requests per ObjectSync: a missing one is created, then its status is written."""
 
 
 class _Changed(msgspec.Struct):
-    """One object; times are seconds of the monotonic clock."""
+    """One changed object; times are seconds of the monotonic clock."""
 
     since: float
     namespace: str
     uids: set[str]
-    """Its own, and those of namesakes that are gone."""
+    """Its UID, and those of deleted objects with the same name."""
 
 
 class _Comparison(msgspec.Struct, frozen=True):
-    """One object, or namesakes under one key, at one node."""
+    """One object, or several with the same key, at one node."""
 
     node: str
     key: str
-    """Empty: nothing is wanted under this UID."""
+    """Empty if nothing is wanted under this UID."""
     namespace: str
     uids: tuple[str, ...]
     since: float | None = None
-    """When it changed; None: no hub saw it."""
+    """When it changed; None if no hub saw the change."""
     refresh: bool = False
 
 
 class _Comparisons:
-    """Comparisons one after the other: of one object or node until its own are done, then of the next."""
+    """Queued comparisons: those of one object or node until they are done, then of the next."""
 
     def __init__(self, take: Callable[[float], Iterator[_Comparison] | None]) -> None:
         self._take = take
         self._current: Iterator[_Comparison] = iter(())
 
     def next(self, now: float) -> _Comparison | None:
-        """None: there is none now."""
+        """Returns None if there is none now."""
         while (comparison := next(self._current, None)) is None:
             found = self._take(now)
             if found is None:
@@ -79,7 +81,7 @@ class _Comparisons:
 
 
 class AwayObjects:
-    """See the module.  ``sessions`` are the open ones; ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``sessions`` are the open ones; ``now`` is always seconds of one monotonic clock."""
 
     def __init__(
         self,
@@ -98,9 +100,9 @@ class AwayObjects:
         self._writes = TokenBucket(writes_per_second, max(1.0, writes_per_second))
         self._keys: dict[str, _Changed] = {}
         self._again: dict[str, float] = {}
-        """Keys compared lately → when they may be compared again."""
+        """Keys compared recently → when they may be compared again."""
         self._nodes: dict[str, bool] = {}
-        """To be compared → whether a newer wanted version alone is written, too."""
+        """Nodes to compare → whether to write ObjectSyncs also if only the wanted version is newer."""
         self._left: dict[str, float] = {}
         """Nodes whose session with this process ended → when."""
         self._of_nodes = _Comparisons(self._next_node)
@@ -109,13 +111,13 @@ class AwayObjects:
 
     @property
     def waiting(self) -> int:
-        """Objects and nodes that are to be compared."""
+        """Number of objects and nodes waiting to be compared."""
         return len(self._keys) + len(self._nodes)
 
     # ---- what happened ---------------------------------------------------------------------------
 
     def changed(self, change: ObjectChange, now: float) -> None:
-        """An object is new, another one now, or gone."""
+        """An object was added, changed or deleted."""
         if not self._is_on or len(self._sessions) >= len(self._desired_state.nodes):
             return
         known = self._keys.get(change.key)
@@ -129,7 +131,7 @@ class AwayObjects:
         known.uids.update(live.uid for live in (change.before, change.after) if live is not None)
 
     def opened(self, node: str) -> None:
-        """It has a session: what it holds is known from itself."""
+        """The node has a session: it reports itself what it holds."""
         self._left.pop(node, None)
         self._nodes.pop(node, None)
 
@@ -139,13 +141,13 @@ class AwayObjects:
         self.compare((node,))
 
     def forget(self, node: str) -> None:
-        """There is no such Node any more."""
+        """The Node no longer exists."""
         self.opened(node)
 
     def compare(self, nodes: Iterable[str] | None, *, refresh: bool = False) -> None:
-        """What they should hold may be something else now; None: every node that is away.
+        """What these nodes should hold may have changed; None: every node that is away.
 
-        ``refresh``: newer wanted versions are written down, too.
+        ``refresh``: newer wanted versions are recorded, too.
         """
         if not self._is_on or (nodes is not None and not nodes):
             return
@@ -157,21 +159,21 @@ class AwayObjects:
     # ---- every second ----------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
-        """Compare a part of what is to be compared, and want the ObjectSyncs that should say something else."""
+        """Compare some of what is waiting, and queue the ObjectSyncs that should say something else."""
         if not self._is_on or not self._object_syncs.listed or not self._node_status.is_reporting:
             return
         if self._node_status.is_grace_over and not self._grace_was_over:
             self._grace_was_over = True
             self.compare(None)
         self._again = {key: at for key, at in self._again.items() if now < at}
-        # Half for nodes, then half for objects, so that neither waits for ever; what one leaves the other may use.
+        # Half for nodes, then half for objects, so that neither starves; either may use what the other leaves.
         half = COMPARISONS_MAX // 2
         left = self._some(self._of_nodes, half, now)
         left = self._some(self._of_objects, half + left, now)
         self._some(self._of_nodes, left, now)
 
     def _some(self, comparisons: _Comparisons, most: int, now: float) -> int:
-        """Make so many of them; returns how many were left over."""
+        """Make up to this many comparisons; returns how many of them were not needed."""
         for made in range(most):
             if not self._writes.has_one(now):
                 return 0
@@ -185,7 +187,7 @@ class AwayObjects:
     def _next_object(self, now: float) -> Iterator[_Comparison] | None:
         for key in self._keys:
             if key not in self._again:
-                # Of a node without any document there is nothing to compare, and thousands may never have come.
+                # A node without any document has nothing to compare, and thousands may never have connected.
                 away = self._desired_state.nodes.keys() - self._sessions.keys()
                 nodes = sorted(away.intersection(self._object_syncs.nodes()))
                 if len(nodes) > CHEAP_NODES:
@@ -197,25 +199,25 @@ class AwayObjects:
         for node in self._nodes:
             if now - self._left.get(node, float("-inf")) >= AWAY_SECONDS:
                 refresh = self._nodes.pop(node)
-                # One that is not called away yet is compared when the grace period is over.
+                # A node that is not reported as away yet is compared after the grace period.
                 return self._of_node(node, refresh=refresh) if self._is_away(node, now) else iter(())
         return None
 
     def _is_away(self, node: str, now: float) -> bool:
-        """No link that breaks for a moment, and no node that is about to come back to a hub that has just started."""
+        """Not for a link that breaks for a moment, or a node that is about to return to a hub that has just started."""
         if node in self._sessions or node not in self._desired_state.nodes:
             return False
         left = self._left.get(node)
         if left is not None:
             return now - left >= AWAY_SECONDS
-        return self._grace_was_over or self._node_status.said_away(node)
+        return self._grace_was_over or self._node_status.reported_away(node)
 
     def _of_key(self, key: str, changed: _Changed, nodes: list[str]) -> Iterator[_Comparison]:
         uids = tuple(sorted(changed.uids))
         return (_Comparison(node, key, changed.namespace, uids, changed.since) for node in nodes)
 
     def _of_node(self, node: str, *, refresh: bool) -> Iterator[_Comparison]:
-        """What there is an ObjectSync of, then what is wanted besides."""
+        """Objects with an ObjectSync, then other wanted objects."""
         keys = {live.uid: key for key, live in self._desired_state.desired_objects(node).items()}
         for namespace, uid in self._object_syncs.objects_of(node):
             yield _Comparison(node, keys.pop(uid, ""), namespace, (uid,), refresh=refresh)
@@ -224,11 +226,11 @@ class AwayObjects:
 
     def _compare(self, at: _Comparison, now: float) -> None:
         if self._desired_state.not_synced(at.node):
-            return  # all nodes are compared when everything is listed
+            return  # all nodes are compared once everything is listed
         live = self._desired_state.live(at.node, at.key) if at.key else None
         for uid in at.uids:
             wanted = live if live is not None and live.uid == uid else None
-            before = self._object_syncs.said(at.node, at.namespace, uid)
+            before = self._object_syncs.last_record(at.node, at.namespace, uid)
             writes = 1.0
             if before is not None:
                 record = object_sync.record_of_away(before, wanted, refresh=at.refresh)
@@ -240,7 +242,8 @@ class AwayObjects:
                 before = self._object_syncs.never_held(at.node, wanted)
                 record, writes = object_sync.behind(before, wanted), CREATION_WRITES
             else:
-                # Of a node that never came nothing is known, and thousands may be made before they are installed.
+                # Nothing is known of a node that never connected, and thousands may be created before they are
+                # installed.
                 continue
             self._writes.take(now, writes)
             self._object_syncs.want_away(before, record, at.since if at.since is not None else now)
@@ -248,11 +251,11 @@ class AwayObjects:
                 self._again[at.key] = now + AGAIN_SECONDS
 
     def _was_ever_here(self, node: str) -> bool:
-        """One that left soon after it came may have no EdgeNode, and has ObjectSyncs."""
+        """A node that disconnected soon after connecting may have no EdgeNode, but has ObjectSyncs."""
         return self._node_status.was_ever_connected(node) or self._object_syncs.has_any(node)
 
     def _kept(self, before: Record) -> Record | None:
-        """Not wanted any more, and not certain or not allowed to be deleted there: it stays as it is held."""
+        """No longer wanted, but its deletion is not certain or not allowed: it stays as it is held."""
         paused = self._object_syncs.paused(before, self._desired_state)
         if not paused and not self._object_syncs.deletion_blocked(before, self._desired_state):
             return None

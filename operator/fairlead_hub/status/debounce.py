@@ -1,15 +1,15 @@
-"""When a change of a node's status is written: changes that come and go within seconds are written once.
+"""When to write a change of a node's status: changes that revert within seconds are combined.
 
     changed ─▶ urgent: now
             ├▶ came up: when it holds what it should, at the latest after ``COUNTS_SECONDS``
-            ├▶ went away: after ``AWAY_SECONDS``, unless it is back by then
-            ├▶ counts alone: after ``COUNTS_SECONDS``, with whatever changed until then
+            ├▶ went away: after ``AWAY_SECONDS``, unless it has returned by then
+            ├▶ counts only: after ``COUNTS_SECONDS``, together with whatever changed until then
             └▶ how long messages take to reach a table: after ``TIMES_SECONDS``
 
-A node that comes up changes its status with every object it takes, and thousands come up at once.
+A node that comes up changes its status with every object it receives, and thousands come up at once.
 
-``ReturningNodes`` has the nodes that should return after this hub's start: those whose EdgeNode says connected and that
-have no session yet.  It reports once, when all are back or the time is over.
+``ReturningNodes`` tracks the nodes that should return after this hub's start: those whose EdgeNode says connected and
+that have no session yet.  It reports once, when all are back or the time is over.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from typing import Final, Literal
 import msgspec
 
 COMING_SECONDS: Final = 2.0
-"""A node that comes up has its objects by then, or is reported to be on the way a while later."""
+"""A node that comes up has its objects by then; otherwise it is reported as on the way, a while later."""
 AWAY_SECONDS: Final = 3.0
-"""Links break and are back within this."""
+"""Broken links are usually back within this time."""
 COUNTS_SECONDS: Final = 10.0
-"""A node being brought up to date changes its counts all the time: they are written at most this often."""
+"""A node being brought up to date changes its counts constantly; they are written at most this often."""
 TIMES_SECONDS: Final = 60.0
-"""A job that stops makes all nodes slow at once: each says so by this, and at most this often."""
+"""A job that stops makes all nodes slow at once; each node's times are written after this delay, and at most this
+often."""
 
 Change = Literal["urgent", "came", "coming", "left", "counts", "times"]
 _WAITS: Final = {
@@ -46,7 +47,7 @@ class Debounce:
         self._due: dict[str, float] = {}
 
     def is_due(self, node: str, change: Change, now: float) -> bool:
-        """A change is there that is not written yet; if it may wait, ``due`` names the node when its time has come."""
+        """Whether the change should be written now; if it has to wait, ``due`` returns the node later."""
         self._due[node] = due = self._since.setdefault(node, now) + _WAITS[change]
         return now >= due
 
@@ -57,19 +58,19 @@ class Debounce:
         return list(self._due)
 
     def done(self, node: str) -> None:
-        """It was written, or what is written is right after all."""
+        """The status was written, or what is written is correct after all."""
         self._since.pop(node, None)
         self._due.pop(node, None)
 
 
 
 class ReturnSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """How a return ended."""
+    """How the return of nodes ended."""
 
     returned: int
     missing: int
     seconds: float
-    """From the first that was expected to the last that came, or until no node was waited for any longer."""
+    """Seconds from the first expected node to the last that returned, or until waiting was given up."""
 
 
 class ReturningNodes:
@@ -83,7 +84,7 @@ class ReturningNodes:
 
     @property
     def waiting(self) -> int:
-        """Nodes that have not come back yet."""
+        """Number of nodes that have not returned yet."""
         return len(self._waiting)
 
     def expect(self, node: str, now: float) -> None:
@@ -92,17 +93,17 @@ class ReturningNodes:
             self._waiting.add(node)
 
     def back(self, node: str) -> None:
-        """It has a session."""
+        """The node has a session."""
         if node in self._waiting:
             self._waiting.discard(node)
             self._back += 1
 
     def forget(self, node: str) -> None:
-        """There is no such Node any more."""
+        """The Node no longer exists."""
         self._waiting.discard(node)
 
     def summary(self, now: float, *, give_up: bool) -> ReturnSummary | None:
-        """Once, when all are back or no node is waited for any longer; None before and afterwards."""
+        """The summary, once, when all are back or waiting is given up; None before and after that."""
         if self._over or (self._waiting and not give_up) or (self._since is None and not give_up):
             return None
         self._over = True

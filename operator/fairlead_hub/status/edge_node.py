@@ -1,6 +1,6 @@
-"""EdgeNode: what the API says of one node, named as its Node.  Written on transitions, else every few minutes at most.
+"""EdgeNode: the status of one node in the API, named as its Node.  Written on transitions, otherwise every few minutes.
 
-``grantedTopics`` is kept here, because a topic once named by the node's EdgeRoutes stays granted over a hub restart:
+``grantedTopics`` is kept here so that a topic once named by the node's EdgeRoutes stays granted after a hub restart:
 messages routed before a change must not be refused after it (contract section 8).
 """
 
@@ -20,24 +20,24 @@ from fairlead_wire import message
 from fairlead_wire.objects import api_group, resource
 
 PRIORITIES_MAX = 64
-"""Priorities listed for one node; the contract knows 0 to 9."""
+"""Priorities listed for one node; the contract defines 0 to 9."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node may now, by its EdgeRoutes, its certificates and what people said; the hub puts it together."""
+    """What a node is allowed to do, by its EdgeRoutes, its certificates and annotations; assembled by the hub."""
 
     granted_topics: frozenset[str] = frozenset()
     paused: str = ""
-    """Why nothing is sent to it; empty: it is."""
+    """Why nothing is sent to it; empty if it is not paused."""
     guard: DeletionGuard | None = None
     identity: dict[str, Any] | None = None
-    """Which life of the Node its certificates belong to; None: no certificate is remembered."""
+    """The Node object its certificates belong to; None if no certificate is remembered."""
     revoked: Revocation | None = None
-    """Which certificates a person refused."""
+    """The certificates that a person revoked."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one node now."""
+    """The current state of one node."""
 
     connected: bool
     hub: str
@@ -50,24 +50,24 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     granted_topics: frozenset[str]
     edge: message.EdgeStatus | None
     pending: int = 0
-    """Objects on their way."""
+    """Pending objects."""
     paused: str = ""
     guard: DeletionGuard | None = None
     kept: tuple[tuple[str, str], ...] = ()
-    """One key that the node should not hold and may not lose yet, and why; there may be more."""
+    """A key that the node should not hold and must not delete yet, and why; there may be more."""
     unreadable: str = ""
-    """SyncRules that concern the node and cannot be read, in a sentence."""
+    """A sentence about unreadable SyncRules that concern the node."""
     routes: tuple[dict[str, Any], ...] = ()
-    """What the node makes of each EdgeRoutes object (``node_routes``)."""
+    """The node's result for each EdgeRoutes object (``node_routes``)."""
     identity: dict[str, Any] | None = None
-    """Which life of the Node its certificates belong to (``identities``); None without certificates."""
+    """The Node object its certificates belong to (``identities``); None without certificates."""
     revoked: Revocation | None = None
     to_table: tuple[dict[str, Any], ...] = ()
-    """How long its messages take to a table (``to_table``)."""
+    """How long its messages take to reach a table (``to_table``)."""
     obeyed_fence: int | None = None
-    """The fencing number of a hub that it says it has obeyed, where it is refused since ours is lower."""
+    """The hub's fencing number that the node reports to have obeyed, if it is refused because ours is lower."""
     stale_hub: str = ""
-    """The same in a sentence."""
+    """The same as a sentence."""
 
     @property
     def queued(self) -> int:
@@ -100,9 +100,9 @@ class EdgeNodeDocument(status_cache.StatusDocument, frozen=True, kw_only=True):
 
 
 STALE_HUB = "StaleHub"
-"""Reason of condition Connected of a node that is refused since it has obeyed a hub with a higher fencing number."""
+"""Reason of condition Connected if a node is refused because it has obeyed a hub with a higher fencing number."""
 NUMBER_MAX = 2**53
-"""No count and no epoch is as large."""
+"""Above any possible count or epoch."""
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "connected": bool, "storeEpoch": str, "agentVersion": str, "hub": str,
     "lastContactTime": (str, type(None)), "objectsWanted": int, "objectsHeld": int, "objectsParked": int,
@@ -110,18 +110,18 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "paused": str, "deletionGuard": (dict, type(None)),
     "identity": (dict, type(None)), "routes": list, "toTable": list,
 }  # fmt: skip
-"""What is read of a status again."""
+"""The fields that are read back from a status."""
 _ITEMS: dict[str, type] = {"grantedTopics": str, "conditions": dict, "queues": dict, "routes": dict, "toTable": dict}
 
 
 def granted_topics(observed: status_cache.Observed | None) -> frozenset[str]:
-    """Topics a document names; none where there is no document."""
+    """The topics a document names; none without a document."""
     topics = observed.status.get("grantedTopics") if observed is not None else None
     return frozenset(topic for topic in topics if isinstance(topic, str)) if isinstance(topics, list) else frozenset()
 
 
 def readable(observed: status_cache.Observed) -> status_cache.Observed:
-    """Without what cannot have been written by a hub: the rest counts, and the document is written anew."""
+    """Without fields that no hub can have written: the rest is used, and the document is written again."""
     status = observed.status
     odd = [key for key, value in status.items() if key in _TYPES and not _is_possible(key, value)]
     if not odd:
@@ -149,9 +149,9 @@ def _is_possible(key: str, value: Any) -> bool:
 
 
 def head(node: str, node_uid: str, revoked: Revocation | None = None) -> dict[str, Any]:
-    """Owned by the Node, so that the garbage collector takes it along even when no hub runs; without UID it stays.
+    """Owned by the Node, so that the garbage collector deletes it even if no hub runs; without a UID it has no owner.
 
-    ``revoked``: its spec, when a document is made again that was deleted.
+    ``revoked``: its spec, if a deleted document is created again.
     """
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node_uid}
     metadata: dict[str, Any] = {"name": node}
@@ -174,7 +174,7 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "connected": facts.connected,
         "lastContactTime": facts.last_contact or None,
         "hub": facts.hub,
-        # Text: 53-bit integers survive JSON, but not every reader of a table of them.
+        # A string: 53-bit integers survive JSON, but not every reader of a table.
         "storeEpoch": str(facts.store_epoch) if facts.store_epoch else "",
         "agentVersion": facts.agent,
         "objectsWanted": facts.wanted,
@@ -203,7 +203,7 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
 
 
 def _behind(facts: NodeFacts) -> tuple[str, str]:
-    """Why not everything is as it should be, in one word and for people; empty when it is."""
+    """Why the node is not in sync: a reason in one word and a message; both empty if it is."""
     if not facts.connected:
         return "Away", ""
     if facts.parked:
@@ -220,7 +220,7 @@ def _behind(facts: NodeFacts) -> tuple[str, str]:
 
 
 def guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
-    """What the document says of a guard; a hub that starts anew takes it from there.  None: it has not tripped."""
+    """The guard in the document, from which a restarted hub restores it; None if it has not tripped."""
     if guard is None or guard.tripped is None:
         return None
     tripped = guard.tripped
@@ -228,19 +228,19 @@ def guard_status(guard: DeletionGuard | None) -> dict[str, Any] | None:
 
 
 def decides_the_same(status: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Nothing but times and queue lengths differ: no transition, so it can wait."""
+    """Whether only times and queue lengths differ: that is no transition and can wait."""
     return decides_the_same_but_times(status, observed) and not (
         "toTable" in observed and to_table.is_step(to_table.rows_in(status), to_table.rows_in(observed))
     )
 
 
 def decides_the_same_but_times(status: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Also how long messages take to a table may differ, of priorities that were measured before."""
+    """Like ``decides_the_same``, but the times to a table may differ for priorities that were measured before."""
     if "toTable" in observed and to_table.is_first(to_table.rows_in(status), to_table.rows_in(observed)):
         return False
     keys = ("objectsWanted", "objectsHeld", "deletionGuard")
     same = counts_only(status, observed) and all(status.get(key) == observed.get(key) for key in keys)
-    # Definitions older than ``routes`` do not keep it: without it is as good as the same.
+    # Definitions older than ``routes`` drop it, so a missing value counts as equal.
     return (
         same
         and status.get("routes") == observed.get("routes", status.get("routes"))
@@ -249,7 +249,7 @@ def decides_the_same_but_times(status: dict[str, Any], observed: dict[str, Any])
 
 
 def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Only what changes while a node comes up or leaves may differ, nothing that a person has to know or do."""
+    """Whether only fields differ that change while a node connects or disconnects, and none that needs a person."""
     defaults: dict[str, Any] = {"objectsParked": 0, "paused": ""}
     granted = observed.get("grantedTopics")
     known = {DEFAULT_TOPIC, *(granted if isinstance(granted, list) else ())}
@@ -265,7 +265,7 @@ def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
 
 
 def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
-    """Only how many objects are wanted and held may differ: true while a node is being brought up to date."""
+    """Whether only the numbers of wanted and held objects differ, as while a node is being brought up to date."""
     keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "paused")
     same = all(status.get(key) == observed.get(key) for key in keys) and _guard_of(status) == _guard_of(observed)
     same = same and _same_identity(status.get("identity"), observed.get("identity"))
@@ -283,7 +283,7 @@ def _guard_of(status: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _same_identity(identity: Any, observed: Any) -> bool:
-    """Definitions older than a field do not keep it: without it is as good as the same."""
+    """Definitions older than a field drop it, so a missing value counts as equal."""
     if not isinstance(identity, dict) or not isinstance(observed, dict):
         return bool(identity == observed)
     return all(observed.get(key, value) == value for key, value in identity.items())
@@ -295,7 +295,7 @@ def _held_of(status: dict[str, Any]) -> Any:
 
 
 def _mistakes_of(status: dict[str, Any]) -> dict[Any, Any]:
-    """By EdgeRoutes object: what of it the node refuses or warns of."""
+    """By EdgeRoutes object: errors and warnings of the node."""
     rows = status.get("routes")
     found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     said = {row.get("name"): (row.get("errors"), row.get("warnings")) for row in found}
@@ -307,7 +307,7 @@ def _is_synced(status: dict[str, Any]) -> Any:
 
 
 def _of_rules(status: dict[str, Any]) -> Any:
-    """What is said of rules that cannot be read; documents of older hubs say nothing, which is the same as none."""
+    """The message about unreadable rules; documents of older hubs have none, which counts as empty."""
     return _condition(status, "RulesReadable").get("message", "")
 
 

@@ -1,11 +1,11 @@
-"""EdgeRoutes' own controller: judges again what one node makes of one object, when something about either changed.
+"""The controller of EdgeRoutes: re-evaluates the result of an object at a node when either of them changes.
 
     an object came or changed ─object_changed─▶ ┐
     a node came, left, moved  ─node_changed──▶  ├─judge─▶ counts and failing nodes of each object (``RouteOutcomes``)
     a node said what it runs  ─said──────────▶  ┘
                                                  rows_of ─▶ EdgeNode ``status.routes``
 
-Nothing is looked at that did not change, so thousands of nodes in sync cost nothing.
+Only what changed is evaluated, so thousands of nodes in sync cost nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AWAY = RouteOutcome("Lagging", "the node is away")
 
 
 class RoutesOutcomes:
-    """One object at all the nodes it selects; reads as ``edge_routes_status.RouteOutcomes``."""
+    """One object at all the nodes it selects; implements ``edge_routes_status.RouteOutcomes``."""
 
     def __init__(self, row: Callable[[str], dict[str, Any]]) -> None:
         self._row = row
@@ -38,7 +38,7 @@ class RoutesOutcomes:
         self._lagging: set[str] = set()
 
     def put(self, node: str, outcome: RouteOutcome | None) -> bool:
-        """None: it does not select this node (any more).  True: that was news."""
+        """None: it does not select this node (any more).  Returns True if the outcome changed."""
         if self._of_node.get(node) == outcome:
             return False
         for some in (self._refused, self._warned, self._lagging):
@@ -78,7 +78,7 @@ class RoutesOutcomes:
 
 
 class EdgeRoutesController:
-    """See the module.  ``sessions`` are the open ones, kept by the hub."""
+    """See the module docstring.  ``sessions`` are the open ones, maintained by the hub."""
 
     def __init__(
         self, sessions: Mapping[str, NodeSession], placement: Placement, cache: status_cache.StatusCache
@@ -88,16 +88,16 @@ class EdgeRoutesController:
         self._cache = cache
         self._outcomes: dict[str, RoutesOutcomes] = {}
         self._said: dict[str, Mapping[str, message.RoutesStatus]] = {}
-        """By node, of this session: what it runs of each object."""
+        """By node, in its current session: what it runs of each object."""
         self._unwritten: dict[str, list[dict[str, Any]]] = {}
-        """Rows of nodes that left before their EdgeNode said it."""
+        """Rows of nodes that disconnected before their EdgeNode was written."""
         self._standing: dict[str, tuple[status_cache.Observed, dict[str, tuple[Any, Any, RouteOutcome]]]] = {}
-        """By node that is away: its EdgeNode as it was read last, and what that says."""
+        """By node that is away: its EdgeNode as last read, and the outcomes in it."""
         self._objects: set[str] = set()
         self._nodes: set[str] = set()
 
     def of(self, name: str) -> RoutesOutcomes | None:
-        """As judged last; None: there is no such object, or it cannot be read."""
+        """The last evaluation; None if there is no such object, or it is unreadable."""
         return self._outcomes.get(name)
 
     # ---- what happened ---------------------------------------------------------------------------
@@ -108,13 +108,13 @@ class EdgeRoutesController:
     def node_changed(self, node: str) -> None:
         self._nodes.add(node)
 
-    def said(self, node: str, routes: Mapping[str, message.RoutesStatus]) -> None:
-        """What the node runs, by the name of the object."""
+    def received(self, node: str, routes: Mapping[str, message.RoutesStatus]) -> None:
+        """What the node runs, by name of the object."""
         self._said[node] = routes
         self._nodes.add(node)
 
     def ended(self, node: str) -> None:
-        """Its session is over.  What it said last is true still, and may not be written yet."""
+        """Its session is over.  Its last report remains valid, and may not be written yet."""
         said = self._said.pop(node, None)
         if said:
             rows = [self._row_as_said(node, routes, said) for routes in self._of_node(node)]
@@ -122,7 +122,7 @@ class EdgeRoutesController:
         self._nodes.add(node)
 
     def observed(self, node: str, status: Mapping[str, Any]) -> None:
-        """Its EdgeNode as it stands."""
+        """Its EdgeNode as it is in the API."""
         if node in self._unwritten and list(node_routes.rows_in(status).values()) == self._unwritten[node]:
             del self._unwritten[node]
         if node not in self._sessions:
@@ -138,7 +138,7 @@ class EdgeRoutesController:
     # ---- what follows ----------------------------------------------------------------------------
 
     def judge(self) -> set[str]:
-        """Look at what changed since the last call.  Returns the objects of which there is news."""
+        """Evaluate what changed since the last call.  Returns the objects whose outcome changed."""
         objects, self._objects = self._objects, set()
         nodes, self._nodes = self._nodes, set()
         news = set(objects)
@@ -157,11 +157,11 @@ class EdgeRoutesController:
         return news
 
     def rows_of(self, node: str) -> list[dict[str, Any]]:
-        """``status.routes`` of its EdgeNode."""
+        """The rows for ``status.routes`` of its EdgeNode."""
         if node not in self._sessions:
             return list(self._written(node).values())
         objects, said = self._of_node(node), self._said.get(node, {})
-        # What stands there is read only where the node has not said anything yet: all nodes may be asked about.
+        # The document is read only if the node has not reported anything yet: this may be called for all nodes.
         before = self._written(node) if any(routes.name not in said for routes in objects) else {}
         return node_routes.bounded(self._row(node, routes, before) for routes in objects)
 
@@ -184,7 +184,7 @@ class EdgeRoutesController:
             uid, generation, outcome = self._stands(node).get(routes.name, ("", 0, AWAY))
             return outcome if (uid, generation) == (routes.uid, routes.generation) else AWAY
         if not session.keys.live:
-            return RouteOutcome("Lagging", "the node has just come back")
+            return RouteOutcome("Lagging", "the node has just returned")
         held = session.keys.held.get(key)
         if held is None or held.content_id != live.content_id:
             return RouteOutcome("Lagging", f"version {live.version} is not delivered: {_why_not(session, key)}")
@@ -232,7 +232,7 @@ class EdgeRoutesController:
         return known[1]
 
     def _written(self, node: str) -> dict[str, dict[str, Any]]:
-        """By object: what its EdgeNode says, or is about to."""
+        """By object: what its EdgeNode says, or is about to say."""
         if (rows := self._unwritten.get(node)) is not None:
             return {row["name"]: row for row in rows}
         observed = self._cache.observed.get((EDGE_NODES, "", node))
@@ -240,7 +240,7 @@ class EdgeRoutesController:
 
 
 def _why_not(session: NodeSession, key: str) -> str:
-    """Without times, which would be another status each second."""
+    """Without times, which would change the status every second."""
     match session.keys.state_of(key):
         case Parked(code=code, reason=reason):
             return f"parked, {code}: {reason}"

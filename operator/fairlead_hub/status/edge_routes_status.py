@@ -1,8 +1,8 @@
-"""The status of an EdgeRoutes object, shared by all nodes: counts, and the first nodes where not all of it runs.
+"""The status of an EdgeRoutes object across all nodes: counts, and the first nodes where not all of it runs.
 
-    what became of it at each node (``RouteOutcomes``) + the status as it stands ─of_routes─▶ counts, rows, conditions
+    the outcome at each node (``RouteOutcomes``) + the current status ─of_routes─▶ counts, rows, conditions
 
-It stays small however many nodes there are.  What one node makes of the object stands in that node's EdgeNode.
+Its size is bounded for any number of nodes.  The full result of a node is in that node's EdgeNode.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from fairlead_hub.status.object_sync import condition
 from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of, no_node, valid
 
 FAILING_MAX = 50
-"""Nodes listed; the counts are of all."""
+"""Nodes listed; the counts include all."""
 ERRORS_MAX = 3
-"""Errors of one listed node; its EdgeNode has more."""
-TOLD_MAX = 5
+"""Errors listed per node; its EdgeNode has more."""
+LISTED_MAX = 5
 """Mistakes, and nodes, named in one sentence."""
 INPUTS = frozenset(("nodes", "edgenodes"))
 """What has to be listed before counts are written."""
@@ -39,7 +39,7 @@ class RouteOutcomes(Protocol):
     def lagging(self) -> int: ...
 
     def first_refused(self, limit: int) -> Sequence[Mapping[str, Any]]:
-        """Rows as EdgeNode has them, with ``node``; by node."""
+        """Rows as in EdgeNode, with ``node``, sorted by node."""
 
     def first_warned(self, limit: int) -> Sequence[Mapping[str, Any]]: ...
 
@@ -56,7 +56,7 @@ def of_routes(
     now: str,
     check: SpecCheck | None = None,
 ) -> dict[str, Any] | None:
-    """``before`` is the status as it stands.  None when there is nothing to say yet."""
+    """``before`` is the current status.  Returns None if there is nothing to write yet."""
     broken = placement.rules.broken.get(f"edgeroutes/{name}", "")
     if broken:
         broken = f"{broken}; {deletion_blocked.ROUTES_CONSEQUENCE}"
@@ -69,7 +69,7 @@ def of_routes(
     late = outcomes.first_lagging(FAILING_MAX) if outcomes is not None else ()
     errors = broken or _summary(refusing, "errors", refused)
     warnings = _summary(outcomes.first_warned(FAILING_MAX), "warnings", 0) if outcomes is not None else ""
-    behind = _joined([f"{node}: {why}" for node, why in late[:TOLD_MAX]], lagging)
+    behind = _joined([f"{node}: {why}" for node, why in late[:LISTED_MAX]], lagging)
     nowhere = "" if broken else no_node(selected)
     conditions = conditions_of(before)
     return {
@@ -104,7 +104,7 @@ def _late(found: tuple[str, str]) -> dict[str, Any]:
 
 
 def _summary(rows: Iterable[Mapping[str, Any]], field: str, total: int) -> str:
-    """Each mistake once, with the nodes that found it; ``total`` is how many nodes found any."""
+    """Each mistake once, with the nodes that reported it; ``total`` is the number of nodes that reported any."""
     nodes_of: dict[str, list[str]] = {}
     count = 0
     for row in rows:
@@ -113,7 +113,8 @@ def _summary(rows: Iterable[Mapping[str, Any]], field: str, total: int) -> str:
             place = f" (line {each['line']}, column {each['column']})" if each.get("endColumn", 1) > 1 else ""
             text = f"{each.get('route') or 'manifest'}: {each.get('message', '')}{place}"
             nodes_of.setdefault(text, []).append(str(row["node"]))
-    said = [f"{text} [{_joined(nodes[:TOLD_MAX], len(nodes))}]" for text, nodes in list(nodes_of.items())[:TOLD_MAX]]
+    listed = list(nodes_of.items())[:LISTED_MAX]
+    said = [f"{text} [{_joined(nodes[:LISTED_MAX], len(nodes))}]" for text, nodes in listed]
     more = f"; {total - count} more nodes refuse some of it" if total > count else ""
     return _joined(said, len(nodes_of), "; ") + more
 

@@ -1,4 +1,4 @@
-"""The API server's twin for tests and the simulation: what ``StatusClient`` writes into, in memory."""
+"""An in-memory API server for tests and the simulation, into which ``StatusClient`` writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fairlead_hub.status.status_cache import Name, Observed, Removal, StatusDocu
 
 
 class MemoryStatusClient:
-    """The API server's twin: versions rise, a stale version conflicts, a newer fence refuses."""
+    """The API server in memory: versions rise, a stale version conflicts, a newer fence refuses."""
 
     def __init__(self) -> None:
         self.documents: dict[Name, Observed] = {}
@@ -35,7 +35,7 @@ class MemoryStatusClient:
         return WriteOutcome.WRITTEN, written
 
     def refusal(self, name: Name) -> str:
-        return f"namespace {name[1]} is going away"
+        return f"namespace {name[1]} is being deleted"
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> WriteOutcome:
         there = self.documents.get(removal.name)

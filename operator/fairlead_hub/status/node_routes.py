@@ -1,8 +1,8 @@
-"""What one node makes of one EdgeRoutes object: a row of EdgeNode ``status.routes``.
+"""A node's result for one EdgeRoutes object: a row of EdgeNode ``status.routes``.
 
-    what the node said of it, or what its EdgeNode says ─▶ Outcome (accepted, refused, lagging) ─▶ row
+    the node's report, or its EdgeNode ─▶ Outcome (accepted, refused, lagging) ─▶ row
 
-A row is bounded however much a node says.  Of a node that is away the row stays as it was written last.
+The size of a row is bounded whatever a node reports.  For a node that is away the row stays as last written.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fairlead_wire import message
 State = Literal["Accepted", "Refused", "Lagging"]
 
 ROWS_MAX = 64
-"""EdgeRoutes objects listed for one node."""
+"""EdgeRoutes objects listed per node."""
 ERRORS_MAX = 32
-"""Errors, and warnings, of one object listed; the first ones are the ones to mend."""
+"""Errors, and warnings, listed per object; the first ones are the ones to fix."""
 MESSAGE_CHARS_MAX = 500
 NAMES_MAX = 128
 """Routes in force listed by name."""
 TEXT_BYTES_MAX = 256 * 1024
-"""Names and messages of one node's rows: with all the rest an EdgeNode has to fit into what etcd takes (1.5 MiB)."""
+"""Names and messages in one node's rows: together with the rest, an EdgeNode has to fit into etcd (1.5 MiB)."""
 
 
 class RouteOutcome(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class RouteOutcome(msgspec.Struct, frozen=True):
 
     state: State
     why: str = ""
-    """Of one that lags."""
+    """Why it lags."""
     warned: bool = False
 
 
@@ -44,14 +44,14 @@ REFUSED_AND_WARNED = RouteOutcome("Refused", warned=True)
 
 
 def judged(errors: object, warnings: object) -> RouteOutcome:
-    """Of a node that reported on the newest version."""
+    """The outcome at a node that reported on the newest version."""
     if errors:
         return REFUSED_AND_WARNED if warnings else REFUSED
     return WARNED if warnings else ACCEPTED
 
 
 def standing(status: Mapping[str, Any]) -> dict[str, tuple[Any, Any, RouteOutcome]]:
-    """By object, what an EdgeNode says: UID and generation that the node judged, and the outcome."""
+    """By object, from an EdgeNode: UID and generation that the node evaluated, and the outcome."""
     return {
         name: (row.get("uid"), row.get("observedGeneration"), judged(row.get("errors"), row.get("warnings")))
         for name, row in rows_in(status).items()
@@ -59,7 +59,7 @@ def standing(status: Mapping[str, Any]) -> dict[str, tuple[Any, Any, RouteOutcom
 
 
 def row_of(routes: sync_rule.Routes, said: message.RoutesStatus, outcome: RouteOutcome) -> dict[str, Any]:
-    """From what a node said; of one that lags it is what it made of an older version."""
+    """From a node's report; if it lags, the report is about an older version."""
     row: dict[str, Any] = {
         "name": routes.name,
         "uid": routes.uid,
@@ -79,14 +79,14 @@ def row_of(routes: sync_rule.Routes, said: message.RoutesStatus, outcome: RouteO
 
 
 def lagging_row(routes: sync_rule.Routes, before: Mapping[str, Any] | None, outcome: RouteOutcome) -> dict[str, Any]:
-    """Of a node that has said nothing yet in this session: ``before`` is its row as it stands."""
+    """For a node that has not reported yet in this session: ``before`` is its current row."""
     same = before is not None and before.get("uid") == routes.uid
     row = dict(before) if before is not None and same else {"name": routes.name, "uid": routes.uid}
     return {**row, "state": outcome.state, "message": outcome.why[:MESSAGE_CHARS_MAX]}
 
 
 def bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as fit, by name; the first one that does not loses its lists."""
+    """As many as fit, by name; the first one that does not fit loses its lists."""
     found: list[dict[str, Any]] = []
     room = TEXT_BYTES_MAX
     for row in sorted(rows, key=lambda each: str(each.get("name")))[:ROWS_MAX]:
@@ -98,7 +98,7 @@ def bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def rows_in(status: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By object: what stands in an EdgeNode, which may have been edited by hand."""
+    """By object: the rows in an EdgeNode, which may have been edited by hand."""
     rows = status.get("routes")
     if not isinstance(rows, list):
         return {}

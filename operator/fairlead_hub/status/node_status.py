@@ -1,9 +1,9 @@
-"""EdgeNode status of all nodes: who is connected, holds what, queues what.
+"""EdgeNode status of all nodes: connection, objects, queues.
 
     a session opens, ends, converges; an edge reports ─changed─▶ report ─▶ EdgeNodeDocument ─▶ StatusCache
                                                                     └────▶ Notices (connected, away)
 
-Written on transitions, once for what happens within seconds (``debounce``), and every few minutes otherwise.
+Written on transitions, combined for changes within seconds (``debounce``), and every few minutes otherwise.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 
 RETURN_SECONDS = 30.0
-"""Grace period after a start before nodes that were connected and have not returned are reported disconnected."""
+"""Grace period after a start before nodes that were connected and have not returned are reported as disconnected."""
 REPORT_SECONDS = 180.0
-"""EdgeNode is written at most this often for queue lengths and contact times alone."""
+"""Minimum interval between writes of an EdgeNode for queue lengths and contact times only."""
 
 Sessions = Mapping[str, NodeSession]
-"""The open ones, by node."""
+"""The open sessions, by node."""
 TermsOf = Callable[[str], Terms]
-"""What a node may now."""
+"""What a node is currently allowed to do."""
 
 
 class NodeStatus:
-    """See the module.  ``hub`` is this hub's name."""
+    """See the module docstring.  ``hub`` is this hub's name."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class NodeStatus:
         self._edge_routes = edge_routes
         self.node_uids: dict[str, str] = {}
         self.edges: dict[str, message.EdgeStatus] = {}
-        """What connected edges reported of themselves last."""
+        """The last reports of connected edges."""
         self._to_tables = ToTables()
         self._reported: dict[str, float] = {}
         self._unreported: set[str] = set()
         self._stale_hub: dict[str, tuple[int, str]] = {}
-        """Nodes that are refused since they have obeyed a higher fencing number → that number, and in a sentence."""
+        """Nodes refused because they have obeyed a higher fencing number → that number, and a sentence."""
         self._stale_hub_at: dict[str, float] = {}
         self._debounce = Debounce()
         self.returning = ReturningNodes()
@@ -71,7 +71,7 @@ class NodeStatus:
         """Nodes that had a session with this process."""
         self._first_report: float | None = None
         self._grace_over = False
-        """Nodes that were connected before our start have had the time to return."""
+        """Whether nodes that were connected before our start have had time to return."""
 
     # ---- what happened ---------------------------------------------------------------------------
 
@@ -88,11 +88,11 @@ class NodeStatus:
         self._edge_routes.node_changed(node)
 
     def is_gone(self, node: str) -> bool:
-        """Nodes are listed, and there is none of this name."""
+        """Whether Nodes are listed and none has this name."""
         return self._nodes_listed and node not in self.placement.rules.nodes
 
     def changed(self, *nodes: str) -> None:
-        """Their status may be another one now."""
+        """The status of these nodes may have changed."""
         for node in nodes:
             self._unreported.add(node)
             self._edge_routes.node_changed(node)
@@ -104,7 +104,7 @@ class NodeStatus:
         self.changed(node)
 
     def opened_with(self, node: str, store_epoch: int) -> None:
-        """Also when the session ends before its EdgeNode says it."""
+        """Remember its store epoch, even if the session ends before its EdgeNode is written."""
         self._store_epochs[node] = store_epoch
 
     def ended(self, node: str) -> None:
@@ -113,9 +113,9 @@ class NodeStatus:
         self._unreported.add(node)
 
     def stale_hub(self, node: str, fence: int, reason: str, now: float) -> None:
-        """It is refused: it has obeyed a hub with this number, higher than ours.
+        """The node is refused: it has obeyed a hub with this number, which is higher than ours.
 
-        Written once for each number, and of a node that names another each time no more often than it may come.
+        Written once per number; if a node reports another number each time, no more often than it may reconnect.
         """
         said, _ = self._stale_hub.get(node, (0, ""))
         is_early = now - self._stale_hub_at.get(node, float("-inf")) < admission.STALE_RETRY_SECONDS
@@ -124,12 +124,12 @@ class NodeStatus:
             self.refused(node)
 
     def refused(self, node: str) -> None:
-        """Its certificate is not taken, or others are than before: its EdgeNode says so at once."""
+        """Its certificate is refused, or which ones are refused changed: write its EdgeNode immediately."""
         self._met.add(node)
         self._unreported.add(node)
 
     def forget(self, node: str, terms: Terms, now: float) -> None:
-        """The Node is gone: so is its document, unless it has to remember whose certificates were cut off with it."""
+        """The Node is gone: remove its document too, unless it records whose certificates are blocked."""
         self._met.discard(node)
         self._stale_hub.pop(node, None)
         self._stale_hub_at.pop(node, None)
@@ -142,13 +142,13 @@ class NodeStatus:
         else:
             self._cache.want(status_cache.Removal(name=(EDGE_NODES, "", node), node=node))
 
-    def said(self, node: str, status: message.EdgeStatus, now: float) -> message.EdgeStatus | None:
-        """The edge's own report; returns the one before."""
+    def received(self, node: str, status: message.EdgeStatus, now: float) -> message.EdgeStatus | None:
+        """The edge's own report; returns the previous one."""
         before = self.edges.get(node)
         self.edges[node] = status
         if before is None or before.routes != status.routes:
-            self._edge_routes.said(node, status.routes)
-        is_step = (before is None or before.to_table != status.to_table) and self._to_tables.said(
+            self._edge_routes.received(node, status.routes)
+        is_step = (before is None or before.to_table != status.to_table) and self._to_tables.received(
             node, status.to_table, lambda: self._standing(node), self._clock.text(now)
         )
         if (
@@ -164,12 +164,15 @@ class NodeStatus:
     def observed(
         self, node: str, observed: status_cache.Observed, now: float, *, is_news: bool, connected: bool
     ) -> None:
-        """An EdgeNode document as it stands; ``is_news``: not an echo of ours.  ``connected``: it has a session."""
+        """An EdgeNode as it is in the API; ``is_news`` is False for an echo of our write.
+
+        ``connected``: it has a session.
+        """
         self._edge_routes.observed(node, observed.status)
         away = not connected and bool(observed.status.get("connected"))
         if away and node not in self._met:
             self.returning.expect(node, now)
-        # Of a node that is connected, what others wrote is compared with what we know.
+        # For a connected node, foreign changes are compared with our own state.
         edited = is_news and connected
         if edited or (away and self._nodes_listed) or observed.is_absurd(self._cache.fence):
             self._unreported.add(node)
@@ -187,11 +190,11 @@ class NodeStatus:
 
     @property
     def is_reporting(self) -> bool:
-        """Before EdgeNodes and Nodes are listed nothing is reported."""
+        """Whether EdgeNodes and Nodes are listed; nothing is reported before."""
         return EDGE_NODES in self._cache.synced and self._nodes_listed
 
     def report(self, sessions: Sessions, terms_of: TermsOf, now: float, *, last: bool = False) -> list[Notice]:
-        """Want every document written whose status changed; the ``last`` time nothing waits until it settles."""
+        """Queue every document whose status changed; with ``last``, without waiting for it to settle."""
         if not self.is_reporting:
             return []
         self._end_grace(now)
@@ -200,7 +203,7 @@ class NodeStatus:
         waiting, self._unreported = self._unreported.union(due, settled), set()
         notices: list[Notice] = []
         for node in waiting:
-            # A hub that has just started does not call nodes away that are about to come back.
+            # A hub that has just started does not report nodes as away that are about to return.
             known = node in sessions or node in self._met or self._grace_over
             terms = terms_of(node)
             if not known:
@@ -222,42 +225,42 @@ class NodeStatus:
                     self._unreported.add(name[2])
 
     def returned(self, now: float) -> ReturnSummary | None:
-        """How the return after our start ended; given once."""
+        """How the return of nodes after our start ended; returned once."""
         return self.returning.summary(now, give_up=self._grace_over) if self._first_report is not None else None
 
     def _standing(self, node: str) -> status_cache.Status:
-        """What its EdgeNode says; empty where there is none."""
+        """The status in its EdgeNode; empty if there is none."""
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return observed.status if observed is not None else {}
 
     @property
     def is_grace_over(self) -> bool:
-        """Nodes that were connected before our start have had the time to return."""
+        """Whether nodes that were connected before our start have had time to return."""
         return self._grace_over
 
     def last_store_epoch(self, node: str) -> int:
-        """Of its last session, with us or as its EdgeNode says; 0: it does not."""
+        """Of its last session, with us or according to its EdgeNode; 0 if unknown."""
         if (known := self._store_epochs.get(node)) is not None:
             return known
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return int(observed.status.get("storeEpoch") or 0) if observed is not None else 0
 
-    def said_away(self, node: str) -> bool:
-        """No EdgeNode says that it is connected: it was away before this hub started."""
+    def reported_away(self, node: str) -> bool:
+        """No EdgeNode reports it as connected: it was away before this hub started."""
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return observed is None or not observed.outline.get("connected")
 
     def was_ever_connected(self, node: str) -> bool:
-        """To this hub or to one before."""
+        """To this hub or an earlier one."""
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         return node in self._met or (observed is not None and bool(observed.outline.get("lastContactTime")))
 
     def was_met(self, node: str) -> bool:
-        """Did it have a session with this process?"""
+        """Whether it had a session with this process."""
         return node in self._met
 
     def guard_changed(self, node: str, guard: DeletionGuard | None) -> list[Notice]:
-        """Its deletion guard tripped, was approved or ended, or another number of removals waits."""
+        """Its deletion guard tripped, was approved or ended, or the number of waiting deletions changed."""
         self._unreported.add(node)
         observed = self._cache.observed.get((EDGE_NODES, "", node))
         status = observed.status if observed is not None else {}
@@ -295,20 +298,20 @@ class NodeStatus:
     def _change(
         self, node: str, session: NodeSession | None, status: status_cache.Status, said: status_cache.Status
     ) -> debounce.Change:
-        """Which kind of change this is, as far as it decides when it is written."""
+        """The kind of change, as far as it determines when it is written."""
         if not edge_node.comes_or_goes(status, said):
             return "urgent"
         if bool(said.get("connected")) == status["connected"]:
             return "times" if edge_node.decides_the_same_but_times(status, said) else "counts"
         if session is None:
-            return "left" if node in self._met else "urgent"  # the grace period is over: it is not about to come
+            return "left" if node in self._met else "urgent"  # the grace period is over: it is not about to return
         return "came" if session.keys.live and not session.keys.unsynced.pending else "coming"
 
     def _document(self, node: str, facts: edge_node.NodeFacts, now: float) -> edge_node.EdgeNodeDocument:
         return edge_node.EdgeNodeDocument(
             name=(EDGE_NODES, "", node),
             node=node,
-            # What remembers certificates must not be taken along with the Node.
+            # A document that blocks certificates must not be deleted along with the Node.
             uid="" if facts.identity else self.node_uids.get(node, ""),
             facts=facts,
             at=self._clock.text(now),
@@ -316,7 +319,7 @@ class NodeStatus:
         )
 
     def of(self, node: str, session: NodeSession | None, terms: Terms) -> edge_node.NodeFacts:
-        """What is known of one node now."""
+        """The current state of one node."""
         unreadable = deletion_blocked.unreadable_rules(self.placement, node) if self.placement.rules.broken else ""
         to_table = self._to_tables.of(node, lambda: self._standing(node))
         if session is None:
@@ -367,5 +370,5 @@ class NodeStatus:
 
 
 def _stalled(edge: message.EdgeStatus) -> set[int]:
-    """Priorities of which nothing is taken."""
+    """Priorities whose queue is stalled."""
     return {queue.priority for queue in edge.queues if queue.stalled_seconds}

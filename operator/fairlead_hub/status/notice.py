@@ -1,4 +1,4 @@
-"""What status has to say about a document of ours, for a Kubernetes Event; the hub passes it on."""
+"""A reportable transition of one of our documents, for a Kubernetes Event; the hub passes it on."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_node(node: str, type: Type, reason: str, message: str) -> Notice:
-    """About a node: the Event names its EdgeNode."""
+    """A notice about a node: the Event names its EdgeNode."""
     return Notice(kind="EdgeNode", name=node, type=type, reason=reason, message=message)

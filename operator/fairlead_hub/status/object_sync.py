@@ -1,11 +1,11 @@
 """ObjectSync and ClusterObjectSync: what one node holds of one object, as a record in the API.
 
-The edge's own store is the truth; a record may lag, never lead.  Names are ``<node>.<object uid>`` (seed: reliable
-message delivery, "ReliableSync CRD"); a name or label that would be too long is cut and ends in eight hex digits of its
-SHA-256.
+The edge's own store is authoritative; a record may lag, never lead.  Names are ``<node>.<object uid>`` (seed: reliable
+message delivery, "ReliableSync CRD"); a name or label that would be too long is truncated and ends in eight hex digits
+of its SHA-256.
 
-What a record should say is decided by content first and by version second: versions are ordered only within one life of
-the API server and go back after a restore, so equal content is in sync whatever the versions say (same seed,
+What a record should say is decided by content first and by version second: versions are ordered only until the API
+server is restored from a backup, so equal content is in sync whatever the versions are (same seed,
 "SyncController").
 """
 
@@ -29,13 +29,13 @@ LABEL_CHARS_MAX = 63
 State = Literal["Synced", "Pending", "Behind", "Parked", "Deleting"]
 STATES: Final[frozenset[str]] = frozenset(get_args(State))
 PAUSED: Final = "Paused"
-"""Reason of what waits because its object, or its node, is paused; the message says why."""
+"""Reason if delivery waits because the object or the node is paused; the message says why."""
 NODE_AWAY: Final = "NodeAway"
-"""Reason of what waits because its node is away."""
+"""Reason if delivery waits because the node is away."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a record says; times are RFC 3339 text, empty = none."""
+    """All fields of a record; times are RFC 3339 text, or empty."""
 
     node: str
     api_version: str
@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     object_name: str
     uid: str
     version: str
-    """The version the edge last acknowledged as durable; empty: none yet."""
+    """The version the edge last acknowledged as durable; empty if there is none yet."""
     digest: str
     wanted_version: str
     state: State
@@ -63,7 +63,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return self.api_version.rpartition("/")[0], self.kind
 
     def says_the_same(self, other: Record) -> bool:
-        """Nothing a reader decides by differs; a later ack of the same alone is no reason to write."""
+        """Whether nothing that matters to a reader differs; a later ack of the same content is no reason to write."""
         message = other.message if self.reason in (PAUSED, "Kept") else self.message
         same = msgspec.structs.replace(other, last_ack_time=self.last_ack_time, message=message)
         return self == same
@@ -74,7 +74,7 @@ def name_of(node: str, uid: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text itself, or as much of it as fits before ``-`` and eight hex digits of its SHA-256."""
+    """The text itself, or truncated, with ``-`` and eight hex digits of its SHA-256."""
     if len(text) <= limit:
         return text
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -82,7 +82,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def head(record: Record) -> dict[str, Any]:
-    """What is created: identity, labels, spec.  The status follows through its subresource."""
+    """The body to create: identity, labels, spec.  The status follows through its subresource."""
     metadata: dict[str, Any] = {
         "name": record.name,
         "labels": {
@@ -107,7 +107,7 @@ def head(record: Record) -> dict[str, Any]:
 
 
 def status(record: Record, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
-    """The status subresource; ``before`` are the conditions written last, ``now`` RFC 3339."""
+    """The status subresource; ``before`` are the conditions last written, ``now`` is RFC 3339."""
     synced = record.state == "Synced"
     parked = record.state == "Parked"
     reason = record.reason or ("Acknowledged" if synced else record.state)
@@ -132,7 +132,7 @@ def status(record: Record, before: list[dict[str, Any]], generation: int, now: s
 def condition(
     type: str, holds: bool, reason: str, message: str, before: list[dict[str, Any]], generation: int, now: str
 ) -> dict[str, Any]:
-    """One condition; its transition time moves only when its status does."""
+    """One condition; its transition time changes only with its status."""
     value = "True" if holds else "False"
     since = next(
         (
@@ -164,7 +164,7 @@ def _camel(reason: str) -> str:
 
 
 def parse(body: dict[str, Any]) -> Record | None:
-    """A record as it stands in the API; None when it is none of ours (made by hand, no UID).  Never raises."""
+    """Parse a record from the API; None if it is not one of ours (made by hand, no UID).  Never raises."""
     spec, found = body.get("spec"), body.get("status") or {}
     metadata = body.get("metadata") or {}
     if (
@@ -197,7 +197,7 @@ def parse(body: dict[str, Any]) -> Record | None:
 
 
 def _message(conditions: Any) -> str:
-    """What a record says for people."""
+    """The message of a record."""
     for each in conditions if isinstance(conditions, list) else ():
         if isinstance(each, dict) and each.get("type") == "Synced":
             return _text(each.get("message"))
@@ -215,9 +215,9 @@ Said = tuple[str, str, State]
 
 
 def record_of_held(before: Record | None, held: HeldCopy, live: LiveObject | None) -> Said | None:
-    """What to write for an object the edge holds; None when the record tells the truth already."""
+    """What to write for an object the edge holds; None if the record is already correct."""
     if live is None:
-        # Not wanted any more: its delete is on the way, or waits until we are certain.
+        # No longer wanted: its delete is on the way, or waits until that is certain.
         state: State = "Deleting"
         if before is not None and before.digest == held.digest and before.state in ("Synced", "Deleting"):
             return None
@@ -226,7 +226,7 @@ def record_of_held(before: Record | None, held: HeldCopy, live: LiveObject | Non
         if before is not None and before.digest == held.digest and before.state == "Pending":
             return None
         if before is not None and before.digest == held.digest and before.wanted_version == before.version:
-            return None  # behind, but truthful about what is held; the ack is about to come
+            return None  # behind, but correct about what is held; the ack is about to arrive
         return held.version, live.version, "Pending"
     if before is None or before.digest != live.digest or before.state != "Synced":
         return live.version, live.version, "Synced"
@@ -240,13 +240,13 @@ def record_of_held(before: Record | None, held: HeldCopy, live: LiveObject | Non
 
 
 def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) -> Record | None:
-    """What the ObjectSync of a node that is away should say, by what it says (``before`` itself: that is right).
+    """What the ObjectSync of an away node should say, given what it says (``before`` itself if that is correct).
 
-    None: it should not be there.  ``refresh``: also when only the wanted version is a newer one than it names.
+    None: it should not exist.  ``refresh``: also update it if only the wanted version is newer.
     """
     if live is None:
         if not before.version:
-            return None  # it was never held, and is not wanted any more
+            return None  # it was never held and is no longer wanted
         if before.state == "Deleting":
             return before
         return replace(before, state="Deleting", wanted_version="", reason=NODE_AWAY, message=_AWAY, **_NO_RETRY)
@@ -261,7 +261,7 @@ def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) ->
             before, version=version, wanted_version=wanted, state=state, reason=reason, message=message, **_NO_RETRY
         )
     if before.state == "Parked" and before.wanted_version == live.version and not live.paused:
-        return before  # it says more: why the node did not take this very content
+        return before  # it says more: why the node refused this very content
     is_told = before.state == "Behind" and (before.reason == PAUSED) is bool(live.paused)
     if is_told and (before.wanted_version == live.version or not refresh):
         return before
@@ -269,12 +269,12 @@ def record_of_away(before: Record, live: LiveObject | None, *, refresh: bool) ->
 
 
 def kept(before: Record, paused: str) -> Record:
-    """The same of a node that is away and keeps what no rule selects any more; ``paused``: why its user wants that."""
+    """The record of an away node that keeps what no rule selects any more; ``paused``: why its user wants that."""
     reason = PAUSED if paused else ""
     return replace(before, state="Synced", wanted_version=before.version, reason=reason, message=paused, **_NO_RETRY)
 
 
 def behind(record: Record, live: LiveObject) -> Record:
-    """The same of a node that is away and should hold this instead."""
+    """The record of an away node that should hold this object instead."""
     reason, message = (PAUSED, live.paused) if live.paused else (NODE_AWAY, _AWAY)
     return replace(record, state="Behind", wanted_version=live.version, reason=reason, message=message, **_NO_RETRY)

@@ -1,8 +1,8 @@
 """Turns delivery events into ObjectSync documents for the status cache.
 
-A record is written on ack, park, unpark and delete, and when a connected node lags longer than ``pending_seconds``;
-of a node that is away when it is behind (``away_objects``).  Whatever a crash left half done is found again
-when the node's next comparison is over (``compared``) or by the SyncController's pass.
+A record is written on ack, park, unpark and delete, and when a connected node lags for longer than ``pending_seconds``;
+for an away node, when it is behind (``away_objects``).  Whatever a crash left half done is found when the node's next
+comparison is over (``compared``), or by the SyncController's pass.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ class RecordDocument(status_cache.StatusDocument, frozen=True, kw_only=True):
 
 
 class ObjectSyncRecords:
-    """Writes into the status cache only.  ``now`` is always seconds of the monotonic clock."""
+    """Writes only to the status cache.  ``now`` is always seconds of the monotonic clock."""
 
     def __init__(self, cache: status_cache.StatusCache, kinds: Mapping[str, ServedKind], clock: WallClock) -> None:
         self._cache = cache
         self._kinds = kinds
-        """By the type part of a key: what a path's plural is called."""
+        """By the type part of a key, to find the kind for a path's plural."""
         self._clock = clock
 
     def is_placed(self, node: str, path: str, uid: str) -> bool:
-        """Is there a record of this object at this node already?
+        """Whether there is already a record of this object at this node.
 
-        What a node says that it holds is a claim.  Only what is wanted there, or once was as a record tells, gets one:
-        otherwise a node could have records written of objects that never existed.
+        What a node reports to hold is a claim.  Only objects that are wanted there, or once were according to a record,
+        get one: otherwise a node could cause records for objects that never existed.
         """
         _, _, namespace, name = identity(path, self._kinds)
         said = self._said(_name(node, namespace, uid), absurd=True)
@@ -82,7 +82,7 @@ class ObjectSyncRecords:
         self.drop(session.node, namespace, event.uid)
 
     def parked(self, session: NodeSession, event: Parked, live: LiveObject | None, now: float) -> bool:
-        """False: it is a claim of the node alone, and nothing is written."""
+        """Returns False if the object is only a claim of the node; nothing is written then."""
         is_wanted = live is not None and live.uid == event.uid
         if not is_wanted and not self.is_placed(session.node, event.path, event.uid):
             return False
@@ -108,7 +108,7 @@ class ObjectSyncRecords:
             self.want(_paused(replace(record, reason=f"Retrying_{event.why}"), live), now)
 
     def lagging(self, session: NodeSession, key: str, live: LiveObject | None, since: float, now: float) -> None:
-        """A connected node is behind on this key for longer than it should be."""
+        """A connected node has been behind on this key for longer than allowed."""
         held = session.keys.held.get(key)
         path, uid = (
             (live.path, live.uid) if live is not None else (held.path, held.uid) if held is not None else ("", "")
@@ -127,7 +127,7 @@ class ObjectSyncRecords:
         self.want(replace(record, reason=reason, message=text), now)
 
     def tripped(self, session: NodeSession, held: HeldCopy, now: float) -> None:
-        """It should go, and is kept."""
+        """The object should be deleted and is kept because of the deletion guard."""
         if not self.is_placed(session.node, held.path, held.uid):
             return
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
@@ -135,7 +135,7 @@ class ObjectSyncRecords:
         self.want(replace(record, reason="DeletionGuard", message=text), now)
 
     def kept(self, session: NodeSession, held: HeldCopy, withheld: Withheld, now: float) -> None:
-        """It should go, and may not yet."""
+        """The object should be deleted and must not be yet."""
         if not self.is_placed(session.node, held.path, held.uid):
             return
         record = self._record(session.node, held.path, held.uid, held, "", "Deleting")
@@ -143,7 +143,7 @@ class ObjectSyncRecords:
         self.want(replace(record, reason=reason, message=withheld.why), now)
 
     def recovered(self, session: NodeSession, event: Recovered, live: LiveObject | None, now: float) -> None:
-        """It was late, and is as it should be without having been sent."""
+        """The object was late, and is correct now without having been sent."""
         self.in_sync(session, event.key, live, now)
 
     def in_sync(self, session: NodeSession, key: str, live: LiveObject | None, now: float) -> None:
@@ -154,7 +154,7 @@ class ObjectSyncRecords:
             self.want(_paused(record, live), now)
 
     def compared(self, session: NodeSession, wanted: Mapping[str, LiveObject], now: float) -> None:
-        """The truth of one node is known: set right every record of it that says otherwise."""
+        """It is known what a node holds: correct every record that says otherwise."""
         wanted_by_uid = {live.uid: live for live in wanted.values()}
         held_uids: set[str] = set()
         names: set[status_cache.Name] = set()
@@ -186,13 +186,14 @@ class ObjectSyncRecords:
                 if live is None:
                     self.drop(session.node, there.namespace, there.uid)
                 elif there.version or there.state in ("Synced", "Behind"):
-                    # The store was wiped or is an older copy: the record must not lead.  Or it was away until now.
+                    # The store was wiped or restored from an older copy: the record must not lead.  Or the node was
+                    # away until now.
                     self.want(self._record(session.node, live.path, live.uid, None, live.version, "Pending"), now)
 
     # ---- nodes that are away ---------------------------------------------------------------------
 
     def objects_of(self, node: str) -> list[tuple[str, str]]:
-        """(namespace, UID) of every object there is a record of, for this node."""
+        """(namespace, UID) of every object with a record for this node."""
         found = []
         for name in self._cache.of_node(node):
             observed = self._cache.observed.get(name)
@@ -202,11 +203,11 @@ class ObjectSyncRecords:
         return sorted(found)
 
     def has_any(self, node: str) -> bool:
-        """Is there a record of any object for this node?"""
+        """Whether there is a record of any object for this node."""
         return any(name[0] in COLLECTIONS for name in self._cache.of_node(node))
 
-    def said(self, node: str, namespace: str, uid: str) -> Record | None:
-        """What is written down, or is about to be; None: nothing, or it is about to go."""
+    def last_record(self, node: str, namespace: str, uid: str) -> Record | None:
+        """The record that is written, or about to be; None if there is none, or it is about to be removed."""
         return self._said(_name(node, namespace, uid))
 
     def _said(self, name: status_cache.Name, *, absurd: bool = False) -> Record | None:
@@ -216,29 +217,29 @@ class ObjectSyncRecords:
         return self._outlined(name, absurd=absurd)
 
     def never_held(self, node: str, live: LiveObject) -> Record:
-        """Of an object that the node never acknowledged."""
+        """The record of an object that the node never acknowledged."""
         return self._record(node, live.path, live.uid, None, live.version, "Pending")
 
     def want_away(self, about: Record, record: Record | None, since: float) -> None:
-        """The record of a node that is away should say this since then, or (None) go."""
+        """The record of an away node should say this since then, or (None) be removed."""
         if record is None:
             self.drop(about.node, about.namespace, about.uid)
         else:
             self.want(record, since)
 
     def deletion_blocked(self, record: Record, desired_state: DesiredState) -> bool:
-        """Is it uncertain whether the node should still hold this?
+        """Whether it is uncertain that the node should no longer hold this.
 
-        Of a kind that no rule names discovery may know nothing: then the record's own kind decides, and it is certain.
+        Discovery may not know a kind that no rule names; then the kind in the record decides, and it is certain.
         """
         return bool(desired_state.record_deletion_blocked(record.node, self._resource(record), record.group_kind))
 
     def paused(self, record: Record, desired_state: DesiredState) -> str:
-        """Why its user paused this object; empty: it is not paused."""
+        """Why its user paused this object; empty if it is not paused."""
         return desired_state.paused(self._resource(record).key, record.uid)
 
     def _resource(self, record: Record) -> Resource:
-        """Where the object stands; of a kind that discovery does not know, with a plural that nothing has."""
+        """The object's resource; if discovery does not know the kind, with a plural that matches nothing."""
         group, kind = record.group_kind
         plurals = (known.plural for known in self._kinds.values() if known.group_kind == (group, kind))
         version, plural = record.api_version.rpartition("/")[2], next(plurals, UNKNOWN_PLURAL)
@@ -246,17 +247,17 @@ class ObjectSyncRecords:
         return Resource(group=group, version=version, plural=plural, namespace=namespace, name=name)
 
     def forget_node(self, node: str) -> int:
-        """The Node is gone: so is the status of its objects, also what was not written yet.  Returns how many."""
+        """The Node is gone: remove the records of its objects, including unwritten ones.  Returns how many."""
         names = [name for name in self._cache.of_node(node) if name[0] in COLLECTIONS]
         for name in names:
-            # Also where nothing is known to stand: a write may have arrived whose answer was lost.
+            # Also those not known to exist: a write may have arrived whose answer was lost.
             self._cache.want(status_cache.Removal(name=name, node=node))
         return len(names)
 
     # ---- status cache ----------------------------------------------------------------------------
 
     def want(self, record: Record, now: float) -> None:
-        """Unless it is what stands there already; ``now`` is when it began to be so."""
+        """Queue a record unless it is already written; ``now`` is since when it applies."""
         name = name_of(record)
         there = self._parsed(name)
         if there is not None and not record.last_ack_time:
@@ -280,11 +281,11 @@ class ObjectSyncRecords:
 
     @property
     def listed(self) -> bool:
-        """Is it known what stands in the API?"""
+        """Whether it is known which records exist in the API."""
         return all(name in self._cache.synced for name in COLLECTIONS)
 
     def paused_kinds(self, collection: str, known: Container[GroupKind]) -> dict[GroupKind, str]:
-        """Kinds of objects that documents say to be paused, but for the ``known`` ones → an apiVersion of each."""
+        """Kinds of objects that documents report as paused, except the ``known`` ones → an apiVersion of each."""
         found: dict[GroupKind, str] = {}
         for name, observed in self._cache.observed.items():
             if name[0] == collection and observed.outline.get("reason") == PAUSED:
@@ -298,25 +299,25 @@ class ObjectSyncRecords:
         return self._cache.nodes()
 
     def remove(self, name: status_cache.Name, node: str) -> None:
-        """A document nothing stands for."""
+        """Remove a document that does not correspond to anything."""
         self._cache.want(status_cache.Removal(name=name, node=node))
 
     def notice(self, node: str, event: Parked | Unparked, type: Type, reason: str, message: str) -> Notice:
-        """What happened to a delivery, about its record."""
+        """A notice about a delivery, on its record."""
         _, _, namespace, _ = identity(event.path, self._kinds)
         collection, _, name = _name(node, namespace, event.uid)
         kind = "ObjectSync" if collection == COLLECTIONS[0] else "ClusterObjectSync"
         return Notice(kind=kind, namespace=namespace, name=name, type=type, reason=reason, message=message)
 
     def _parsed(self, name: status_cache.Name) -> Record | None:
-        """What stands there.  Under a fence that cannot be it counts as nothing, and is written over."""
+        """The record in the API.  With an impossible fencing number it counts as missing and is overwritten."""
         observed = self._cache.observed.get(name)
         if observed is None or observed.is_absurd(self._cache.fence):
             return None
         return _parse(name, observed, observed.status)
 
     def _outlined(self, name: status_cache.Name, *, absurd: bool = False) -> Record | None:
-        """The same without its message: thousands are looked at when all nodes return."""
+        """Like ``_parsed``, without the message: thousands are read when all nodes return."""
         observed = self._cache.observed.get(name)
         if observed is None or (not absurd and observed.is_absurd(self._cache.fence)):
             return None
@@ -332,7 +333,7 @@ class ObjectSyncRecords:
             namespace=namespace,
             object_name=name,
             uid=uid,
-            # Synced is said by content: then both are the version from which the wanted content is, and never differ.
+            # Synced is decided by content: then both are the version of the wanted content and never differ.
             version=wanted if state == "Synced" else held.version if held is not None and same else "",
             digest=held.digest if held is not None and same else "",
             wanted_version=wanted,
@@ -346,7 +347,7 @@ def _parse(name: status_cache.Name, observed: status_cache.Observed, status: sta
 
 
 def _paused(record: Record, live: LiveObject | None) -> Record:
-    """The same, and that its object is paused, if it is."""
+    """The record, with its object marked as paused if it is."""
     if live is None or not live.paused or record.state not in ("Synced", "Pending"):
         return record
     return replace(record, reason=PAUSED, message=live.paused)

@@ -1,10 +1,10 @@
-"""Documents the API server refused: each is tried again until it is written or not wanted, ever slower.
+"""Documents the API server refused: each is retried with growing delays until it is written or no longer wanted.
 
-    refused ─▶ waits 1, 2, 4 … 30 s ─may_try─▶ written: all that were refused are tried at once
-                                            └▶ refused
+    refused ─▶ waits 1, 2, 4 … 30 s ─may_try─▶ written: all refused documents are retried immediately
+                                       └▶ refused
 
-Rights come back, namespaces and definitions are made, policies are mended; no event says so.  A few are tried at once:
-thousands that are refused for one reason must not keep the API server busy with refusing.
+Permissions are restored, namespaces and definitions created, policies fixed; no event announces that.  Only a few are
+retried at once: thousands that are refused for one reason must not keep the API server busy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead_wire.backoff import Backoff
 
 BACKOFF: Final = Backoff(1.0, 30.0)
 TRIES_MAX: Final = 8
-"""Refused documents tried again in one turn."""
+"""Refused documents retried in one turn."""
 REASON_CHARS_MAX: Final = 500
 
 Name = tuple[str, str, str]
@@ -26,18 +26,18 @@ Name = tuple[str, str, str]
 
 
 class RefusedWrite(msgspec.Struct, kw_only=True):
-    """One document's; times are seconds of the monotonic clock."""
+    """The state of one document; times are seconds of the monotonic clock."""
 
     reason: str
     since: float
     next_try: float
     times: int = 1
     released: bool = False
-    """Another one was written since: what stood in the way may be gone."""
+    """Another document was written since, so the obstacle may be gone."""
 
 
 class RefusedWrites:
-    """See the module.  ``now`` is always seconds of one monotonic clock."""
+    """See the module docstring.  ``now`` is always seconds of one monotonic clock."""
 
     def __init__(self) -> None:
         self._refused: dict[Name, RefusedWrite] = {}
@@ -48,7 +48,7 @@ class RefusedWrites:
         return len(self._refused)
 
     def refused(self, name: Name, reason: str, now: float) -> bool:
-        """True for the first of a collection in a namespace: worth a line in the log."""
+        """Returns True for the first of a collection in a namespace, which should be logged."""
         reason = reason[:REASON_CHARS_MAX]
         known = self._refused.get(name)
         if known is None:
@@ -60,11 +60,11 @@ class RefusedWrites:
         return False
 
     def turn(self) -> None:
-        """A new turn: a few may be tried again."""
+        """A new turn begins, with new retries."""
         self._tries = 0
 
     def may_try(self, name: Name, now: float) -> bool:
-        """Ask once a turn for each; a yes takes one of the turn's tries where it was refused before."""
+        """Call once per turn and document; True uses one of the turn's retries if the document was refused before."""
         known = self._refused.get(name)
         if known is None or known.released:
             return True
@@ -74,18 +74,18 @@ class RefusedWrites:
         return True
 
     def written(self, name: Name) -> None:
-        """If it had been refused, whatever stood in the way is gone, perhaps for others, too."""
+        """If it had been refused, the obstacle is gone, perhaps for others, too."""
         if self.forget(name):
             for one in self._refused.values():
                 one.released = True
 
     def forget(self, name: Name) -> bool:
-        """It is not wanted any more, or written.  True when it had been refused."""
+        """It is no longer wanted, or was written.  Returns True if it had been refused."""
         if self._refused.pop(name, None) is None:
             return False
         self._groups -= Counter((name[:2],))
         return True
 
     def oldest(self) -> RefusedWrite | None:
-        """Refused for the longest time."""
+        """The document that has been refused for the longest time."""
         return min(self._refused.values(), key=lambda one: one.since, default=None)

@@ -1,4 +1,4 @@
-"""What the status of SyncRules says: who matched, what cannot be listed, why one cannot be read.
+"""The status of SyncRules: what matched, what cannot be listed, why one is unreadable.
 
 Only the status subresource is written; specs belong to their users.
 """
@@ -15,10 +15,10 @@ from fairlead_hub.status.object_sync import condition
 from fairlead_wire.objects.api_group import EDGE_LABEL
 
 MESSAGE_CHARS_MAX = 1024
-"""Of the sentence for the column; the conditions hold all of it."""
+"""Limit of the message for the column; the conditions have the full text."""
 NO_NODE = "selects no node"
 NO_NODE_REMEDY = f"compare nodeSelector with kubectl get nodes -l {EDGE_LABEL} --show-labels"
-"""Also where the edge label alone is missing: then it lists no node."""
+"""Also applies if only the edge label is missing: then the command lists no node."""
 
 
 def of_rule(
@@ -29,7 +29,7 @@ def of_rule(
     now: str,
     check: SpecCheck | None = None,
 ) -> dict[str, Any] | None:
-    """``before`` is the status as it stands.  None when there is nothing to say yet."""
+    """``before`` is the current status.  Returns None if there is nothing to write yet."""
     broken = placement.rules.broken.get(f"syncrules/{name}", "")
     rule = placement.rules.readable.get(name)
     if rule is None and not broken:
@@ -49,7 +49,7 @@ def of_rule(
         "matchedNodes": members,
         "matchedObjects": placement.rules.matches.count(name),
         "unlistedKinds": unlisted,
-        # What cannot be read now was read once: a hub that starts anew must know what it selected.
+        # An unreadable rule may have been readable before: a restarted hub must know what it selected.
         "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),
         "message": "; ".join(filter(None, (broken, nowhere, why)))[:MESSAGE_CHARS_MAX],
         "conditions": [
@@ -78,7 +78,7 @@ def trouble(kind: str, name: str, status: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def valid(check: SpecCheck | None, before: list[dict[str, Any]], generation: int, now: str) -> list[dict[str, Any]]:
-    """The condition ``Valid``: as it was checked last, and nothing of a generation that is not checked yet."""
+    """The condition ``Valid`` of the last check, if that was of this generation."""
     if check is None or check.generation != generation:
         return [each for each in before if each.get("type") == "Valid"][:1]
     reason = "Mistakes" if check.mistakes else "Valid"
@@ -95,18 +95,18 @@ def _accepted(placement: Placement, name: str) -> str:
 
 
 def _form(rule: sync_rule.Rule) -> dict[str, Any]:
-    """Without text where it is too large: then it is known at least that it was readable once."""
+    """Without text if it is too large: then it is at least known that it was readable once."""
     return {"generation": rule.generation, "spec": rule.form}
 
 
 def _unknown_form(placement: Placement, name: str, before: Mapping[str, Any]) -> Any:
-    """What stands there, for a hub that can read it; else that something was in force, if it may have been."""
+    """The stored form, for a hub that can read it; otherwise a note that something may have been in force."""
     kept = before.get("lastReadable")
     return {"generation": 0, "spec": ""} if kept is None and name in placement.rules.reaches else kept
 
 
 def _unlisted(placement: Placement, entries: Iterable[sync_rule.RuleEntry]) -> list[str]:
-    """What of the rule cannot be listed, and why; of a kind that is there at another version also that."""
+    """The rule's kinds that cannot be listed, and why; also versions of kinds that are served at another version."""
     found: dict[str, None] = {}
     for entry in entries:
         why = placement.rules.unserved.get((entry.api_version, entry.kind))
@@ -118,6 +118,6 @@ def _unlisted(placement: Placement, entries: Iterable[sync_rule.RuleEntry]) -> l
 
 
 def conditions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """As a status has them; one written by hand may have anything."""
+    """The conditions in a status; one edited by hand may contain anything."""
     found = status.get("conditions")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

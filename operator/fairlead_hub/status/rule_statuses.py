@@ -1,8 +1,8 @@
-"""The statuses of SyncRules and EdgeRoutes, written when something that they tell of has changed.
+"""The statuses of SyncRules and EdgeRoutes, written when something they report has changed.
 
     a rule changed, a node, an object, a list ─changed─▶ report ─▶ RuleStatus ─▶ StatusCache (written behind)
 
-Each rule is looked at once a report, however much changed; what stands there already is not written.
+Each rule is evaluated once per report, however much changed; a status that is already written is not written again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SYNC_RULES, EDGE_ROUTES = COLLECTIONS = ("syncrules", "edgeroutes")
 
 
 class RuleStatuses:
-    """See the module."""
+    """See the module docstring."""
 
     def __init__(
         self,
@@ -33,39 +33,39 @@ class RuleStatuses:
         self.cache = cache
         self._changed: set[status_cache.Name] = set()
         self.checks: dict[status_cache.Name, SpecCheck] = {}
-        """How each object was found when its handler looked at it last."""
+        """The result of each object's last validation by its handler."""
         self._tried: dict[status_cache.Name, tuple[status_cache.Status, str]] = {}
-        """What was wanted last, and the version it was wanted on."""
+        """The status last wanted, and the version it was based on."""
 
     def changed(self, collection: str, name: str) -> None:
-        """Its status may have to say something else."""
+        """Its status may have changed."""
         self._changed.add((collection, "", name))
 
     def checked(self, check: SpecCheck) -> None:
-        """A handler held it against the model of its definition."""
+        """A handler validated it against the model of its definition."""
         name: status_cache.Name = (check.collection, "", check.name)
         rules = self.placement.rules
         if len(self.checks) > 2 * len(rules.rule_names()) + 2 * len(rules.routes) + CHECKS_SPARE:
-            # Of objects that were deleted before they were looked at.
+            # Results of objects that were deleted before they were validated.
             self.checks = {each: found for each, found in self.checks.items() if each in self.cache.observed}
         if self.checks.get(name) != check:
             self.checks[name] = check
             self._changed.add(name)
 
     def observed(self, collection: str, name: str, observed: status_cache.Observed) -> None:
-        """As it stands in the API."""
+        """The status as it is in the API."""
         self.cache.observe((collection, "", name), "", observed)
         self.changed(collection, name)
 
     def vanished(self, collection: str, name: str) -> None:
-        """It was deleted."""
+        """The object was deleted."""
         self.cache.vanished((collection, "", name), "")
         self._tried.pop((collection, "", name), None)
         self.checks.pop((collection, "", name), None)
         self._changed.discard((collection, "", name))
 
     def report(self, now: float) -> None:
-        """Want every status written that says something else than what stands there; asked every second or so."""
+        """Queue every status that differs from the current one; call about every second."""
         for name in self.placement.rules.matches.take():
             self.changed(SYNC_RULES, name)
         for name in self.routes.judge():
@@ -84,14 +84,14 @@ class RuleStatuses:
             self.cache.cancel(name)
             self._tried.pop(name, None)
             return
-        # Older definitions keep not all of it: what was written on this very version would only be written again.
+        # Older definitions drop some fields: what was written on this version would only be written again.
         tried, self._tried[name] = self._tried.get(name), (status, observed.version)
         if tried != (status, observed.version) or self.cache.pending(name) is not None:
             self.cache.want(document)
 
 
 class RuleStatus(status_cache.StatusDocument, frozen=True, kw_only=True):
-    """Made when it is written, from what is known then."""
+    """Built when it is written, from the state at that time."""
 
     statuses: RuleStatuses
     at: str

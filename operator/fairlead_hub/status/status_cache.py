@@ -1,11 +1,11 @@
-"""Documents the hub keeps in the API, written behind: the newest wins, at most one write each at a time.
+"""Write-behind cache of the hub's documents in the API: the newest wins, at most one write per document at a time.
 
     want / drop ─▶ dirty ─take─▶ writing ─wrote─▶ observed ◀─observe─ the watch
                      ▲              └─failed──┐
                      └────────────────────────┘
 
-The cache decides what has to be written; a ``StatusClient`` writes it.  ``MemoryStatusClient`` is the twin of the API
-server for tests and the simulation: it refuses what the API server would refuse.  Nothing here is on the send path.
+The cache decides what has to be written; a ``StatusClient`` writes it.  ``MemoryStatusClient`` replaces the API server
+in tests and the simulation: it refuses what the API server would refuse.  Nothing here is on the send path.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from fairlead_hub.status.refused_writes import RefusedWrites
 from fairlead_wire.objects.resource import is_comparable, is_newer
 
 WRITES_MAX = 2000
-"""Taken at once: about two seconds of one API server.  What comes meanwhile waits no longer."""
+"""Documents taken at once: about two seconds of one API server.  Documents queued meanwhile wait no longer than
+that."""
 Status = dict[str, Any]
 Name = tuple[str, str, str]
 """(collection, namespace, name); namespace "" for cluster-scoped collections."""
 
 
 class Observed:
-    """A document as it stands in the API: its version, its status, and of its head what the reader keeps.
+    """A document as it is in the API: its version, its status, and the part of its head that its reader keeps.
 
-    Tens of thousands of them stay in memory, and most say the same: bodies are packed (``compact``), a fifth of what
-    dicts would take, and unpacked when they are read.
+    Tens of thousands stay in memory, most with equal content: bodies are packed (``compact``) to a fifth of the size of
+    dicts, and unpacked when they are read.
     """
 
     __slots__ = ("_head", "_status", "fence", "generation", "uid", "version")
@@ -41,20 +42,20 @@ class Observed:
     def __init__(self, *, version: str, generation: int, status: Status, head: dict[str, Any], uid: str = "") -> None:
         self.version = version
         self.uid = uid
-        """Of the document itself: a delete is of this one only."""
+        """UID of the document: a delete applies only to this one."""
         self.generation = generation
         fence = status.get("fence", 0)
         self.fence = fence if isinstance(fence, int) else 0
-        """Of the hub that wrote it; 0 when it does not say."""
+        """Fencing number of the hub that wrote it; 0 if it has none."""
         self._status = api_json.pack(status)
         self._head = api_json.pack(head)
 
     def outranks(self, fence: int) -> bool:
-        """A newer hub than the one with this number wrote it.  A number that cannot be is written over."""
+        """Whether a hub newer than the one with this number wrote it.  An impossible number is overwritten."""
         return self.fence > fence and leadership.is_believable(self.fence, fence)
 
     def is_absurd(self, fence: int) -> bool:
-        """It names a hub that the one with this number cannot believe in."""
+        """Whether its fencing number is impossible from the view of the hub with this number."""
         return not leadership.is_believable(self.fence, fence)
 
     @property
@@ -74,26 +75,26 @@ class Observed:
 
 
 class StatusDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document as it should be.  Bodies are made when it is written: most wishes are replaced before."""
+    """A document as it should be.  Bodies are built when it is written: most documents are replaced before."""
 
     name: Name
     node: str
 
     def head(self) -> dict[str, Any] | None:
-        """What is created; None: only ever a status on something others create."""
+        """The body to create; None if only the status of an existing object is written."""
         return None
 
     def status(self, observed: Observed | None) -> Status:
-        """The status to write, given what is there (transition times depend on it)."""
+        """The status to write, given the current document (transition times depend on it)."""
         raise AssertionError("a document without a status")
 
     def is_written_in(self, observed: Observed) -> bool:
-        """Does what is there say it already?  Then it was written, and only the answer was lost."""
+        """Whether the current document already says it: then it was written, and only the answer was lost."""
         return False
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that should not be there."""
+    """A document that should not exist."""
 
     name: Name
     node: str
@@ -103,13 +104,13 @@ Wanted = StatusDocument | Removal
 
 
 class StatusWrite(msgspec.Struct, frozen=True):
-    """One write to do: what is wanted, and what stands there, on which it was decided."""
+    """One write: what is wanted, and the current document it was decided on."""
 
     wanted: Wanted
     observed: Observed | None
 
     def is_over_absurd(self, fence: int) -> bool:
-        """It writes over what names a hub that the one with this number cannot believe in."""
+        """Whether it overwrites a document with a fencing number that is impossible for the hub with this number."""
         return self.observed is not None and self.observed.is_absurd(fence)
 
 
@@ -118,19 +119,19 @@ class WriteOutcome(enum.Enum):
 
     WRITTEN = "written"
     GONE = "gone"
-    """It does not exist (any more): for a removal that is what was wanted."""
+    """It does not exist (any more), which is what a removal wants."""
     CONFLICT = "conflict"
-    """It was written since; look again and decide anew."""
+    """It was written since: read it and decide again."""
     FORBIDDEN = "forbidden"
-    """Not like this, or not now: its namespace is going away, or we are not allowed to.  Counted, tried again later."""
+    """Refused for now: its namespace is being deleted, or we lack permission.  Counted and retried."""
     RETRY = "retry"
     """The API server is away or busy."""
     FENCED = "fenced"
-    """A newer hub has written: this one must stop."""
+    """A newer hub has written: this hub must stop."""
 
 
 class StatusClient(Protocol):
-    """Where documents are written.  Calls for one name never overlap."""
+    """Writes documents.  Calls for one name never overlap."""
 
     async def put(
         self, document: StatusDocument, observed: Observed | None, fence: int
@@ -139,15 +140,15 @@ class StatusClient(Protocol):
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> WriteOutcome: ...
 
     def refusal(self, name: Name) -> str:
-        """Why the last write of this document was ``FORBIDDEN``; asked once, right behind it."""
+        """Why the last write of this document was ``FORBIDDEN``; called once, directly afterwards."""
 
 
 class StatusCache:
-    """See the module.
+    """See the module docstring.
 
-    The watch and our own writes tell of the same documents, each in its own time.  Versions say which is newer: what is
-    older than what is known is an echo, however late.  Only a restored API server begins again with lower ones; the
-    watch that notices says so (``restored``).
+    The watch and our own writes report the same documents, each with its own delay.  Versions decide which report is
+    newer: one older than the known version is an echo, however late.  Only a restored API server starts over with lower
+    versions; the watch that detects it calls ``restored``.
     """
 
     def __init__(self, fence: int = 0) -> None:
@@ -156,16 +157,16 @@ class StatusCache:
         self._dirty: OrderedDict[Name, Wanted] = OrderedDict()
         self._writing: dict[Name, Wanted] = {}
         self._meanwhile: dict[Name, tuple[str, Callable[[], Observed] | None]] = {}
-        """What the watch said of a document that was being written: (version, how to read it; None: it was deleted)."""
+        """Watch reports about documents that were being written: (version, how to read it; None: deleted)."""
         self._unordered: set[Name] = set()
         """Known from before a restore: any version is news."""
         self.refusals = RefusedWrites()
         self.behind_since: dict[Name, float] = {}
-        """When an ObjectSync status began to differ from what is written."""
+        """Since when an ObjectSync differs from what is written."""
         self.fence = fence
-        """Of this hub: what is written carries it."""
+        """This hub's number, included in everything it writes."""
         self.synced: set[str] = set()
-        """Collections whose first list is in."""
+        """Collections whose first list is complete."""
 
     def raise_fence(self, fence: int) -> None:
         """This hub has this number from now on."""
@@ -175,9 +176,9 @@ class StatusCache:
         return len(self._dirty) + len(self._writing)
 
     def want(self, wanted: Wanted, behind_since: float | None = None) -> None:
-        """Replaces what was wanted before under this name; it keeps its place in the line.
+        """Replace what was wanted under this name; it keeps its place in the queue.
 
-        ``behind_since``: since when what is written is not the truth, where that is measured.
+        ``behind_since``: since when the written document is out of date, if that is measured.
         """
         name = wanted.name
         self._dirty[name] = wanted
@@ -187,7 +188,7 @@ class StatusCache:
             self.behind_since.setdefault(name, behind_since)
 
     def cancel(self, name: Name) -> None:
-        """What is there is right after all: forget a write that has not started."""
+        """The current document is correct after all: drop a write that has not started."""
         wanted = self._dirty.pop(name, None)
         if name not in self._writing:
             self.behind_since.pop(name, None)
@@ -199,17 +200,17 @@ class StatusCache:
         return self._dirty.get(name) or self._writing.get(name)
 
     def of_node(self, node: str) -> list[Name]:
-        """What stands in the API about this node, and what has still to be written."""
+        """Documents in the API about this node, and those still to be written."""
         return list(self._of_node.get(node, ()))
 
     def nodes(self) -> list[str]:
-        """Those with anything of it."""
+        """Nodes with any document."""
         return list(self._of_node)
 
     def take(self, now: float) -> list[StatusWrite]:
         """What to write now, at most ``WRITES_MAX``; each name once until it is ``answered``.
 
-        Nodes take turns, and of each node the oldest goes first: one with thousands of writes delays no other.
+        Nodes take turns, and for each node the oldest goes first: a node with thousands of writes delays no other.
         """
         self.refusals.turn()
         may_try = self.refusals.may_try
@@ -230,9 +231,9 @@ class StatusCache:
     def answered(
         self, wanted: Wanted, answer: WriteOutcome, there: Observed | None, now: float, *, reason: str = ""
     ) -> bool:
-        """The outcome of a write; ``there`` is the document as it stands, where that is known.
+        """The outcome of a write; ``there`` is the document as it is now, if known.
 
-        True: it was refused, for ``reason``, and that is worth a line in the log.
+        Returns True if it was refused, for ``reason``, and that should be logged.
         """
         match answer:
             case WriteOutcome.WRITTEN:
@@ -240,7 +241,7 @@ class StatusCache:
             case WriteOutcome.GONE:
                 self.wrote(wanted, None)
                 if isinstance(wanted, StatusDocument) and wanted.head() is not None:
-                    self.want(wanted)  # deleted by hand between our watch and our write: written anew
+                    self.want(wanted)  # deleted by hand between our watch and our write: write it again
             case WriteOutcome.CONFLICT:
                 self.wrote(wanted, there)
                 if self.pending(wanted.name) is None:
@@ -252,7 +253,7 @@ class StatusCache:
         return False
 
     def wrote(self, wanted: Wanted, observed: Observed | None) -> None:
-        """It is there now as ``observed`` (None: it is gone)."""
+        """The document is now ``observed`` (None: it is gone)."""
         name = wanted.name
         del self._writing[name]
         self.refusals.written(name)
@@ -269,7 +270,7 @@ class StatusCache:
     def _changed_behind_us(
         self, wanted: StatusDocument, written: Observed | None, version: str, read: Callable[[], Observed] | None
     ) -> None:
-        """It was changed or deleted after our write, and the watch was faster than the answer to that."""
+        """It was changed or deleted after our write, and the watch reported that before our answer arrived."""
         if written is None or not is_newer(version, written.version):
             return
         if read is None:
@@ -283,9 +284,9 @@ class StatusCache:
             self.want(wanted)
 
     def failed(self, wanted: Wanted, now: float, *, refused: str = "") -> bool:
-        """Not written; it is wanted still, unless something newer is.
+        """It was not written; it is still wanted unless replaced.
 
-        ``refused``: why it will not be taken for now.  True when that is worth a line in the log.
+        ``refused``: why it is refused for now.  Returns True if that should be logged.
         """
         name = wanted.name
         del self._writing[name]
@@ -296,7 +297,7 @@ class StatusCache:
         return bool(refused) and self.refusals.refused(name, refused, now)
 
     def _heard_of_failed(self, wanted: Wanted, version: str, read: Callable[[], Observed] | None) -> None:
-        """What the watch said meanwhile counts now; perhaps our write arrived, and only its answer was lost."""
+        """Apply what the watch reported meanwhile; our write may have arrived, with only its answer lost."""
         name = wanted.name
         if read is None:
             self._unobserve(name, wanted.node)
@@ -313,16 +314,16 @@ class StatusCache:
     # ---- what the watch says -----------------------------------------------------------------------
 
     def observe(self, name: Name, node: str, observed: Observed) -> bool:
-        """False when it is no news: an echo of a write of ours, or older than what is known."""
+        """Returns False if it is not news: an echo of our write, or older than the known version."""
         if self.is_echo(name, observed.version, lambda: observed):
             return False
         self._observe(name, node, observed)
         return True
 
     def is_echo(self, name: Name, version: str, read: Callable[[], Observed]) -> bool:
-        """Is this version no news?  Then the rest of it is not read.
+        """Whether this version is not news, so that the rest need not be read.
 
-        While a write runs nothing is certain: ``read`` is kept until its outcome is known.
+        While a write is in progress this is undecided: ``read`` is kept until its outcome is known.
         """
         if name in self._writing:
             self._meanwhile[name] = (version, read)
@@ -330,7 +331,7 @@ class StatusCache:
         return not self._is_news(name, version)
 
     def vanished(self, name: Name, node: str, version: str = "") -> bool:
-        """It was deleted, at this version.  True when that was not our doing: it may have to be written again."""
+        """It was deleted at this version.  Returns True if others deleted it: it may have to be written again."""
         if name in self._writing:
             self._meanwhile[name] = (version, None)
             return False
@@ -341,7 +342,7 @@ class StatusCache:
         return known
 
     def missing(self, collection: str, identities: set[str], version: str) -> list[Name]:
-        """Documents that a list of this version does not name (as ``namespace/name``): they were gone by then."""
+        """Documents that a list of this version does not contain (as ``namespace/name``): they were gone by then."""
         return [
             name
             for name, observed in self.observed.items()
@@ -351,11 +352,11 @@ class StatusCache:
         ]
 
     def listed(self, collection: str) -> None:
-        """Its first list is in."""
+        """Its first list is complete."""
         self.synced.add(collection)
 
     def restored(self, collection: str) -> None:
-        """The API server is an older copy of itself: versions begin again."""
+        """The API server was restored from an older copy: versions start over."""
         self._unordered.update(name for name in self.observed if name[0] == collection)
         self.synced.discard(collection)
 
@@ -365,7 +366,7 @@ class StatusCache:
             return True
         if name in self._unordered or not (is_comparable(version) and is_comparable(known.version)):
             if version == known.version:
-                self._unordered.discard(name)  # it is there still: from here on its versions rise again
+                self._unordered.discard(name)  # it still exists: from now on its versions rise again
             return version != known.version
         return is_newer(version, known.version)
 
@@ -381,7 +382,7 @@ class StatusCache:
             self._forget(name, node)
 
     def _forget(self, name: Name, node: str) -> None:
-        """It stands nowhere and nothing is to be written."""
+        """It does not exist and nothing is to be written."""
         names = self._of_node.get(node)
         if names is not None:
             names.discard(name)

@@ -1,11 +1,11 @@
-"""The SyncController: keeps ObjectSync and EdgeNode status true to what edges hold.
+"""The SyncController: keeps ObjectSync and EdgeNode status consistent with what edges hold.
 
     delivery events of a session ─delivered─▶ ObjectSyncStatus, NodeStatus ─▶ Notices
-    every second                 ─sweep─────▶ what lags or is kept is written down; edited status is compared
-    every reconcile interval     ─reconcile─▶ differences are offered again, left-over documents are collected
+    every second                  ─sweep─────▶ lagging and kept objects are recorded; edited status is compared
+    every reconcile interval      ─reconcile─▶ differences are offered again, orphaned documents are collected
 
-What parked is tried again by a timer of its own key (``delivery.backoff``), or at once when something about it changed.
-Order law: an edge acknowledges what is on its disk, then the status says so.  Status may lag behind the edge's store
+Parked keys are retried by their own timers (``delivery.backoff``), or immediately when something about them changes.
+Order: an edge acknowledges what is on its disk, then the status says so.  Status may lag behind the edge's store
 and never leads; whatever a crash left half done is found again by comparing.
 """
 
@@ -43,7 +43,10 @@ _EVENTS = frozenset(("events", "events.events.k8s.io"))
 
 
 class SyncController:
-    """See the module.  ``sessions`` are the open ones, kept by the hub; ``now`` is seconds of a monotonic clock."""
+    """See the module docstring.
+
+    ``sessions`` are the open ones, maintained by the hub; ``now`` is seconds of a monotonic clock.
+    """
 
     def __init__(
         self,
@@ -66,12 +69,12 @@ class SyncController:
             writes_per_second=settings.record.away_writes_per_second,
         )
         self._edited: set[str] = set()
-        """Nodes with status that was changed or deleted by others: compared once, however much it was."""
+        """Nodes whose status others changed or deleted: compared once, however much it was."""
 
     # ---- delivery events -------------------------------------------------------------------------
 
     def delivered(self, session: NodeSession, events: Iterable[DeliveryEvent], now: float) -> list[Notice]:
-        """Turn delivery events, in order, into status.  Returns what is worth a Kubernetes Event."""
+        """Apply delivery events, in order, to the status.  Returns the notices for Kubernetes Events."""
         node, syncs, live_of = session.node, self.object_syncs, self._desired_state.live
         notices: list[Notice] = []
         changed = not session.keys.unsynced.pending
@@ -93,7 +96,7 @@ class SyncController:
                     syncs.unparked(session, event, live, now)
                     is_told = live is not None or syncs.is_placed(node, event.path, event.uid)
                     if is_told and event.why != "unwanted" and _is_worth_an_event(event):
-                        text = f"tried again: {event.why}"
+                        text = f"retried: {event.why}"
                         notices.append(syncs.notice(node, event, "Normal", "Unparked", text))
                     changed = True
                 case Paused():
@@ -114,22 +117,22 @@ class SyncController:
     # ---- sessions --------------------------------------------------------------------------------
 
     def opened(self, node: str) -> None:
-        """It has a session with this process."""
+        """The node has a session with this process."""
         self._node_status.opened(node)
         self.away.opened(node)
 
     def ended(self, node: str, now: float) -> None:
-        """It has none any more."""
+        """The node's session ended."""
         self._node_status.ended(node)
         self.away.ended(node, now)
 
     def forget_node(self, node: str) -> int:
-        """The Node is gone, and the status of its objects with it.  Returns how many documents."""
+        """The Node is gone, and the status of its objects with it.  Returns the number of documents."""
         self.away.forget(node)
         return self.object_syncs.forget_node(node)
 
     def object_changed(self, change: ObjectChange, now: float) -> None:
-        """An object is new, another one now, or gone; where it has to be sent its session knows."""
+        """An object was added, changed or deleted; sessions know on their own if it has to be sent."""
         self.away.changed(change, now)
         if paused_objects.is_changed(change.before, change.after):
             self._object_pause_changed(change.key, now)
@@ -137,7 +140,7 @@ class SyncController:
     # ---- every second ----------------------------------------------------------------------------
 
     def sweep(self, now: float, pending_seconds: float) -> None:
-        """Write down who lags longer than this, and compare edited status.  Costs nothing for nodes in sync."""
+        """Record nodes that have lagged for longer than this, and compare edited status.  Free for nodes in sync."""
         self.away.sweep(now)
         edited, self._edited = self._edited, set()
         for node in edited & self._sessions.keys():
@@ -156,7 +159,7 @@ class SyncController:
                 self._report_kept(session, now)
 
     def _report_kept(self, session: NodeSession, now: float) -> None:
-        """What is not removed although it is not wanted there; what is only not listed yet soon will be."""
+        """Record objects that are kept although they are not wanted, except those whose kind is about to be listed."""
         is_waiting = bool(self._desired_state.not_synced(session.node))
         for key, record in session.keys.unsynced.stopped.items():
             held, state = session.keys.held.get(key), record.state
@@ -171,21 +174,21 @@ class SyncController:
                 self._node_status.changed(session.node)
 
     def pause_changed(self, session: NodeSession, now: float) -> None:
-        """The node is paused now, for another reason, or no longer: the status of what waits says so."""
+        """The node's pause was set, changed or removed: update the status of what waits."""
         for key, record in session.keys.unsynced.pending.items():
             if record.reported is not None:
                 live = self._desired_state.live(session.node, key)
                 self.object_syncs.lagging(session, key, live, record.since, now)
 
     def _report_paused(self, session: NodeSession, key: str, now: float) -> None:
-        """At once: a person has asked for it, and looks."""
+        """Immediately: a person has requested it and is watching."""
         record, live = session.keys.unsynced.get(key), self._desired_state.live(session.node, key)
         if record is not None and not record.is_reported and live is not None:
             session.keys.reported(key, live.uid, live.path)
             self.object_syncs.lagging(session, key, live, record.since, now)
 
     def _object_pause_changed(self, key: str, now: float) -> None:
-        """An object is paused now, for another reason, or no longer: its status says so."""
+        """An object's pause was set, changed or removed: update its status."""
         for node, session in self._sessions.items():
             if not session.keys.live:
                 continue
@@ -198,7 +201,7 @@ class SyncController:
     # ---- comparing again -------------------------------------------------------------------------
 
     def reconcile(self, now: float) -> None:
-        """Do again what events should have done already, where they did not: sends, status, garbage collection."""
+        """Repeat what events should have done already, wherever it was not done: sends, status, garbage collection."""
         for session in self._sessions.values():
             if session.keys.live:
                 session.keys.diff(now)
@@ -206,9 +209,9 @@ class SyncController:
         self.compare_all(now, refresh=True)
 
     def compare_all(self, now: float, *, refresh: bool = False) -> None:
-        """Set right what the status of every node says, as soon as both sides are known.
+        """Correct the status of every node, as soon as both sides are known.
 
-        ``refresh``: of nodes that are away newer wanted versions are written down, too.
+        ``refresh``: newer wanted versions of away nodes are recorded, too.
         """
         self.away.compare(None, refresh=refresh)
         for session in self._sessions.values():
@@ -219,9 +222,9 @@ class SyncController:
             self.object_syncs.compared(session, self._desired_state.desired_objects(session.node), now)
 
     def collect(self) -> int:
-        """Remove what is left over of Nodes that were deleted while no hub looked; returns how many documents.
+        """Remove documents of Nodes that were deleted while no hub ran; returns their number.
 
-        An EdgeNode goes with its Node by itself.
+        An EdgeNode is deleted together with its Node.
         """
         gone = [node for node in self.object_syncs.nodes() if self._desired_state.is_gone(node)]
         return sum(self.object_syncs.forget_node(node) for node in gone)
@@ -229,12 +232,12 @@ class SyncController:
     # ---- what the API says -----------------------------------------------------------------------
 
     def edited(self, name: status_cache.Name, node: str) -> None:
-        """An ObjectSync that others changed: compared with the next ``sweep``, or removed with its Node."""
+        """Others changed an ObjectSync: compare it in the next ``sweep``, or remove it if its Node is gone."""
         if not self.vanished(node) and self._desired_state.is_gone(node):
             self.object_syncs.remove(name, node)
 
     def vanished(self, node: str) -> bool:
-        """An ObjectSync was deleted by others: the node is compared with the next ``sweep`` (False: it is away)."""
+        """Others deleted an ObjectSync: the node is compared in the next ``sweep``.  Returns False if it is away."""
         session = self._sessions.get(node)
         if session is None or not session.keys.live:
             return False
@@ -243,5 +246,5 @@ class SyncController:
 
 
 def _is_worth_an_event(event: Parked | Unparked) -> bool:
-    """An Event about an Event is delivered, and parked, like the first: that would never end."""
+    """Not if the object is an Event: an Event about it would be delivered and parked like the first, endlessly."""
     return event.key.partition("/")[0] not in _EVENTS

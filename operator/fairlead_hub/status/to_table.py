@@ -1,9 +1,9 @@
-"""How long messages of a node take to a table: rows of EdgeNode ``status.toTable``, one for each priority.
+"""How long messages of a node take to reach a table: rows of EdgeNode ``status.toTable``, one per priority.
 
-    what the node says of itself ─said─▶ rows, each as of the moment of its newest measure
-              └─ a step (another priority, twice as long or short) ─▶ EdgeNode is written soon; else with its next write
+    the node's own report ─said─▶ rows, each as of its newest measurement
+                              └─ a step (a new priority, a time doubled or halved) ─▶ EdgeNode is written soon
 
-Of a node that is away the rows stay as it said them last.
+While a node is away its rows stay as last reported.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final
 from fairlead_wire import message
 
 ROWS_MAX: Final = 16
-"""Priorities of a node that are listed, the most urgent ones."""
+"""Priorities listed per node, the most urgent ones."""
 STEP_FACTOR: Final = 2.0
-"""EdgeNode is written for the figures alone where one is this many times as long or as short as what stands there."""
+"""EdgeNode is written for these figures alone if one grew or shrank by at least this factor."""
 STEP_SECONDS: Final = 1.0
 """And differs by at least this."""
 _NUMBERS: Final = ("priority", "measured", "window", "p50Seconds", "p95Seconds")
@@ -26,15 +26,15 @@ Status = Mapping[str, Any]
 
 
 class ToTables:
-    """Of all nodes, as they said last."""
+    """The last reports of all nodes."""
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[Row, ...]] = {}
         self._written: dict[str, tuple[Row, ...]] = {}
-        """What EdgeNode was last written with, or is about to be."""
+        """The rows EdgeNode was last written with, or is about to be."""
 
-    def said(self, node: str, said: Sequence[message.ToTable], status: Callable[[], Status], at: str) -> bool:
-        """Is what the node says now a step?  ``status``: what its EdgeNode says; ``at``: now, as text."""
+    def received(self, node: str, said: Sequence[message.ToTable], status: Callable[[], Status], at: str) -> bool:
+        """Whether the report is a step.  ``status``: of its EdgeNode; ``at``: the current time as text."""
         before = self.of(node, status)
         self._rows[node] = after = tuple(rows(said, before, at))
         if not is_step(after, self._written.setdefault(node, before)):
@@ -43,7 +43,7 @@ class ToTables:
         return True
 
     def of(self, node: str, status: Callable[[], Status]) -> tuple[Row, ...]:
-        """Its rows; of one that said nothing yet to this hub, those of its EdgeNode."""
+        """The node's rows; those of its EdgeNode if it has not reported to this hub yet."""
         found = self._rows.get(node)
         return tuple(rows_in(status())) if found is None else found
 
@@ -59,7 +59,7 @@ class ToTables:
 
 
 def rows(said: Sequence[message.ToTable], before: Iterable[Mapping[str, Any]], at: str) -> list[Row]:
-    """The most urgent first; figures that are the same as ``before`` keep their moment."""
+    """Most urgent first; figures equal to ``before`` keep their time."""
     known = {row["priority"]: row for row in before}
     by_priority = {each.priority: each for each in said}
     found: list[Row] = []
@@ -78,7 +78,7 @@ def rows(said: Sequence[message.ToTable], before: Iterable[Mapping[str, Any]], a
 
 
 def is_step(after: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]) -> bool:
-    """A priority is measured that was not, or one takes another time by far."""
+    """A priority is measured for the first time, or a time changed considerably."""
     known = {row["priority"]: row for row in before}
     for row in after:
         standing = known.get(row["priority"])
@@ -88,12 +88,12 @@ def is_step(after: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, An
 
 
 def is_first(after: Iterable[Mapping[str, Any]], before: Iterable[Mapping[str, Any]]) -> bool:
-    """A priority is measured that was not."""
+    """A priority is measured for the first time."""
     return not {row["priority"] for row in after} <= {row["priority"] for row in before}
 
 
 def rows_in(status: Status) -> list[Row]:
-    """What stands in an EdgeNode, which may have been edited by hand, without what cannot be read."""
+    """The valid rows in an EdgeNode, which may have been edited by hand."""
     found = status.get("toTable")
     return [row for row in found if _is_row(row)][:ROWS_MAX] if isinstance(found, list) else []
 

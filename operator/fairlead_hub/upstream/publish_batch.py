@@ -1,4 +1,4 @@
-"""A batch of messages from an edge, on its way into topics: their order, the topics the node may name, the envelope.
+"""A batch of messages from an edge on its way to topics: order, allowed topics, envelope.
 
     upstream frame ─Order─▶ not now, with the one it follows
            └─plan─▶ refused items (with the reason) + publish calls by (topic, stream, epoch) ─Publishing─▶ ack
@@ -6,9 +6,9 @@
 A topic that accepts nothing delays only its own messages: they are deferred (``Ack.deferred``), the others are stored.
 The hub stamps ``node`` from the link's identity, whatever the message claims (contract section 8).
 
-A node may publish to the topics that its EdgeRoutes name or ever named (``TopicGrants``).  A granted topic stays
-granted, even over a restart, because ``EdgeNode`` remembers it: a message routed before routes changed must not
-be refused afterwards (contract section 8).  EdgeRoutes therefore wait until ``EdgeNode`` names their topics
+A node may publish to the topics that its EdgeRoutes name or have ever named (``TopicGrants``).  A granted topic stays
+granted, even after a restart, because ``EdgeNode`` records it: a message routed before routes changed must not be
+refused afterwards (contract section 8).  EdgeRoutes are therefore held back until ``EdgeNode`` names their topics
 (``unwritten``).  Fairlead's own topics are never granted.
 """
 
@@ -27,16 +27,15 @@ from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec, peer_json
 
 MESSAGES_MAX = 512
-"""Messages in one batch; an edge that sends more breaks the protocol.  An edge of ours sends 256, and an ack has to
-have room for as many refusals."""
+"""Messages per batch; more break the protocol.  Our edges send 256, and an ack must have room for as many refusals."""
 REASONS_BYTES_MAX = codec.HEADER_BYTES_MAX // 3
-"""Of an ack's header; the rest holds the indexes and codes, and the positions."""
+"""Size of an ack's header for reasons; the rest holds indexes, codes and positions."""
 DEFERRED_MAX = 64
-"""Topics of one ack; where more take nothing, the whole batch is put off."""
+"""Topics per ack; if more accept nothing, the whole batch is put off."""
 BEHIND = "behind_put_off"
-"""The code of what follows something that was put off."""
+"""Code for batches that follow one that was put off."""
 POSITIONS_MAX = 64
-"""Of an ack; where a batch goes to more topics, those of the others are not said."""
+"""Positions per ack; if a batch goes to more topics, the others have none."""
 
 _messages = msgspec.json.Decoder(list[message.UpstreamMessage])
 
@@ -44,7 +43,7 @@ _messages = msgspec.json.Decoder(list[message.UpstreamMessage])
 class TopicPayload(msgspec.Struct, kw_only=True):
     """The payload in the topic, field by field as contract section 8 lists them.
 
-    A body that is not JSON text: ``body`` is null and the bytes travel in base64.
+    If the body is not JSON text, ``body`` is null and the bytes are sent in base64.
     """
 
     id: str
@@ -70,7 +69,7 @@ class PublishBatch(msgspec.Struct, kw_only=True):
     sequences: list[int] = []
     payloads: list[bytes] = []
     indexes: list[int] = []
-    """Where in the batch each message stood."""
+    """The index of each message in the batch."""
 
     def add(self, index: int, sequence: int, payload: bytes) -> None:
         self.indexes.append(index)
@@ -93,29 +92,29 @@ class PublishBatch(msgspec.Struct, kw_only=True):
 
 
 class Order:
-    """One stream of one session: what was sent behind what was put off is put off with it.
+    """The order of one stream in one session: what was sent after something that was put off is put off, too.
 
-    So a topic shows a stream's messages in the order they were accepted, whatever failed.  A batch is put off as a
-    whole, or one topic of it: then the edge sends that topic's messages apart from the others, as a stream with an
-    order of its own, until it has caught up.  Where it waited for all answers it says so: that batch follows nothing,
-    and nothing is put off any more.
+    So a topic contains a stream's messages in the order they were accepted, whatever failed.  Either a whole batch is
+    put off, or one topic of it: then the edge sends that topic's messages separately, as a stream with its own order,
+    until it has caught up.  When the edge has waited for all answers it says so: that batch follows nothing, and
+    nothing is put off any more.
     """
 
     __slots__ = ("deferred", "put_off")
 
     def __init__(self) -> None:
         self.put_off: message.Nack | None = None
-        """The "not now" the stream waits under."""
+        """The "not now" answer that the stream is waiting for."""
         self.deferred: dict[str, message.Deferred] = {}
-        """By topic, the same for its messages alone."""
+        """By topic, the same for its messages only."""
 
     @property
     def is_idle(self) -> bool:
-        """Nothing has to be remembered of it."""
+        """Whether there is nothing to remember about it."""
         return self.put_off is None and not self.deferred
 
     def judge(self, header: message.Upstream) -> message.Nack | None:
-        """None: publish it, and say with ``answered`` what came of it.  Else the answer."""
+        """None: publish the batch and report the result with ``answered``.  Otherwise the answer."""
         if not header.follows:
             self.put_off = None
             self.deferred.clear()
@@ -137,91 +136,91 @@ class Order:
 class PublishPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to do with one batch."""
 
-    parcels: list[PublishBatch]
+    topic_batches: list[PublishBatch]
     refused: list[message.RefusedItem]
     count: int
 
 
 def plan(node: str, header: message.Upstream, content: bytes, granted: frozenset[str]) -> PublishPlan:
-    """Raises ``Malformed`` when the batch is none; a message that may never be stored is refused alone."""
+    """Raises ``Malformed`` for an invalid batch; a message that must not be stored is refused individually."""
     text = codec.unpack(header.encoding, content)
     try:
-        text.decode()  # the decoder below leaves bodies unread, and topics hold JSON
+        text.decode()  # the decoder below does not decode bodies, and topics hold JSON
     except UnicodeDecodeError as error:
         raise Malformed(f"upstream batch is not UTF-8: {error.reason} at byte {error.start}") from None
     batch = peer_json.decode(_messages, text)
     if len(batch) > MESSAGES_MAX:
         raise Malformed(f"upstream batch of {len(batch)} messages is over the limit of {MESSAGES_MAX}")
-    parcels: dict[tuple[str, int], PublishBatch] = {}
+    topic_batches: dict[tuple[str, int], PublishBatch] = {}
     refused = []
     for index, item in enumerate(batch):
         if header.topic and item.topic != header.topic:
             raise Malformed(f"upstream batch of topic {header.topic} has a message for {item.topic}")
         if item.topic not in granted:
-            reason = f"topic {item.topic} was never named by an EdgeRoutes object of node {node}"
+            reason = f"topic {item.topic} has never been named by an EdgeRoutes object of node {node}"
             refused.append(message.RefusedItem(index=index, code="topic_not_granted", reason=reason))
             continue
         if codec.nesting(bytes(item.body)) > codec.NESTING_MAX:
             reason = f"the body is nested deeper than {codec.NESTING_MAX} levels"
             refused.append(message.RefusedItem(index=index, code="bad_body", reason=reason))
             continue
-        parcel = parcels.get((item.topic, item.epoch))
-        if parcel is None:
-            # (node, epoch, stream, sequence) never repeats: it is what the topic knows duplicates by.
+        topic_batch = topic_batches.get((item.topic, item.epoch))
+        if topic_batch is None:
+            # (node, epoch, stream, sequence) never repeats: the topic detects duplicates by it.
             producer = f"{node}/{header.stream}"
-            parcel = PublishBatch(topic=item.topic, producer=producer, epoch=item.epoch)
-            parcels[(item.topic, item.epoch)] = parcel
-        parcel.add(index, item.sequence, envelope(node, header.stream, item))
-    return PublishPlan(parcels=list(parcels.values()), refused=refused, count=len(batch))
+            topic_batch = PublishBatch(topic=item.topic, producer=producer, epoch=item.epoch)
+            topic_batches[(item.topic, item.epoch)] = topic_batch
+        topic_batch.add(index, item.sequence, envelope(node, header.stream, item))
+    return PublishPlan(topic_batches=list(topic_batches.values()), refused=refused, count=len(batch))
 
 
 class Publishing:
-    """One batch on its way into its topics: what is published next, what came of it, and the answer."""
+    """The publishing of one batch: what is published next, the results, and the answer."""
 
     def __init__(self, header: message.Upstream, plan: PublishPlan, order: Order) -> None:
         self._header, self._order = header, order
         self.count = plan.count
-        self._todo = deque(plan.parcels)
-        self._parcels = plan.parcels
+        self._todo = deque(plan.topic_batches)
+        self._topic_batches = plan.topic_batches
         self.refused = list(plan.refused)
         self._done: set[int] = {each.index for each in plan.refused}
-        """Stored, or refused for good."""
+        """Stored, or permanently refused."""
         self._stored: set[int] = set()
         self._placed: dict[tuple[str, int], list[Placed]] = {}
         """By topic and epoch, in order."""
         self._deferred: dict[str, message.Deferred] = {}
-        for parcel in plan.parcels:
-            if (before := order.deferred.get(parcel.topic)) is not None:
+        for topic_batch in plan.topic_batches:
+            if (before := order.deferred.get(topic_batch.topic)) is not None:
                 reason = f"messages of this topic before it were deferred: {before.reason}"
-                self._deferred[parcel.topic] = msgspec.structs.replace(
+                self._deferred[topic_batch.topic] = msgspec.structs.replace(
                     before, code=BEHIND, reason=reason, in_doubt=False
                 )
 
     def next(self) -> PublishBatch | None:
-        """What is to be published now; None: the batch can be answered."""
+        """What to publish now; None if the batch can be answered."""
         while self._todo:
-            parcel = self._todo.popleft()
-            if parcel.topic not in self._deferred:
-                return parcel
+            topic_batch = self._todo.popleft()
+            if topic_batch.topic not in self._deferred:
+                return topic_batch
         return None
 
-    def stored(self, parcel: PublishBatch, published: Placed | None) -> None:
-        """It is in its topic; ``published``: where, None: messaging does not say."""
-        self._done.update(parcel.indexes)
-        self._stored.update(parcel.indexes)
+    def stored(self, topic_batch: PublishBatch, published: Placed | None) -> None:
+        """It is in its topic; ``published`` is its position, or None if messaging does not return it."""
+        self._done.update(topic_batch.indexes)
+        self._stored.update(topic_batch.indexes)
         if published is not None:
-            self._placed.setdefault((parcel.topic, parcel.epoch), []).append(published)
+            self._placed.setdefault((topic_batch.topic, topic_batch.epoch), []).append(published)
 
-    def never(self, parcel: PublishBatch, code: str, reason: str) -> None:
-        """Messaging will not take it as it is: one message of it is refused, of several each half is tried."""
-        if len(parcel.indexes) > 1:
-            self._todo.extendleft(reversed(parcel.halves()))
+    def never(self, topic_batch: PublishBatch, code: str, reason: str) -> None:
+        """Messaging refuses it permanently: a single message is refused, of several each half is tried."""
+        if len(topic_batch.indexes) > 1:
+            self._todo.extendleft(reversed(topic_batch.halves()))
             return
-        self._done.update(parcel.indexes)
-        self.refused.append(message.RefusedItem(index=parcel.indexes[0], code=code, reason=reason))
+        self._done.update(topic_batch.indexes)
+        self.refused.append(message.RefusedItem(index=topic_batch.indexes[0], code=code, reason=reason))
 
     def defer(self, topic: str, code: str, reason: str, retry_after: float | None, *, in_doubt: bool = False) -> None:
-        """The topic takes nothing now: what is left of it goes again, and what follows in this stream with it."""
+        """The topic accepts nothing now: the rest of it, and what follows in this stream, is sent again."""
         reason = reason[: message.REASON_CHARS_MAX]
         self._deferred[topic] = message.Deferred(
             index=0, code=code, reason=reason, retry_after=retry_after, in_doubt=in_doubt
@@ -229,7 +228,7 @@ class Publishing:
 
     @property
     def deferred_codes(self) -> list[str]:
-        """Why topics were deferred, one for each."""
+        """Why topics were deferred, one code per topic."""
         return [each.code for each in self._deferred.values()]
 
     @property
@@ -238,10 +237,10 @@ class Publishing:
         return len(self._stored)
 
     def answer(self) -> message.Ack | message.Nack:
-        """Once nothing is left to publish."""
+        """The answer, once nothing is left to publish."""
         deferred = self._left()
         if len(deferred) > DEFERRED_MAX:
-            reason = f"{len(deferred)} topics take nothing now; the first: {deferred[0].reason}"
+            reason = f"{len(deferred)} topics accept nothing now; the first: {deferred[0].reason}"
             return self.put_off(
                 message.Nack(
                     parent_id=self._header.id, code=deferred[0].code, reason=reason, retry_after=deferred[0].retry_after
@@ -261,7 +260,7 @@ class Publishing:
         )
 
     def put_off(self, answer: message.Nack) -> message.Nack:
-        """The whole batch goes again, but for what is stored."""
+        """The whole batch is sent again, except for what is stored."""
         return msgspec.structs.replace(answer, stored=sorted(self._stored), positions=self._positions())
 
     def _left(self) -> list[message.Deferred]:
@@ -269,9 +268,9 @@ class Publishing:
         for topic, each in self._deferred.items():
             left = [
                 index
-                for parcel in self._parcels
-                if parcel.topic == topic
-                for index in parcel.indexes
+                for topic_batch in self._topic_batches
+                if topic_batch.topic == topic
+                for index in topic_batch.indexes
                 if index not in self._done
             ]
             if left:
@@ -282,22 +281,22 @@ class Publishing:
         if not self._header.positions:
             return []
         found = []
-        for parcel in self._parcels:
-            placed = self._placed.get((parcel.topic, parcel.epoch), [])
-            whole = self._stored.issuperset(parcel.indexes) and len(placed) == 1
-            if (at := _position(parcel, placed, is_whole=whole)) is not None:
+        for topic_batch in self._topic_batches:
+            placed = self._placed.get((topic_batch.topic, topic_batch.epoch), [])
+            whole = self._stored.issuperset(topic_batch.indexes) and len(placed) == 1
+            if (at := _position(topic_batch, placed, is_whole=whole)) is not None:
                 found.append(at)
         return found[:POSITIONS_MAX]
 
 
 class Reasons:
-    """Sentences of an answer: as many as its header has room for."""
+    """The reasons in an answer: as many as its header has room for."""
 
     def __init__(self) -> None:
         self._room = REASONS_BYTES_MAX
 
     def shortened(self, reason: str) -> str:
-        """As it is, or "" when there is no room left."""
+        """The reason as it is, or "" if there is no room left."""
         self._room -= len(msgspec.json.encode(reason))
         return reason if self._room >= 0 else ""
 
@@ -306,20 +305,20 @@ def _index(each: message.RefusedItem | message.Deferred) -> int:
     return each.index
 
 
-def _position(parcel: PublishBatch, placed: Sequence[Placed], *, is_whole: bool) -> message.TopicPosition | None:
-    """Where the messages of a parcel stand; one that was published in parts stands at the latest position or before.
+def _position(topic_batch: PublishBatch, placed: Sequence[Placed], *, is_whole: bool) -> message.TopicPosition | None:
+    """The position of published messages; if they were published in parts, of the last part or before.
 
-    None: messaging does not say, or the topic was made anew between the parts.
+    None: messaging does not return positions, or the topic was recreated between the parts.
     """
     known = [each for each in placed if each.newest]
     if not known or len({(each.service, each.generation) for each in known}) > 1:
         return None
     latest = max(known, key=lambda each: each.newest)
     return message.TopicPosition(
-        index=parcel.indexes[0],
+        index=topic_batch.indexes[0],
         service=latest.service,
         generation=latest.generation,
-        first=latest.first if is_whole and len(latest.stored) == len(parcel.indexes) else "",
+        first=latest.first if is_whole and len(latest.stored) == len(topic_batch.indexes) else "",
         newest=latest.newest,
     )
 
@@ -354,28 +353,28 @@ class TopicGrants:
         self._placement = placement
         self.ever: dict[str, frozenset[str]] = {}
         self._written: dict[str, frozenset[str]] = {}
-        """By node: the topics its EdgeNode names as it stands in the API."""
+        """By node: the topics that its EdgeNode in the API names."""
 
     def unwritten(self, node: str, routes: str) -> frozenset[str]:
-        """Topics of an EdgeRoutes object, by its name, that this node would not be granted after a restart."""
+        """Topics of an EdgeRoutes object, given by name, that this node would not be granted after a restart."""
         found = self._placement.rules.routes.get(routes)
         if found is None or found.topics == _ALWAYS:
             return frozenset()
         return found.topics - _ALWAYS - self._written.get(node, frozenset())
 
     def written(self, node: str, topics: frozenset[str]) -> None:
-        """The node's EdgeNode stands in the API and names these topics; none when there is no EdgeNode."""
+        """The node's EdgeNode in the API names these topics; none if there is no EdgeNode."""
         if topics:
             self._written[node] = topics
         else:
             self._written.pop(node, None)
 
     def widen(self, node: str) -> bool:
-        """Its EdgeRoutes may have changed.  True: it may name more than before."""
+        """Its EdgeRoutes may have changed.  Returns True if it may publish to more topics than before."""
         return self.remember(node, self._placement.rules.topics_of(node))
 
     def remember(self, node: str, topics: Iterable[str]) -> bool:
-        """These were granted in an earlier life.  True: that was news."""
+        """These were granted under an earlier hub.  Returns True if that is new."""
         known = self.ever.get(node, frozenset())
         wider = known.union(topic for topic in topics if not event.is_reserved(topic))
         if wider == known:

@@ -15,7 +15,7 @@ from fairlead_hub.cluster.content import ServedKind, Unusable
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.core.rules import RuleReader
-from fairlead_hub.delivery.opening.identities import Identities, Shown
+from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
 from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import edge_node, object_sync
@@ -132,7 +132,7 @@ def edge_node_read(raw: bytes) -> None:
     edge_node.granted_topics(read)
     identities = Identities(RenewalPlan(WallClock(lambda: 0.0), lambda: 0.5))
     identities.observed("edge-1", read.status, header.annotations or {})
-    identities.judge("edge-1", "uid-2", Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z"))
+    identities.judge("edge-1", "uid-2", NodeCertificate(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z"))
     identities.expired("2026-11-22T00:00:00Z")
     msgspec.json.encode(identities.status("edge-1"))
 

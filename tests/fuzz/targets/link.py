@@ -55,11 +55,12 @@ def _differing(content: bytes) -> None:
 def _planned(header: message.Upstream, content: bytes) -> None:
     plan = publish_batch.plan("edge-1", header, content, GRANTED)
     promise(
-        len(plan.refused) + sum(len(each.payloads) for each in plan.parcels) == plan.count, "each message has a fate"
+        len(plan.refused) + sum(len(each.payloads) for each in plan.topic_batches) == plan.count,
+        "each message has a fate",
     )
-    for parcel in plan.parcels:
-        promise(parcel.topic in GRANTED, "only topics that were granted get anything")
-        for payload in parcel.payloads:
+    for topic_batch in plan.topic_batches:
+        promise(topic_batch.topic in GRANTED, "only topics that were granted get anything")
+        for payload in topic_batch.payloads:
             promise(_JSON.decode(payload)["node"] == "edge-1", "the node is the one of the link")
     publishing = publish_batch.Publishing(header, plan, publish_batch.Order())
     while (refused := publishing.next()) is not None:

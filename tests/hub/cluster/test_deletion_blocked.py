@@ -90,7 +90,7 @@ def test_a_new_rule_that_cannot_be_read_keeps_nothing(placement):
     add(placement, MAPS)
     broken(placement, "bad")
     assert blocked(placement, ONE) == "" and placement.rules.unreadable_for("edge-1") == []
-    assert deletion_blocked.consequence(placement, "bad") == "it selects nothing until it is mended"
+    assert deletion_blocked.consequence(placement, "bad") == "it selects nothing until it is fixed"
 
 
 def test_a_rule_that_cannot_be_read_any_more_keeps_what_it_selects(placement):
@@ -165,7 +165,7 @@ def test_routes_that_cannot_be_read_keep_themselves(placement):
 
 def test_a_node_says_which_rules_concern_it(placement):
     """A few by name."""
-    for number in range(deletion_blocked.TOLD_MAX + 2):
+    for number in range(deletion_blocked.LISTED_MAX + 2):
         add(placement, MAPS, name=f"r{number}", nodeSelector=SHOPS)
         broken(placement, f"r{number}", generation=2)
     assert deletion_blocked.unreadable_rules(placement, "edge-2") == ""

@@ -2,16 +2,13 @@
 
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
-from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.cluster.content import ServedKind
 
 
 @pytest.fixture
 def core():
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 def test_wishes_follow_the_cluster(core):
@@ -38,17 +35,3 @@ def test_what_discovery_never_found_is_doubted_with_any_frozen_kind_of_its_group
     core.hub.cluster.kind_frozen(("shop.io", "Till"), "forbidden")
     assert "Till cannot be listed: forbidden" in view.deletion_blocked("edge-1", till)
     assert view.deletion_blocked("edge-1", "api/v1/namespaces/shop/configmaps/a") == ""
-
-
-async def test_routes_are_withheld_until_their_topics_are_written_down(core):
-    """What a node may use must be granted after a restart, too; the default topic always is."""
-    spec = {"routes": {"r": {"route": "FROM /* INTO $upstream", "topic": "shop/alarms"}}}
-    routes = core.put("main", ROUTES, namespace="", spec=spec)
-    plain = core.put("plain", ROUTES, namespace="", spec={"routes": {"r": "FROM /* INTO $upstream"}})
-    core.connect().sent()
-    view = core.hub.desired_state
-    assert "shop/alarms" in view.withheld("edge-1", routes.key)
-    assert view.withheld("edge-1", plain.key) == view.withheld("edge-1", "configmaps/shop/a") == ""
-    core.hub.report(1.0)
-    await core.flush()
-    assert view.withheld("edge-1", routes.key) == ""

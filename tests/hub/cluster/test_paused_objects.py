@@ -56,6 +56,7 @@ PLAIN = live(CONFIG_MAP, "a", metadata={"annotations": {"other": "x"}}, version=
         (None, ""),
         ({}, ""),
         ({PAUSED: ""}, "no reason given"),
+        ({PAUSED: " \n"}, "no reason given"),
         ({PAUSED: "a\n b"}, "a b"),
         ({PAUSED: "x" * 9999}, "x" * WHY_CHARS_MAX),
     ],

@@ -114,9 +114,7 @@ SECRETS = {"apiVersion": "v1", "kind": "Secret"}
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 def matches(core: Core) -> RuleMatches:

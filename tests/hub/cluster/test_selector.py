@@ -52,12 +52,12 @@ def test_what_matches(value, expected):
         ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"], "value": "c"}]}, "unknown field value"),
         ({"matchExpressions": {"key": "a"}}, "spec.matchExpressions: must be a list"),
         ({"matchLabels": ["a"]}, "spec.matchLabels: must map"),
-        ({"matchLabels": {"a b": "c"}}, "'a b' is no label"),
-        ({"matchLabels": {"A.com/b": "c"}}, "is no label"),
-        ({"matchLabels": {f"{'a' * 254}/b": "c"}}, "is no label"),
-        ({"matchLabels": {"a": "-b"}}, "spec.matchLabels.a: '-b' is no label's value"),
+        ({"matchLabels": {"a b": "c"}}, "'a b' is not a label"),
+        ({"matchLabels": {"A.com/b": "c"}}, "is not a label"),
+        ({"matchLabels": {f"{'a' * 254}/b": "c"}}, "is not a label"),
+        ({"matchLabels": {"a": "-b"}}, "spec.matchLabels.a: '-b' is not a label value"),
         ({"matchLabels": {"a": "b" * 64}}, "at most 63"),
-        ({"matchExpressions": [{"key": "", "operator": "Exists"}]}, r"\[0\].key: '' is no label"),
+        ({"matchExpressions": [{"key": "", "operator": "Exists"}]}, r"\[0\].key: '' is not a label"),
     ],
 )
 def test_nonsense_names_its_field(value, where):

@@ -43,9 +43,9 @@ def test_a_watch_that_did_its_work_is_opened_again_at_once() -> None:
     pace = WatchBackoff()
     for now in range(100):
         pace.opened(now)
-        assert pace.ended(now, moved_on=True) == 0.0
+        assert pace.ended(now, progressed=True) == 0.0
         pace.opened(now)
-        assert pace.ended(now + watch_health.HEALTHY_SECONDS, moved_on=False) == 0.0
+        assert pace.ended(now + watch_health.HEALTHY_SECONDS, progressed=False) == 0.0
 
 
 def test_a_watch_that_ends_at_once_again_and_again_waits_but_not_for_long() -> None:
@@ -54,7 +54,7 @@ def test_a_watch_that_ends_at_once_again_and_again_waits_but_not_for_long() -> N
     waits = []
     for _ in range(40):
         pace.opened(0.0)
-        waits.append(pace.ended(0.0, moved_on=False))
+        waits.append(pace.ended(0.0, progressed=False))
     assert 0.0 < waits[0] <= 0.1 and waits == sorted(waits)
     assert waits[-1] == watch_health.REOPEN_SECONDS_MAX < 1.0
 
@@ -92,7 +92,7 @@ def test_the_third_rejection_in_a_row_asks_for_a_list() -> None:
     answers = [pace.rejected() for _ in range(6)]
     assert [relist for _, relist in answers] == [False, False, True, False, False, True]
     assert max(wait for wait, _ in answers) <= watch_health.RETRY_AFTER_SECONDS_MAX
-    pace.moved_on()
+    pace.progressed()
     assert [pace.rejected()[1] for _ in range(2)] == [False, False]
 
 
@@ -106,5 +106,5 @@ def test_silence_is_suspicious_soon_after_a_change_and_later_less_so() -> None:
     pace.suspect()
     assert pace.silence_seconds == watch_health.SILENCE_SECONDS_MIN
     pace.went_silent()
-    pace.moved_on()
+    pace.progressed()
     assert pace.silence_seconds == watch_health.SILENCE_SECONDS_MIN

@@ -1,8 +1,7 @@
 """What does not end by itself stands under "Needs attention", each with a link; nothing else does."""
 
 import msgspec
-from tests.hub.console.test_sections import taken
-from tests.support.hubs.console import TOPICS
+from tests.support.hubs.console import TOPICS, surveyed
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import ROUTES
 
@@ -15,13 +14,12 @@ NOTHING = "Nothing needs attention."
 
 
 def shown(core: Core, topics: TopicsSeen = TOPICS) -> str:
-    return sections.attention(taken(core), topics)
+    return sections.attention(surveyed(core)[0], topics)
 
 
 def test_nothing_needs_attention_where_all_is_well():
     """Rates, and readers that are a little behind, are no reason to act."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     core.connect()
     assert NOTHING in shown(core)
 
@@ -29,8 +27,7 @@ def test_nothing_needs_attention_where_all_is_well():
 def test_dead_letters_of_a_node():
     """Of a connected node as it reports, with the node's page and the command that lists them."""
     core = Core("edge-1")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, dead_letters=72)))
     html = shown(core)
     assert NOTHING not in html and "72" in html and 'href="/console/nodes/edge-1"' in html
@@ -58,8 +55,7 @@ def test_routes_that_a_node_refuses():
     """As the node reported it: the object, how many nodes, and the first error, with a link to explain."""
     core = Core("edge-1")
     core.put("shops", ROUTES, namespace="", spec={"routes": {"till": {"route": "FROM"}}})
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     error = message.RouteError(route="till", message="expected a source", line=1, column=5, end_column=6)
     report = message.RoutesStatus(uid="uid-shops", resource_version="1", accepted=[], errors=[error])
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"shops": report})))

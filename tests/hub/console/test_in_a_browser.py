@@ -86,8 +86,7 @@ async def test_complete_without_script(browser: Browser, served: Served) -> None
 
 async def test_a_change_is_seen_without_reloading(browser: Browser) -> None:
     """A node connects, an object is parked, an event is shown; and with a hostile name nothing is run."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with (
@@ -111,8 +110,7 @@ async def test_a_change_is_seen_without_reloading(browser: Browser) -> None:
 
 async def test_five_thousand_nodes_with_the_keyboard(browser: Browser) -> None:
     """Search, sort and scroll; only the rows that are seen are in the page; a change keeps the focus where it is."""
-    core = Core(*(f"edge-{number:04}" for number in range(5000)))
-    core.rule(CONFIG_MAPS)
+    core = Core(*(f"edge-{number:04}" for number in range(5000))).rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with (
@@ -148,8 +146,7 @@ async def test_five_thousand_nodes_with_the_keyboard(browser: Browser) -> None:
 
 async def test_it_comes_back_after_a_break(browser: Browser) -> None:
     """The stream ends; what changed meanwhile is there, and no name of an agent can look like another."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with (
@@ -168,8 +165,7 @@ async def test_it_comes_back_after_a_break(browser: Browser) -> None:
 
 async def test_a_node_in_depth_follows_its_node(browser: Browser) -> None:
     """Until it is gone; then the page says so.  A change that arrives late does not set the clock back."""
-    core = Core("edge-1", "edge-2")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", "edge-2").rule(CONFIG_MAPS)
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with serving(core, clock=lambda: loop.time() - began) as served, await browser.new_page() as page:

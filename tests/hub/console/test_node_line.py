@@ -9,9 +9,7 @@ from fairlead_hub.settings import DeletionGuardSettings
 
 @pytest.fixture
 def core():
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 def line(core):
@@ -55,12 +53,10 @@ def test_paused_with_its_reason(core):
 async def test_away_since_it_was_last_heard_of(core):
     """From its document, as a hub that starts finds it."""
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.hub.report(core.now)
     core.now = 90.0
-    core.hub.report(core.now, last=True)
-    await core.flush()
+    await core.report()
     edge.leave()
     found = line(core)
     assert (found.state, found.held, found.agent) == ("away", 1, "1.0") and found.since >= int(NOON)
@@ -68,11 +64,9 @@ async def test_away_since_it_was_last_heard_of(core):
 
 def test_stopped_deletions_name_the_remedy():
     """They wait for a person."""
-    core = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1))
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1)).rule(CONFIG_MAPS)
     objects = [core.put(name) for name in "abc"]
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     for each in objects:
         core.remove(each)
     edge.sent()

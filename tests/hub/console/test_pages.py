@@ -5,12 +5,11 @@ import re
 
 import msgspec
 import pytest
-from tests.support.hubs.console import TOPICS, fleet
+from tests.support.hubs.console import TOPICS, fleet, surveyed
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import SECRET
 
-from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.console import node_line, pages, snapshot
+from fairlead_hub.console import node_line, pages
 from fairlead_hub.console.events import EventLog
 from fairlead_hub.console.pages import PageContext
 from fairlead_wire import message
@@ -21,12 +20,7 @@ PLANTED = "hunter2-planted-secret"
 
 
 def view(core):
-    survey = snapshot.survey(core.hub.view, WatchHealth({"nodes"}), core.now)
-    while True:
-        try:
-            next(survey)
-        except StopIteration as end:
-            return PageContext(end.value, TOPICS, "", "run-0", "v1")
+    return PageContext(surveyed(core)[0], TOPICS, "", "run-0", "v1")
 
 
 def every_page(core, name, events=()):
@@ -75,8 +69,7 @@ def read(page):
 
 def test_hostile_names_reasons_and_events_stay_text():
     """Whatever an edge, a user or an annotation says."""
-    core = Core(HOSTILE)
-    core.rule(CONFIG_MAPS)
+    core = Core(HOSTILE).rule(CONFIG_MAPS)
     core.put("a")
     edge = core.connect(HOSTILE, agent=HOSTILE)
     edge.nack(edge.sent()[0], code=HOSTILE, reason=HOSTILE)
@@ -95,8 +88,7 @@ def test_hostile_names_reasons_and_events_stay_text():
 
 def test_no_secret_is_in_any_page():
     """Neither what it holds, nor what kubectl copies of it into an annotation, nor a digest that could be guessed."""
-    core = Core("edge-1")
-    core.rule({"apiVersion": "v1", "kind": "Secret"})
+    core = Core("edge-1").rule({"apiVersion": "v1", "kind": "Secret"})
     copied = {"kubectl.kubernetes.io/last-applied-configuration": PLANTED}
     one = core.put("a", SECRET, namespace="shop", data={"password": PLANTED}, annotations=copied)
     edge = core.connect()
@@ -131,8 +123,7 @@ def test_nodes_are_filtered_and_paged_without_script():
 @pytest.mark.parametrize("name", ["a", "missing"])
 def test_explain_shows_the_sentence(name):
     """The same as `fairlead explain`."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     core.put("a")
     answer = core.hub.view.explained("edge-1", "configmap", "shop", name, core.now)
     given = {"node": "edge-1", "kind": "configmap", "namespace": "shop", "name": name}
@@ -143,5 +134,5 @@ def test_explain_shows_the_sentence(name):
 
 def test_a_hub_that_waits_says_so():
     """Instead of showing an empty fleet as if it were true."""
-    page = pages.overview(view(Core())._replace(role="starts, or waits for the Lease"), [])
-    assert "This hub starts, or waits for the Lease" in page and "No edge nodes yet" in page
+    page = pages.overview(view(Core())._replace(role="is starting, or waiting for the Lease"), [])
+    assert "This hub is starting, or waiting for the Lease" in page and "No edge nodes yet" in page

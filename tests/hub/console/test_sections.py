@@ -1,36 +1,26 @@
 """Parts of pages: the same values give the same HTML, and times are moments."""
 
 import pytest
-from tests.support.hubs.console import TOPICS, fleet
+from tests.support.hubs.console import TOPICS, fleet, surveyed
 from tests.support.hubs.hub_core import Core
 
-from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import sections, snapshot
 from fairlead_hub.console.topics import TopicsSeen
-
-
-def taken(core):
-    survey = snapshot.survey(core.hub.view, WatchHealth({"nodes"}), core.now)
-    while True:
-        try:
-            next(survey)
-        except StopIteration as end:
-            return end.value
 
 
 def test_nothing_differs_because_time_goes_by():
     """A section is sent again when something happened."""
     core = fleet(120)
-    first = {name: render(taken(core), TOPICS, "") for name, render in sections.LIVE.items()}
+    first = {name: render(surveyed(core)[0], TOPICS, "") for name, render in sections.LIVE.items()}
     core.now += 3000.0
-    assert {name: render(taken(core), TOPICS, "") for name, render in sections.LIVE.items()} == first
+    assert {name: render(surveyed(core)[0], TOPICS, "") for name, render in sections.LIVE.items()} == first
 
 
 def test_every_section_has_its_id():
     """By which an open page finds what to replace."""
     empty = snapshot.empty(Core().hub.view, 0.0)
     for name, render in sections.LIVE.items():
-        for shown, seen in ((taken(fleet(60)), TOPICS), (empty, TopicsSeen(False))):
+        for shown, seen in ((surveyed(fleet(60))[0], TOPICS), (empty, TopicsSeen(False))):
             assert f'id="{name}"' in render(shown, seen, "").split(">", 1)[0]
 
 

@@ -1,26 +1,15 @@
 """Everything the pages show, of one moment."""
 
-from tests.support.hubs.console import fleet
+from tests.support.hubs.console import fleet, surveyed
 from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import snapshot
 
 
-def taken(core, freshness=None):
-    survey = snapshot.survey(core.hub.view, freshness or WatchHealth({"nodes"}), core.now)
-    slices = 0
-    while True:
-        try:
-            next(survey)
-            slices += 1
-        except StopIteration as end:
-            return end.value, slices
-
-
 def test_a_fleet_in_every_state():
     """Sums agree with the rows."""
-    found, slices = taken(fleet(200))
+    found, slices = surveyed(fleet(200))
     assert len(found.lines) == 200 == sum(found.states.values()) and list(found.lines) == sorted(found.lines)
     assert set(found.states) == {"sync", "behind", "parked", "away", "never", "paused"}
     assert found.parked == len(found.parked_objects) == sum(group.objects for group in found.groups) > 0
@@ -32,7 +21,7 @@ def test_a_fleet_in_every_state():
 
 def test_causes_are_told_apart():
     """By code and kind, the most frequent first, with one reason as example."""
-    found, _ = taken(fleet(300))
+    found, _ = surveyed(fleet(300))
     assert {group.code for group in found.groups} == {"store_full", "too_large"}
     assert found.groups[0].objects >= found.groups[1].objects
     assert all(group.kind == "configmaps" and group.example for group in found.groups)
@@ -42,7 +31,7 @@ def test_lists_are_bounded(monkeypatch):
     """Groups count on."""
     monkeypatch.setattr(snapshot, "PARKED_MAX", 2)
     monkeypatch.setattr(snapshot, "GROUPS_MAX", 1)
-    found, _ = taken(fleet(300))
+    found, _ = surveyed(fleet(300))
     assert len(found.parked_objects) == 2 and sum(group.objects for group in found.groups) == found.parked
     assert len(found.groups) == 2 and "other" in {group.code for group in found.groups}
 
@@ -64,12 +53,11 @@ def test_a_node_that_vanishes_meanwhile_is_left_out():
 
 def test_what_waits_to_be_sent_by_priority():
     """A window that is full leaves the rest queued."""
-    core = Core("edge-1")
-    core.rule({"apiVersion": "v1", "kind": "ConfigMap", "priority": 7})
+    core = Core("edge-1").rule({"apiVersion": "v1", "kind": "ConfigMap", "priority": 7})
     for at in range(300):
         core.put(f"c{at}")
     core.connect().sent()
-    found, _ = taken(core)
+    found, _ = surveyed(core)
     [queue] = found.to_nodes
     assert (queue.priority, queue.nodes) == (7, 1) and queue.length + found.in_flight == 300
 
@@ -79,7 +67,7 @@ def test_what_is_wrong_with_its_sources_is_said():
     core = Core("edge-1")
     freshness = WatchHealth({"nodes"})
     freshness.stale("nodes", "answered 503", core.now)
-    found, _ = taken(core, freshness)
+    found, _ = surveyed(core, freshness)
     [notice] = found.notices
     assert "nodes are not followed since" in notice and "503" in notice
 
@@ -91,5 +79,5 @@ def test_a_thousand_notices_are_twenty_and_a_number():
     freshness = WatchHealth(collections)
     for collection in collections:
         freshness.stale(collection, "answered 503", core.now)
-    found, _ = taken(core, freshness)
+    found, _ = surveyed(core, freshness)
     assert len(found.notices) == snapshot.NOTICES_MAX + 1 and found.notices[-1] == "and 980 more of the kind"

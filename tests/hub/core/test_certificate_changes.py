@@ -9,7 +9,7 @@ import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.identity.late_renewal import Claim
 from fairlead_hub.identity.signer import Authority
 from fairlead_hub.session_ref import SessionRef
@@ -20,11 +20,11 @@ DAY = 86_400.0
 AUTHORITY = Authority(name="edges", not_before=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC))
 
 
-def shown(age_days: float = 0.0, *, issuer: str = "edges", serial: str = "a1") -> Shown:
+def shown(age_days: float = 0.0, *, issuer: str = "edges", serial: str = "a1") -> NodeCertificate:
     """Of ninety days."""
     issued, expires = NOON - age_days * DAY, NOON + (90 - age_days) * DAY
     texts = [WallClock.text_of(int(each)) for each in (issued, expires)]
-    return Shown(issued=texts[0], expires=texts[1], serial=serial, issuer=issuer)
+    return NodeCertificate(issued=texts[0], expires=texts[1], serial=serial, issuer=issuer)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def core() -> Core:
     return made
 
 
-def open_session(core: Core, certificate: Shown | None, **more: Any) -> tuple[SessionRef, message.Welcome]:
+def open_session(core: Core, certificate: NodeCertificate | None, **more: Any) -> tuple[SessionRef, message.Welcome]:
     session = core.hub.sessions.open("edge-1", core.hello("edge-1", **more), core.now, certificate)
     assert isinstance(session, SessionRef), session
     core.settle()
@@ -45,12 +45,11 @@ def open_session(core: Core, certificate: Shown | None, **more: Any) -> tuple[Se
 
 async def identity(core: Core) -> dict[str, Any]:
     core.now += 60.0
-    core.hub.report(core.now, last=True)
-    await core.flush()
+    await core.report()
     return dict(core.api.documents[EDGE_NODES, "", "edge-1"].status["identity"])
 
 
-def claim(certificate: Shown, *, epoch: int = 7) -> Claim:
+def claim(certificate: NodeCertificate, *, epoch: int = 7) -> Claim:
     before, after = (WallClock.moment(each) for each in (certificate.issued, certificate.expires))
     return Claim(node="edge-1", serial=certificate.serial, not_before=before, not_after=after, store_epoch=epoch)
 
@@ -144,4 +143,4 @@ async def test_a_node_made_again_is_not_let_in_by_the_back_door(core: Core) -> N
     core.hub.cluster.drop_node("edge-1", core.now)
     core.node("edge-1", uid="another")
     refusal = core.hub.certificates.judge_late(claim(shown(89.9)), core.now)
-    assert refusal is not None and refusal.code == "held" and "made again" in refusal.reason
+    assert refusal is not None and refusal.code == "held" and "recreated" in refusal.reason

@@ -25,8 +25,7 @@ async def test_routes_are_sent_when_their_topics_are_durably_granted(core):
 async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core):
     """Each version waits for its own topics; what the node holds stays in force meanwhile."""
     first = routes(core, "default/telemetry")
-    edge = core.connect("edge-1")
-    edge.ack(*edge.sent())
+    edge = core.served("edge-1")
     routes(core, "shop/alarms")
     routes(core, "shop/others")
     assert edge.sent() == [] and edge.session.keys.held[first.key].digest == first.digest
@@ -40,8 +39,7 @@ async def test_a_change_of_topics_waits_and_an_older_one_does_not_overtake(core)
 async def test_a_resync_sends_what_the_edge_lost_without_our_knowing(core):
     """The session ends with a reason an older agent knows, and the next opening compares everything."""
     one = core.put("a")
-    edge = core.connect("edge-1")
-    edge.ack(*edge.sent())
+    edge = core.served("edge-1")
     there = Observed(version="1", generation=1, status={}, head={})
     core.hub.documents.edge_node_observed("edge-1", there, {}, core.now)
     edge.held.clear()  # a disk put back from a copy

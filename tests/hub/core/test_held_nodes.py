@@ -13,9 +13,7 @@ WHY = "disk swap on Tuesday"
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", "edge-2", deletion_guard=DeletionGuardSettings(removals_max=2))
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", "edge-2", deletion_guard=DeletionGuardSettings(removals_max=2)).rule(CONFIG_MAPS)
 
 
 def short(headers):
@@ -24,8 +22,7 @@ def short(headers):
 
 async def reported(core):
     core.hub.sweep(core.now)
-    core.hub.report(core.now, last=True)
-    await core.flush()
+    await core.report()
     return core.api.documents[(EDGE_NODES, "", "edge-1")].status
 
 
@@ -116,8 +113,7 @@ def test_a_parked_object_stays_parked_while_its_node_is_held(core):
 async def test_records_and_edge_node_say_held_and_are_written_once(core):
     """State Pending, reason Paused; the same while it lasts, over a restart of the hub too."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.annotate("edge-1", paused=WHY)
     core.put("a", version="2", data={"v": "2"})
     status = await reported(core)
@@ -146,8 +142,7 @@ async def test_records_and_edge_node_say_held_and_are_written_once(core):
 async def test_a_record_that_lagged_before_says_held_from_then_on(core):
     """And lagging again afterwards, if it still does."""
     one = core.put("a")
-    edge = core.connect()
-    edge.sent()
+    core.opened()
     core.now = 31.0
     await reported(core)
     assert core.status(one)["reason"] == "Lagging"
@@ -162,8 +157,7 @@ async def test_a_record_that_lagged_before_says_held_from_then_on(core):
 def test_explain_and_status_say_held_and_why(core):
     """What is held by the node already is simply held; the rest is held back."""
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.annotate("edge-1", paused=WHY)
     core.put("b")
     core.now = 2.0
@@ -189,8 +183,7 @@ def test_a_hold_ends_with_its_edge_node(core):
 async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(core):
     """The record says Synced again, although nothing was sent."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.annotate("edge-1", paused=WHY)
     core.put("a", version="2", data={"v": "2"})
     core.now = 31.0
@@ -209,8 +202,7 @@ async def test_a_change_that_is_taken_back_while_held_leaves_nothing_to_tell(cor
 
 def filled(core, count=5):
     ones = [core.put(f"c{number}") for number in range(count)]
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     return edge, ones
 
 
@@ -283,8 +275,7 @@ async def test_a_guarded_node_stays_guarded_over_a_restart_of_the_hub(core):
         core.remove(one)
         edge.ack(*edge.sent())
     id = (await reported(core))["deletionGuard"]["id"]
-    after = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=2), listed=False)
-    after.rule(CONFIG_MAPS)
+    after = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=2), listed=False).rule(CONFIG_MAPS)
     after.api = core.api
     after.annotate("edge-1")
     after.list_all()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.identity.signer import Authority, AuthorityBundle
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.wall_clock import WallClock
@@ -31,7 +31,7 @@ class Site:
 
     def open(self, node: str, issuer: str = "nodes 2026") -> SessionRef:
         issued, expires = (WallClock.text_of(int(NOON + days * DAY)) for days in (-10, 80))
-        shown = Shown(issued=issued, expires=expires, serial="a1", issuer=issuer)
+        shown = NodeCertificate(issued=issued, expires=expires, serial="a1", issuer=issuer)
         session = self.core.hub.sessions.open(node, self.core.hello(node), self.core.now, shown)
         assert isinstance(session, SessionRef), session
         self.told(session)
@@ -125,7 +125,7 @@ def test_a_node_that_renewed_in_its_session_is_not_asked_again(site: Site) -> No
     site.says(session, "old")
     site.pass_time(1.0)
     begins, ends = (WallClock.text_of(int(NOON + days * DAY)) for days in (1, 91))
-    newest = Shown(issued=begins, expires=ends, serial="b2", issuer="nodes 2027")
+    newest = NodeCertificate(issued=begins, expires=ends, serial="b2", issuer="nodes 2027")
     site.core.hub.certificates.renewed(session, newest, site.core.now)
     site.authority = Authority(name="nodes 2027", not_before=FIRST)
     site.pass_time(1.0)

@@ -24,8 +24,7 @@ def test_labels_move_a_node_in_and_out_of_a_rule(core):
 async def test_a_deleted_node_loses_its_session_and_its_records(core):
     """And the edge hears why it was sent away."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await core.flush()
     core.hub.cluster.drop_node("edge-1", 1.0)
     assert [header.code for header in edge.sent()] == ["node_deleted"]
@@ -37,8 +36,7 @@ async def test_a_deleted_node_loses_its_session_and_its_records(core):
 async def test_a_node_recreated_under_its_name_starts_anew(core):
     """Another UID is another node: the old one's records go."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await core.flush()
     core.node("edge-1", uid="another")
     assert [header.code for header in edge.sent()] == ["node_deleted"]

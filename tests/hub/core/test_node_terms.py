@@ -2,12 +2,11 @@
 
 import pytest
 from tests.support.hubs.hub_core import Core
-from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.core.node_terms import NodeTerms
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 
-SHOWN = Shown(issued="2026-01-01T00:00:00Z", expires="2027-12-31T00:00:00Z")
+SHOWN = NodeCertificate(issued="2026-01-01T00:00:00Z", expires="2027-12-31T00:00:00Z")
 
 
 @pytest.fixture
@@ -21,21 +20,11 @@ def terms(core):
     return NodeTerms(hub.identities, hub.node_controls, hub.grants, hub.node_status)
 
 
-def test_topics_that_were_granted_once_stay(core, terms):
-    """What was routed before a change of routes must not be refused after it."""
-    routes = {"r": {"route": "FROM /* INTO $upstream", "topic": "d/t"}}
-    one = core.put("main", ROUTES, namespace="", spec={"routes": routes})
-    terms.grant("edge-1")
-    core.remove(one)
-    terms.grant("edge-1")
-    assert terms.of("edge-1").granted_topics == {"default/telemetry", "d/t"}
-
-
 def test_a_certificate_is_judged_when_nodes_and_edge_nodes_are_listed(core, terms):
     """Before, it is not known whether the Node was made again."""
     core.hub.identities.observed("edge-1", {"identity": {"nodeUID": "older", "issued": SHOWN.issued,
                                                          "expires": SHOWN.expires}}, {})  # fmt: skip
-    assert "this certificate is from before" in terms.refused_identity("edge-1", SHOWN)
+    assert "this certificate is older" in terms.refused_identity("edge-1", SHOWN)
     core.hub.placement.listed.inputs.discard("edgenodes")
     assert terms.refused_identity("edge-1", SHOWN) == ""
 

@@ -12,18 +12,6 @@ def one():
     return Core("edge-1").connect().session
 
 
-def test_the_shell_is_notified_once_until_it_takes():
-    """However much changed."""
-    sessions, heard = OpenSessions(), []
-    sessions.subscribe(lambda: heard.append(1))
-    sessions.compare(["edge-1"])
-    sessions.compare_all()
-    assert heard == [1]
-    sessions.taking()
-    sessions.changed()
-    assert heard == [1, 1]
-
-
 def test_what_is_compared_again_is_touched_and_given_out_once(one):
     """A burst of changes is one comparison; nodes without a session are none."""
     sessions = OpenSessions()

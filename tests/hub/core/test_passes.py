@@ -9,8 +9,7 @@ KIND = CONFIG_MAP.group_kind
 async def test_what_is_kept_is_said_by_its_status(core):
     """It should go and does not, and why."""
     one = core.put("a")
-    edge = core.connect("edge-1", one)
-    edge.sent()
+    edge = core.opened("edge-1", one)
     unreadable(core, "r")
     core.remove(one)
     edge.sent()
@@ -29,8 +28,7 @@ async def test_what_is_kept_is_said_by_its_status(core):
 async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collected(core):
     """The slow pass finds what no event reported."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await core.flush()
     edge.leave()
     core.hub.placement.rules.drop_node("edge-1")
@@ -43,8 +41,7 @@ async def test_records_of_a_node_that_vanished_while_the_hub_was_down_are_collec
 async def test_the_slow_pass_sends_what_an_event_should_have(core):
     """The safety net: differences that were not offered are offered."""
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.hub.object_cache.put(live(CONFIG_MAP, "missed"))
     assert edge.sent() == []
     core.hub.reconcile(1.0)

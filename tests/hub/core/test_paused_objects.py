@@ -17,6 +17,25 @@ def short(headers):
     return sorted((type(header).__name__, header.resource.rsplit("/", 1)[1]) for header in headers)
 
 
+def started():
+    """Another hub: everything is listed but the ObjectSyncs."""
+    again = Core("edge-1", listed=False)
+    for name in ("nodes", "syncrules", "edgeroutes"):
+        again.hub.cluster.input_synced(name)
+    again.rule(CONFIG_MAPS)
+    again.hub.cluster.kind_synced(CONFIG_MAP.group_kind)
+    again.hub.cluster.input_synced(EDGE_NODES)
+    return again
+
+
+def documents_of(core, again):
+    """Its watch brings what the hub before it wrote."""
+    for name, there in core.api.documents.items():
+        again.hub.documents.observed(name, "edge-1", there)
+    for collection in COLLECTIONS:
+        again.hub.documents.listed(collection, again.now)
+
+
 async def status(core, one, node="edge-1"):
     core.hub.sweep(core.now)
     await core.flush()
@@ -59,8 +78,7 @@ async def test_a_paused_object_is_sent_to_no_node_and_resumed_at_once_with_its_n
 async def test_the_annotation_alone_sends_nothing(core):
     """Set, changed, removed: an ObjectSync in sync stays Synced, and names the reason while it stands there."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     assert (await status(core, one))["reason"] == ""
     for version, why in (("2", "first"), ("3", "second")):
         core.put("a", version=version, metadata={"annotations": {PAUSED: why}})
@@ -78,8 +96,7 @@ async def test_the_annotation_alone_sends_nothing(core):
 async def test_a_changing_paused_object_writes_its_status_once(core):
     """However often the object changes: one write for each node."""
     core.put("a", metadata=PAUSE)
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     await core.flush()
     before = core.api.writes
     for version in range(2, 50):
@@ -94,8 +111,7 @@ async def test_a_changing_paused_object_writes_its_status_once(core):
 async def test_a_paused_object_that_nothing_selects_any_more_stays_until_the_pause_ends(core):
     """A rule deleted: the node keeps what it holds, and the delete goes when the annotation is removed."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.put("a", version="2", metadata=PAUSE)
     core.rule({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tier": "none"}}})
     assert edge.sent() == []
@@ -112,8 +128,7 @@ async def test_a_paused_object_that_nothing_selects_any_more_stays_until_the_pau
 async def test_a_paused_object_that_is_deleted_is_removed_from_the_nodes(core):
     """The annotation went with the object, wherever it was wanted."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     one = core.put("a", version="2", metadata=PAUSE, data={"v": "2"})
     assert edge.sent() == []
     core.remove(one)
@@ -123,8 +138,7 @@ async def test_a_paused_object_that_is_deleted_is_removed_from_the_nodes(core):
 def test_one_deleted_where_nothing_selects_it_is_removed_there_too(core):
     """Its node keeps it because of the pause alone."""
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     one = core.put("a", version="2", metadata=PAUSE)
     core.rule({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tier": "none"}}})
     assert edge.sent() == []
@@ -135,8 +149,7 @@ def test_one_deleted_where_nothing_selects_it_is_removed_there_too(core):
 def test_a_namesake_made_anew_is_not_paused(core):
     """The pause is of one object, not of a name."""
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.put("a", version="2", metadata=PAUSE, data={"v": "2"})
     assert edge.sent() == []
     core.put("a", uid="another", version="3", data={"v": "3"})
@@ -183,12 +196,10 @@ def test_a_parked_object_is_not_tried_again_while_it_is_paused(core):
 
 def test_a_paused_deletion_does_not_trip_the_deletion_guard():
     """Nothing of it is removed."""
-    core = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1))
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", deletion_guard=DeletionGuardSettings(removals_max=1)).rule(CONFIG_MAPS)
     for name in "ab":
         core.put(name, metadata={"labels": {"tier": "x"}})
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     for name in "ab":
         core.put(name, version="2", metadata={"labels": {"tier": "x"}, **PAUSE})
     core.rule({"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"tier": "none"}}})
@@ -200,8 +211,7 @@ async def test_a_hub_that_starts_knows_of_paused_objects_whose_kind_no_rule_name
     """Their ObjectSyncs say so: the kind is watched, and nothing of it is deleted before that was reported."""
     one = core.put("a", kind=SECRET)
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="s")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.put("a", kind=SECRET, version="2", metadata=PAUSE)
     edge.sent()
     assert (await status(core, one))["reason"] == "Paused"
@@ -210,19 +220,11 @@ async def test_a_hub_that_starts_knows_of_paused_objects_whose_kind_no_rule_name
         "it is watched as long as it is paused"
     )
 
-    again = Core("edge-1", listed=False)
-    for name in ("nodes", "syncrules", "edgeroutes"):
-        again.hub.cluster.input_synced(name)
-    again.rule(CONFIG_MAPS)
-    again.hub.cluster.kind_synced(CONFIG_MAP.group_kind)
-    again.hub.cluster.input_synced(EDGE_NODES)
+    again = started()
     edge = again.connect("edge-1", one)
     assert edge.sent() == []
     assert "ObjectSyncs are not listed" in next(iter(edge.session.keys.unsynced.kept().values())).why
-    for name, there in core.api.documents.items():
-        again.hub.documents.observed(name, "edge-1", there)
-    for collection in ("objectsyncs", "clusterobjectsyncs"):
-        again.hub.documents.listed(collection, again.now)
+    documents_of(core, again)
     assert edge.sent() == [] and again.hub.placement.kinds()[SECRET.group_kind] == ("v1",)
     paused = again.put("a", kind=SECRET, version="2", metadata=PAUSE)
     again.hub.cluster.kind_synced(SECRET.group_kind)
@@ -247,23 +249,14 @@ async def test_parked_and_paused_object_is_not_deleted_after_a_restart(core):
     """The last rule of its kind went while no hub ran."""
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="s")
     held = core.put("a", kind=SECRET, data={"v": "1"})
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     core.put("a", kind=SECRET, version="2", data={"v": "2"})
     edge.nack(*edge.sent())
     await core.flush()
     one = core.put("a", kind=SECRET, version="3", metadata=PAUSE, data={"v": "2"})
     assert edge.sent() == []
     assert (await status(core, one))["reason"] == "Paused"
-    again = Core("edge-1", listed=False)
-    for name in ("nodes", "syncrules", "edgeroutes"):
-        again.hub.cluster.input_synced(name)
-    again.rule(CONFIG_MAPS)
-    again.hub.cluster.kind_synced(CONFIG_MAP.group_kind)
-    again.hub.cluster.input_synced(EDGE_NODES)
+    again = started()
     edge = again.connect("edge-1", held)
-    for name, there in core.api.documents.items():
-        again.hub.documents.observed(name, "edge-1", there)
-    for collection in COLLECTIONS:
-        again.hub.documents.listed(collection, again.now)
+    documents_of(core, again)
     assert short(edge.sent()) == []

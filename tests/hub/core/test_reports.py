@@ -6,16 +6,13 @@ from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", messaging_url="http://127.0.0.1:9")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", messaging_url="http://127.0.0.1:9").rule(CONFIG_MAPS)
 
 
 def test_an_ack_is_a_total_and_a_status_and_no_event(core):
     """What goes well is not worth an Event."""
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    core.served()
     assert core.hub.counts.acks == 1 and sum(core.hub.counts.latency) == 1
     assert core.take_kube_events() == []
     assert [event.type for event in core.take_cloud_events()] == ["node.connected"]

@@ -17,9 +17,7 @@ from fairlead_wire.errors import Malformed
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", "edge-2").rule(CONFIG_MAPS)
 
 
 def outputs(core: Core) -> dict[str, Any]:
@@ -60,8 +58,7 @@ def test_a_connection_without_room_is_given_nothing_until_it_has(core: Core) -> 
 
 def test_a_long_message_is_answered_by_a_sign_of_life_where_there_is_room(core: Core) -> None:
     """Without room none is kept for later: they would pile up."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     for _ in range(3):
         core.hub.sessions.room(edge.ref, False)
         core.hub.sessions.receive_part(edge.ref, core.now)
@@ -76,8 +73,7 @@ def test_a_long_message_is_answered_by_a_sign_of_life_where_there_is_room(core: 
 
 def test_a_refusal_is_the_last_frame(core: Core) -> None:
     """With it the shell hears that the connection ends; nothing follows."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     core.put("a")
     edge.receive(message.Keepalive())
     core.hub.sessions.refuse(edge.ref, message.Refuse(code="draining", reason="the hub is stopping"))
@@ -91,8 +87,7 @@ def test_a_refusal_is_the_last_frame(core: Core) -> None:
 def test_a_silent_node_is_cut_off(core: Core) -> None:
     """The shell comes back when that is due, without a timer of its own."""
     core.may_be_silent = True
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     while not (found := outputs(core)):
         turn = core.take_ready().next_turn
         assert turn is not None and core.now < turn <= 30.0
@@ -134,8 +129,7 @@ FOR_SHELL = [
 @pytest.mark.parametrize("header", FOR_SHELL, ids=lambda header: type(header).__name__)
 def test_what_a_service_has_to_answer_is_returned_at_once(core: Core, header: Any) -> None:
     """Until the session ends."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     assert edge.receive(header) is header
     core.hub.sessions.refuse(edge.ref, message.Refuse(code="draining", reason="the hub is stopping"))
     assert edge.receive(header) is None
@@ -145,8 +139,7 @@ def test_what_a_service_has_to_answer_is_returned_at_once(core: Core, header: An
 
 def test_an_answer_belongs_to_who_asked(core: Core) -> None:
     """Acks of objects are the core's, those of messages for modules the shell's, each once, also after a refusal."""
-    edge = core.connect(inputs=True)
-    edge.sent()
+    edge = core.opened(inputs=True)
     core.put("a")
     [update] = edge.sent()
     asked = [core.hub.sessions.ask(edge.ref, lambda id: message.AskInputs(id=id, messages=["m"])) for _ in range(2)]
@@ -160,7 +153,6 @@ def test_an_answer_belongs_to_who_asked(core: Core) -> None:
 
 def test_a_frame_for_no_one_is_malformed(core: Core) -> None:
     """A second hello is the clearest one."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     with pytest.raises(Malformed):
         edge.receive(core.hello("edge-1"))

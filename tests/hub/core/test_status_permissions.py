@@ -18,9 +18,7 @@ def told(edge: Edge) -> list[str]:
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1")
-    made.rule(ALLOWED)
-    return made
+    return Core("edge-1").rule(ALLOWED)
 
 
 def test_a_node_is_told_what_it_does_not_hold(core: Core) -> None:
@@ -49,8 +47,7 @@ def test_a_change_of_rules_or_labels_is_told(core: Core) -> None:
 
 
 def test_nothing_is_told_before_rules_are_listed() -> None:
-    core = Core("edge-1", listed=False)
-    core.rule(ALLOWED)
+    core = Core("edge-1", listed=False).rule(ALLOWED)
     edge = core.connect(status_rules="held")
     assert told(edge) == []
     core.list_all()
@@ -58,8 +55,7 @@ def test_nothing_is_told_before_rules_are_listed() -> None:
 
 
 def test_where_no_rule_allows_anything_no_frame_is_sent() -> None:
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     edge = core.connect(status_rules="")
     assert told(edge) == []
     edge.leave()

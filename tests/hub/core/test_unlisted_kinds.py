@@ -62,18 +62,15 @@ def said_of(core: Core, one: LiveObject) -> dict[str, Any]:
 @pytest.mark.parametrize("restart", [True, False], ids=["restart", "same hub"])
 async def test_the_status_says_synced_again_when_the_right_is_back(order, between, unlisted, restart):
     """Whichever kind is listed first, and however long after it the other one."""
-    core = Core("edge-1")
-    core.rule(*RULE)
+    core = Core("edge-1").rule(*RULE)
     pod = core.put("p", POD, spec={"nodeName": "edge-1", "volumes": [{"secret": {"secretName": "a"}}]})
     secret = core.put("a", SECRET)
-    edge = core.connect("edge-1", pod, secret)
-    edge.sent()
+    edge = core.opened("edge-1", pod, secret)
     await wait(core, 5)
     assert said_of(core, secret)["state"] == "Synced"
     if restart:
         core = restarted(core)
-        edge = core.connect("edge-1", pod, secret)
-        edge.sent()
+        edge = core.opened("edge-1", pod, secret)
         await wait(core, unlisted)
         if unlisted:
             said = said_of(core, secret)
@@ -99,14 +96,12 @@ async def test_the_status_says_synced_again_when_the_right_is_back(order, betwee
 
 async def test_the_status_tells_the_reason_that_holds_now():
     """Kept for another reason than before: the status says so after the next comparison."""
-    core = Core("edge-1", listed=False)
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", listed=False).rule(CONFIG_MAPS)
     one = core.put("a")
     for collection in (*COLLECTIONS, EDGE_NODES):
         core.hub.documents.listed(collection, core.now)
     core.list_all()
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await wait(core, 5)
     core.hub.cluster.kind_frozen(CONFIG_MAP.group_kind, "403")
     core.remove(one)

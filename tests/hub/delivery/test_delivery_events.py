@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
-import msgspec
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
@@ -13,8 +10,7 @@ from fairlead_hub.delivery import delivery_events
 
 def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parked, tried again because it is newer, acknowledged; the hub takes each fact once."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     core.put("a", data={"v": "1"})
     edge = core.connect()
     session, said = edge.session, []
@@ -36,9 +32,3 @@ def test_a_refused_object_that_changes_tells_its_whole_story(monkeypatch: pytest
     assert [type(one).__name__ for one in story] == ["Parked", "Unparked", "AckedByEdge"], story
     unparked = story[1]
     assert isinstance(unparked, delivery_events.Unparked) and unparked.why == "newer" and not session.keys.events
-
-
-@pytest.mark.parametrize("kind", get_args(delivery_events.DeliveryEvent), ids=lambda kind: kind.__name__)
-def test_a_fact_cannot_be_changed(kind: type[msgspec.Struct]) -> None:
-    """They pass through records, counts and events; none may bend one for the next."""
-    assert kind.__struct_config__.frozen

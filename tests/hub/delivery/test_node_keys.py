@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.hubs.live import CONFIG_MAP, live
+from tests.support.hubs.wanted_objects import POLICY, WantedObjects
 
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
     AckedByEdge,
@@ -29,52 +29,22 @@ from fairlead_hub.delivery.delivery_events import (
     Retried,
     Unparked,
 )
-from fairlead_hub.delivery.in_flight import InFlightMessage
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, KeyInFlight, Queued, Withheld
 from fairlead_hub.delivery.node_keys import NodeKeys
 from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import DeletionGuardSettings as GuardLimits
-from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
+from fairlead_hub.settings import Reconcile, WindowLimits
 from fairlead_wire import message
 
-POLICY = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
 Change = Callable[["Playbook"], None]
-
-
-class Cluster:
-    """What is wanted of the node."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, LiveObject] = {}
-        self.blocked = self.ungranted = ""
-        self.priorities: dict[str, int] = {}
-
-    def desired(self, node: str, key: str) -> Desired | None:
-        one = self.objects.get(key)
-        return Desired(live=one, priority=self.priorities.get(key, 5), delivery=POLICY) if one else None
-
-    def desired_objects(self, node: str) -> dict[str, LiveObject]:
-        return dict(self.objects)
-
-    def deletion_blocked(self, node: str, path: str) -> str:
-        return self.blocked
-
-    def paused(self, key: str, uid: str) -> str:
-        return ""
-
-    def withheld(self, node: str, key: str) -> str:
-        return self.ungranted
-
-    def not_synced(self, node: str) -> str:
-        return ""
 
 
 class Playbook:
     """See the module.  ``held``: objects, as name and content, that the node has from the beginning."""
 
     def __init__(self, *held: tuple[str, str], messages: int = 100, guard: DeletionGuard | None = None) -> None:
-        self.cluster = Cluster()
+        self.cluster = WantedObjects()
         self.now = 0.0
         self.ids: dict[str, int] = {}
         """By name: the message that was sent last."""
@@ -388,12 +358,12 @@ def test_whatever_happens_the_table_holds_and_in_the_end_the_node_has_what_it_sh
 
 
 @pytest.fixture
-def placed() -> Cluster:
-    return Cluster()
+def placed() -> WantedObjects:
+    return WantedObjects()
 
 
 @pytest.fixture
-def keys(placed: Cluster) -> NodeKeys:
+def keys(placed: WantedObjects) -> NodeKeys:
     return NodeKeys(
         "edge-1",
         placed,
@@ -407,7 +377,7 @@ def keys(placed: Cluster) -> NodeKeys:
 A = key_of("a")
 
 
-def test_a_difference_is_queued_and_what_has_a_record_is_looked_at_again(keys: NodeKeys, placed: Cluster) -> None:
+def test_a_difference_is_queued_and_what_has_a_record_is_looked_at_again(keys: NodeKeys, placed: WantedObjects) -> None:
     """Only differences are counted: wanted ones are sent first, then unwanted ones."""
     kept, gone, new = made("kept", "1"), made("gone", "1"), made("new", "1")
     placed.objects = {one.key: one for one in (kept, gone)}
@@ -419,59 +389,7 @@ def test_a_difference_is_queued_and_what_has_a_record_is_looked_at_again(keys: N
     assert keys.unsynced.state(kept.key) == IN_SYNC
 
 
-def test_an_offer_of_what_the_node_holds_is_nothing(keys: NodeKeys, placed: Cluster) -> None:
-    """No record, no queue; and a key that waited is in sync when what is wanted changed back."""
-    placed.objects[A] = made("a", "1")
-    keys.begin({A: placed.objects[A].held}, 0, 0.0)
-    keys.take_events()
-    keys.offer(A, 0.0)
-    assert keys.unsynced.state(A) == IN_SYNC
-    placed.objects[A] = made("a", "2")
-    keys.offer(A, 0.0)
-    assert keys.unsynced.state(A) == Queued(5)
-    placed.objects[A] = made("a", "1")
-    keys.offer(A, 0.0)
-    assert keys.unsynced.state(A) == IN_SYNC and keys.take_events() == []
-
-
-def test_a_new_object_under_an_old_name_removes_the_old_one(keys: NodeKeys, placed: Cluster) -> None:
-    """The edge replaced it in one commit: its status goes before the new one's comes."""
-    old, new = made("a", "1", uid="old"), made("a", "2", uid="new")
-    placed.objects[A] = new
-    keys.begin({A: old.held}, 0, 0.0)
-    keys.frames(0.0, 9)
-    keys.take_events()
-    keys.acked(message.Ack(parent_id=1), 0.5)
-    removed, acked = keys.take_events()
-    assert isinstance(removed, RemovedAtEdge) and removed.uid == "old"
-    assert isinstance(acked, AckedByEdge) and (acked.held.uid, acked.seconds) == ("new", 0.5)
-    assert keys.held == {A: new.held}
-
-
-def test_a_failure_waits_and_the_last_one_parks(keys: NodeKeys, placed: Cluster) -> None:
-    """Retries are of this content; something newer begins with all of them."""
-    placed.objects[A] = made("a", "1")
-    keys.begin({}, 0, 0.0)
-    now = 0.0
-    for retry in (1, 2):
-        [(update, _)] = keys.frames(now, 9)
-        assert isinstance(update, message.Update)
-        keys.nacked(message.Nack(parent_id=update.id, code="busy", reason="no", permanent=False), now)
-        state = keys.unsynced.state(A)
-        assert isinstance(state, key_state.Backoff) and state.retry == retry
-        now = state.due
-    [(update, _)] = keys.frames(now, 9)
-    assert isinstance(update, message.Update)
-    keys.nacked(message.Nack(parent_id=update.id, code="busy", reason="no", permanent=False), now)
-    parked = keys.unsynced.state(A)
-    assert isinstance(parked, Parked) and parked.content_id == placed.objects[A].content_id
-    placed.objects[A] = made("a", "2")
-    keys.offer(A, now)
-    record = keys.unsynced.get(A)
-    assert record is not None and record.state == Queued(5) and record.failures is None
-
-
-def test_what_was_reported_as_late_is_reported_again_when_that_is_over(keys: NodeKeys, placed: Cluster) -> None:
+def test_what_was_reported_as_late_is_reported_again_when_that_is_over(keys: NodeKeys, placed: WantedObjects) -> None:
     """Kept, and then wanted again: the status says so without a message."""
     one = made("a", "1")
     placed.blocked = "not listed"
@@ -483,11 +401,3 @@ def test_what_was_reported_as_late_is_reported_again_when_that_is_over(keys: Nod
     placed.objects[A] = one
     keys.offer(A, 1.0)
     assert keys.take_events() == [Recovered(key=A)] and keys.unsynced.state(A) == IN_SYNC
-
-
-def test_a_transition_that_is_none_is_refused(keys: NodeKeys) -> None:
-    """A mistake in this program, found where it is made; it ends the session where frames are taken."""
-    one = made("a", "1")
-    sent = InFlightMessage(key=A, uid=one.uid, path=one.path, held=one.held, policy=POLICY)
-    with pytest.raises(key_state.ImpossibleTransition):
-        keys.unsynced.move(A, "sent", KeyInFlight(1, sent), 0.0)

@@ -2,8 +2,6 @@
 
 import pytest
 
-from fairlead_hub.cluster import paused_objects
-from fairlead_hub.cluster.paused_objects import WHY_CHARS_MAX
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.settings import DeletionGuardSettings as Limits
 from fairlead_wire.objects.api_group import APPROVE_DELETIONS, PAUSED, RESYNC
@@ -20,18 +18,6 @@ def test_a_hold_is_there_while_its_annotation_is(node_controls):
     assert not node_controls.observed("edge-1", {PAUSED: "disk swap"}, {})
     assert node_controls.paused("edge-1") == "disk swap" and node_controls.paused("edge-2") == ""
     assert node_controls.observed("edge-1", {}, {}) and node_controls.paused("edge-1") == ""
-
-
-LONG = "x" * 9999
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("", "no reason given"), (" \n", "no reason given"), ("a\n b", "a b"), (LONG, LONG[:WHY_CHARS_MAX])],
-)
-def test_whatever_stands_in_the_annotation_it_holds(text, why):
-    """Also nothing, also a novel: one line of bounded length is shown."""
-    assert paused_objects.reason({PAUSED: text}) == why
 
 
 def test_a_deleted_edge_node_holds_nothing(node_controls):

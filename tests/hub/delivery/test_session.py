@@ -4,61 +4,25 @@ import random
 
 import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
+from tests.support.hubs.wanted_objects import POLICY, WantedObjects
 
-from fairlead_hub.cluster.placement import Desired
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.sessions import Sessions
-from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, RemovedAtEdge, Retried, Unparked
+from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Retried
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
+from fairlead_hub.settings import Reconcile, WindowLimits
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 from fairlead_wire.link import codec
 from fairlead_wire.objects import digest
 
-QUICK = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_timeout=5)
 KEY = "configmaps/shop/a"
-
-
-class Cluster:
-    """What the cluster wants of the node, as the session sees it."""
-
-    def __init__(self):
-        self.objects = {}
-        self.unsure = ""
-        self.unlisted = ""
-        self.ungranted = ""
-        self.policy = QUICK
-
-    def put(self, name="a", **fields):
-        one = live(CONFIG_MAP, name, **fields)
-        self.objects[one.key] = one
-        return one
-
-    def desired(self, node, key):
-        one = self.objects.get(key)
-        return Desired(live=one, priority=5, delivery=self.policy) if one else None
-
-    def desired_objects(self, node):
-        return dict(self.objects)
-
-    def deletion_blocked(self, node, path):
-        return self.unsure
-
-    def paused(self, key, uid):
-        return ""
-
-    def withheld(self, node, key):
-        return self.ungranted
-
-    def not_synced(self, node):
-        return self.unlisted
 
 
 @pytest.fixture
 def view():
-    return Cluster()
+    return WantedObjects()
 
 
 def hello(held=()):
@@ -69,7 +33,7 @@ def hello(held=()):
 
 def session(view, held=(), **limits):
     made = NodeSession(
-        node="edge-1", number=1, hello=hello(held), view=view, limits=WindowLimits(**limits), policy=QUICK,
+        node="edge-1", number=1, hello=hello(held), view=view, limits=WindowLimits(**limits), policy=POLICY,
         reconcile=Reconcile(parked_retry_seconds=60), held_max=100, keepalive_seconds=10, now=0.0,
     )  # fmt: skip
     welcome = message.Welcome(
@@ -153,92 +117,6 @@ def test_an_ack_is_what_the_hub_believes(view):
     assert isinstance(acked, AckedByEdge) and acked.seconds == pytest.approx(0.2)
 
 
-def test_many_changes_are_one_delivery(view):
-    """Twenty updates while one is in flight: once more, with the newest."""
-    view.put(data={"n": "0"})
-    made = opened(view)
-    [first] = sent(made)
-    for n in range(1, 21):
-        newest = view.put(version=str(n + 1), data={"n": str(n)})
-        made.keys.offer(KEY, 0.1)
-    assert sent(made) == [], "one in flight for a key"
-    ack(made, first, 0.2)
-    [second] = sent(made)
-    assert second.digest == newest.digest
-    ack(made, second, 0.3)
-    assert sent(made) == []
-
-
-def test_a_change_back_to_what_is_held_sends_nothing(view):
-    """Newest wins, also when it is the old."""
-    held = view.put(data={"k": "1"})
-    made = opened(view, [held])
-    view.put(data={"k": "2"}, version="2")
-    made.keys.offer(KEY, 0.0)
-    view.put(data={"k": "1"}, version="3")
-    made.keys.offer(KEY, 0.0)
-    assert sent(made) == []
-
-
-def test_recreated_under_the_same_name(view):
-    """The new UID replaces the old atomically: one update, no delete, and the old one's record may go."""
-    made = opened(view, [view.put(uid="old")])
-    view.put(uid="new", version="9")
-    made.keys.offer(KEY, 0.0)
-    [update] = sent(made)
-    assert isinstance(update, message.Update) and update.uid == "new"
-    ack(made, update)
-    removed, acked = outcomes(made)
-    assert isinstance(removed, RemovedAtEdge) and removed.uid == "old"
-    assert isinstance(acked, AckedByEdge) and acked.held.uid == "new"
-
-
-def test_deleted_before_it_was_sent(view):
-    """A queued update followed by a delete of what was never held is nothing."""
-    made = opened(view)
-    view.put()
-    made.keys.offer(KEY, 0.0)
-    view.objects.clear()
-    made.keys.offer(KEY, 0.0)
-    assert sent(made) == []
-
-
-def test_a_delete_names_the_uid_and_is_acknowledged(view):
-    """And the record may go."""
-    one = view.put()
-    made = opened(view, [one])
-    view.objects.clear()
-    made.keys.offer(KEY, 0.0)
-    [delete] = sent(made)
-    assert (delete.resource, delete.uid) == (one.path, one.uid)
-    ack(made, delete)
-    assert KEY not in made.keys.held
-    assert [type(o) for o in outcomes(made)] == [RemovedAtEdge]
-
-
-def test_nothing_is_deleted_in_doubt(view):
-    """Before every watch is certain it stays, and says why."""
-    made = opened(view, [view.put()])
-    view.objects.clear()
-    view.unsure = "Secret cannot be listed: 403"
-    made.keys.offer(KEY, 0.0)
-    assert sent(made) == []
-    assert made.keys.unsynced.kept()[KEY].why == "Secret cannot be listed: 403"
-    view.unsure = ""
-    made.keys.diff(1.0)
-    assert [type(h) for h in sent(made, 1.0)] == [message.Delete]
-
-
-def test_the_comparison_waits_until_the_cluster_is_listed(view):
-    """A hub that just started asks nothing and deletes nothing."""
-    view.unlisted = "ConfigMap is not listed yet"
-    made = session(view, [live(CONFIG_MAP, "x")])
-    assert [type(h) for h in sent(made)] == [message.Welcome]
-    view.unlisted = ""
-    made.try_compare()
-    assert [type(h) for h in sent(made)] == [message.Compare]
-
-
 def test_one_send_and_the_policys_retries_then_parked(view):
     """A delay starts after the timeout; parked says why and when it is tried again."""
     view.put()
@@ -273,33 +151,12 @@ def test_a_poison_object_does_not_delay_the_others(view):
     assert len(made.keys.held) == 5
 
 
-def test_a_permanent_nack_parks_at_once(view):
-    """The same again would fail again."""
-    view.put()
-    made = opened(view)
-    [update] = sent(made)
-    nack(made, update, code="too_large", reason="over the limit", permanent=True)
-    assert (made.keys.unsynced.parked()[KEY].code, made.keys.unsynced.parked()[KEY].retries) == ("too_large", 0)
-
-
 def test_a_long_explanation_is_cut(view):
     """A status that is too long is refused by the API server, and would not say that the object is parked."""
     view.put()
     made = opened(view)
     nack(made, sent(made)[0], code="too_large", reason="r" * 60_000, permanent=True)
     assert len(made.keys.unsynced.parked()[KEY].reason) == message.REASON_CHARS_MAX
-
-
-def test_a_newer_version_unparks(view):
-    """And gets all its retries."""
-    view.put(data={"k": "1"})
-    made = opened(view)
-    nack(made, sent(made)[0], permanent=True)
-    outcomes(made)
-    view.put(data={"k": "2"}, version="2")
-    made.keys.offer(KEY, 1.0)
-    assert [type(h) for h in sent(made, 1.0)] == [message.Update]
-    assert [(type(o), o.why) for o in outcomes(made)] == [(Unparked, "newer")]
 
 
 def test_the_schedule_unparks_for_one_try(view):
@@ -312,43 +169,6 @@ def test_the_schedule_unparks_for_one_try(view):
     [again] = sent(made, 60.0)
     nack(made, again, 60.0)
     assert made.keys.unsynced.parked()[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
-
-
-def test_a_late_ack_of_a_lapsed_send_counts(view):
-    """The peer stored it and only the answer was slow: the retry is called off."""
-    view.put()
-    made = opened(view)
-    [update] = sent(made)
-    made.tick(5.0)
-    ack(made, update, 5.5)
-    assert KEY in made.keys.held
-    made.tick(20.0)
-    assert sent(made, 20.0) == []
-
-
-def test_an_ack_of_an_older_send_after_a_newer_one_was_queued(view):
-    """It says what is held now; the newer one still goes."""
-    view.put(data={"n": "1"})
-    made = opened(view)
-    [first] = sent(made)
-    newest = view.put(data={"n": "2"}, version="2")
-    made.keys.offer(KEY, 0.1)
-    ack(made, first, 0.2)
-    [second] = sent(made)
-    assert made.keys.held[KEY].digest == first.digest
-    assert second.digest == newest.digest
-
-
-def test_an_ack_for_nothing_is_harmless(view):
-    """Forged or repeated."""
-    view.put()
-    made = opened(view)
-    [update] = sent(made)
-    receive(made, message.Ack(parent_id=999, cumulative=False), b"", 0.0)
-    assert KEY not in made.keys.held
-    ack(made, update)
-    ack(made, update)
-    assert len(outcomes(made)) == 1
 
 
 def test_cumulative_acks_settle_all_before_them(view):
@@ -390,12 +210,6 @@ def test_a_large_object_travels_in_parts_and_progress_restarts_its_timer(view):
     assert [type(o) for o in outcomes(made)] == [Retried]
 
 
-def test_a_silent_peer_is_given_up(view):
-    """Three keepalive intervals without a word."""
-    made = opened(view)
-    assert made.tick(29.0) and not made.tick(30.0)
-
-
 UNASKED = [message.BucketSums(parent_id=1, bits=0), message.Entries(parent_id=1, last=True)]
 
 
@@ -405,15 +219,6 @@ def test_frames_that_were_not_asked_for_are_malformed(view, header):
     made = opened(view)
     with pytest.raises(Malformed):
         receive(made, header, b"", 0.0)
-
-
-def test_a_refusal_is_the_last_word(view):
-    """Nothing follows it."""
-    view.put()
-    made = opened(view)
-    made.refuse(message.Refuse(code="replaced", reason="newer session"))
-    assert [type(header) for header, _ in made.frames(0.0, 100)] == [message.Refuse]
-    assert made.frames(0.0, 100) == []
 
 
 def test_a_retry_goes_when_its_time_comes_and_not_when_the_node_speaks_next(view):

@@ -16,9 +16,7 @@ MESSAGING = "http://127.0.0.1:9"
 
 @pytest.fixture
 def core():
-    made = Core("edge-1", "edge-2", messaging_url=MESSAGING)
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", "edge-2", messaging_url=MESSAGING).rule(CONFIG_MAPS)
 
 
 def taken(core):
@@ -108,8 +106,7 @@ def status(*errors):
 
 def test_routes_an_edge_refuses_are_reported_once(core):
     """With place and reason; again when the errors are others, not when they are gone."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     for errors in [("bad",), ("bad",), ("bad", "worse"), ()]:
         edge.say(message.Status(), status(*errors))
     refused = [(node, data) for type, node, data in taken(core) if type == "routes.refused"]
@@ -122,8 +119,7 @@ def test_routes_an_edge_refuses_are_reported_once(core):
 
 def test_errors_without_end_are_cut(core):
     """The object's status has them all."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     edge.say(message.Status(), status(*(f"r{n}" for n in range(100))))
     [data] = [data for type, _, data in taken(core) if type == "routes.refused"]
     assert (len(data["errors"]), data["errorsTotal"]) == (cloud_events.ERRORS_MAX, 100)
@@ -157,8 +153,7 @@ def test_refused_messages_are_reported_at_once_and_then_counted(core):
 
 def test_a_queue_that_stands_still_is_reported_at_once_and_then_counted(core):
     """The node says it with each account; the topic has it once a minute, EdgeNode the reason."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     queue = message.QueueStatus(
         endpoint="iothub", priority=3, length=7, bytes=9, oldest_age_seconds=1.0,
         stalled_seconds=60.0, stalled_by="messaging_unavailable: no room",
@@ -176,12 +171,12 @@ def test_a_queue_that_stands_still_is_reported_at_once_and_then_counted(core):
 def test_nodes_beyond_count_are_reported_early(core):
     """What is counted is bounded too."""
     refused = message.RefusedItem(index=0, code="c", reason="r")
-    for n in range(cloud_events.CALM_MAX + 1):
+    for n in range(cloud_events.REPEATS_MAX + 1):
         for _ in range(2):
             core.hub.cloud_events.messages_refused(f"n{n}", [refused], 0.0)
     assert taken(core)[-2:] == [
         ("messages.refused", "n0", {"reason": "c", "count": 1, "message": "r"}),
-        ("messages.refused", f"n{cloud_events.CALM_MAX}", {"reason": "c", "count": 1, "message": "r"}),
+        ("messages.refused", f"n{cloud_events.REPEATS_MAX}", {"reason": "c", "count": 1, "message": "r"}),
     ]
 
 

@@ -118,7 +118,7 @@ def test_a_wrong_certificate_is_not_given_out(tmp_path: Path):
     other_names = node_names.of("edge-2")
     other = csr.check(pki.signing_request(ec.generate_private_key(ec.SECP256R1())), NAMES)
     wrong: list[tuple[bytes, CertificateTemplate, list[bytes], str]] = [
-        (issuer.signs(change(TEMPLATE, request=other)), TEMPLATE, issuer.trusted, "another key"),
+        (issuer.signs(change(TEMPLATE, request=other)), TEMPLATE, issuer.trusted, "a key other than"),
         (issuer.signs(change(TEMPLATE, names=other_names)), TEMPLATE, issuer.trusted, "not the node"),
         (
             issuer.signs(),
@@ -127,8 +127,8 @@ def test_a_wrong_certificate_is_not_given_out(tmp_path: Path):
             "revoked",
         ),
         (issuer.signs(), TEMPLATE, Issuer(tmp_path / "o").trusted, "link_ca does not trust"),
-        (b"noise", TEMPLATE, [], "is no certificate"),
-        (b"", TEMPLATE, [], "is no certificate"),
+        (b"noise", TEMPLATE, [], "is not a certificate"),
+        (b"", TEMPLATE, [], "is not a certificate"),
     ]
     for pem, template, trusted, text in wrong:
         with pytest.raises(SignerUnavailable, match=text):

@@ -79,7 +79,7 @@ def test_keys_that_are_strong_enough(key: Any):
 )
 def test_weak_and_unusual_keys_are_refused(key: Any):
     """The reason names those that are taken."""
-    with pytest.raises(csr.CsrRefused, match="take P-256") as caught:
+    with pytest.raises(csr.CsrRefused, match="use P-256") as caught:
         csr.check(pki.signing_request(key), NAMES)
     assert caught.value.code == "csr_key"
 

@@ -32,7 +32,7 @@ def test_times_are_utc_and_whole_seconds(written, before):
 def test_what_is_no_time_revokes_everything(before):
     """A mistake must not open what was meant to be shut."""
     found = revoked(before)
-    assert found.before == FOR_EVER and found.covers("2999-01-01T00:00:00Z") and "no time" in found.why("n")
+    assert found.before == FOR_EVER and found.covers("2999-01-01T00:00:00Z") and "is not a time" in found.why("n")
     assert "by mistake: fairlead node unrevoke n, and restart the agent" in found.why("n")
 
 

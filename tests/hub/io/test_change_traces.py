@@ -22,8 +22,7 @@ class Bench:
     def __init__(self, *, ratio: float = 1.0) -> None:
         spans, self.kept = spans_in_memory(ratio=ratio)
         self.traces = ChangeTraces(spans)
-        core = Core("edge-1", "edge-2")
-        core.rule(CONFIG_MAPS)
+        core = Core("edge-1", "edge-2").rule(CONFIG_MAPS)
         core.put("a", data={"k": "1"})
         live = core.hub.object_cache.get("configmaps/shop/a")
         assert live is not None

@@ -24,9 +24,7 @@ async def kube() -> AsyncIterator[Kube]:
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1", "edge-2")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1", "edge-2").rule(CONFIG_MAPS)
 
 
 def samples(core: Core, kube: Kube) -> dict[str, float]:

@@ -65,10 +65,10 @@ async def test_what_pods_name_goes_where_they_are(kube: Cluster, client: Kube, n
 
 
 async def test_what_is_not_there_is_said(kube: Cluster, client: Kube, namespace: str) -> None:
-    with pytest.raises(offline_rollout.Nothing, match="no SyncRule names the kind cm"):
+    with pytest.raises(offline_rollout.NoRollout, match="no SyncRule names the kind cm"):
         await states(client, namespace)
     await apply(kube, sync_rule("all", {**CONFIG_MAPS, "namespaces": [namespace]}))
-    with pytest.raises(offline_rollout.Nothing, match="there is no ConfigMap"):
+    with pytest.raises(offline_rollout.NoRollout, match="there is no ConfigMap"):
         await states(client, namespace)
 
 
@@ -97,7 +97,7 @@ async def test_rules_and_routes_that_cannot_be_read_leave_it_open(
     await apply(kube, sync_rule("more", {**CONFIG_MAPS, "namespaces": [namespace]}))
     found = await offline_rollout.survey(client, "cm", namespace, "a")
     assert found.doubts == ("SyncRule more cannot be read: its selector makes no sense",) and not found.is_done
-    with pytest.raises(offline_rollout.Nothing, match="no SyncRule names the kind secret; SyncRule more cannot be"):
+    with pytest.raises(offline_rollout.NoRollout, match="no SyncRule names the kind secret; SyncRule more cannot be"):
         await offline_rollout.survey(client, "secret", namespace, "a")
     monkeypatch.setattr(sync_rules, "routes", refuse)
     found = await offline_rollout.survey(client, "edgeroutes", namespace, "r")

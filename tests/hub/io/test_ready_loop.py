@@ -49,8 +49,7 @@ class Writer:
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1", "edge-2", messaging_url="http://127.0.0.1:9")
-    made.rule(CONFIG_MAPS)
+    made = Core("edge-1", "edge-2", messaging_url="http://127.0.0.1:9").rule(CONFIG_MAPS)
     made.has_shell = True
     made.now = time.monotonic()  # the clock of the loop
     return made
@@ -71,8 +70,7 @@ def acknowledged(core: Core) -> str:
     """The UID of an object that a node has now."""
     core.has_shell = False
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    core.served()
     core.has_shell = True
     return one.uid
 
@@ -155,8 +153,7 @@ class Sender(Shell):
 
 async def test_what_waited_for_the_overall_rate_limit_is_sent_without_a_further_change() -> None:
     """The loop comes back when the next turn is there."""
-    core = Core("edge-1", "edge-2", rate_limit=RateLimit(objects_per_second=50, burst=1))
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", "edge-2", rate_limit=RateLimit(objects_per_second=50, burst=1)).rule(CONFIG_MAPS)
     core.has_shell = True
     core.now = asyncio.get_running_loop().time()
     for node in ("edge-1", "edge-2"):

@@ -10,13 +10,6 @@ from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_wire.objects.api_group import PAUSED
 
 
-def take(core, node="edge-1", *held):
-    """The node comes, takes what it should hold, and stays."""
-    edge = core.connect(node, *held)
-    edge.ack(*edge.sent())
-    return edge
-
-
 async def beat(core, seconds=1.0):
     """A heartbeat, and all that it wants written."""
     core.now += seconds
@@ -27,7 +20,7 @@ async def beat(core, seconds=1.0):
 
 async def away(core, node="edge-1", *held):
     """It took everything, and is away for good."""
-    edge = take(core, node, *held)
+    edge = core.served(node, *held)
     await beat(core)
     edge.leave()
     await beat(core, away_objects.AWAY_SECONDS)
@@ -44,7 +37,7 @@ async def test_an_away_node_is_behind_as_soon_as_something_newer_is_wanted(core)
     """With both versions, the reason and since when; its neighbour is Synced as before."""
     old = core.put("a", version="1", data={"v": "1"})
     await away(core)
-    neighbour = take(core, "edge-2")
+    neighbour = core.served("edge-2")
     await beat(core)
     assert said(core, old) == ("Synced", "1", "1")
     before = core.now
@@ -57,8 +50,7 @@ async def test_an_away_node_is_behind_as_soon_as_something_newer_is_wanted(core)
     assert synced["lastTransitionTime"] == core.hub.clock.text(before) and stalled["status"] == "False"
     answer = core.hub.view.explained("edge-1", "configmap", "shop", "a", core.now)
     assert answer["code"] == "away" and "Behind: it holds version 1, version 7 is wanted" in answer["answer"]
-    edge = core.connect("edge-1", old)
-    edge.ack(*edge.sent())
+    core.served("edge-1", old)
     await beat(core)
     assert said(core, one) == ("Synced", "7", "7")
 
@@ -66,13 +58,12 @@ async def test_an_away_node_is_behind_as_soon_as_something_newer_is_wanted(core)
 async def test_a_node_at_rest_is_not_written(core):
     """Nor one that is away for a moment, nor a status-only change, nor the slow pass."""
     core.put("a", version="1", data={"v": "1"})
-    edge = take(core)
+    edge = core.served()
     await beat(core)
     core.put("b")
     edge.leave()
     await beat(core, away_objects.AWAY_SECONDS / 2)
-    edge = core.connect("edge-1", *edge.held.values())
-    edge.ack(*edge.sent())
+    edge = core.served("edge-1", *edge.held.values())
     await beat(core)
     edge.leave()
     await beat(core, away_objects.AWAY_SECONDS)
@@ -109,8 +100,7 @@ async def test_new_and_deleted_objects_of_an_away_node(core):
     core.remove(new)
     await beat(core, away_objects.AGAIN_SECONDS)
     assert said(core, new) is None and said(core, gone) == ("Deleting", "1", "")
-    edge = core.connect("edge-1", gone)
-    edge.ack(*edge.sent())
+    core.served("edge-1", gone)
     await beat(core)
     assert said(core, gone) is None
 
@@ -138,7 +128,7 @@ async def test_rules_and_labels_count_like_changes(core):
 
 async def test_what_was_on_its_way_when_the_node_left_is_behind(core):
     """Pending says that it is on its way; it is not any more."""
-    edge = take(core)
+    edge = core.served()
     one = core.put("a", version="4")
     edge.sent()
     await beat(core, 31)
@@ -152,7 +142,7 @@ async def test_what_was_on_its_way_when_the_node_left_is_behind(core):
 
 async def test_parked_says_more_until_something_newer_is_wanted(core):
     """Why the node did not take this very content."""
-    edge = take(core)
+    edge = core.served()
     one = core.put("a", version="4", data={"v": "1"})
     edge.nack(*edge.sent(), code="too_large")
     await beat(core)
@@ -215,7 +205,7 @@ async def test_a_node_that_left_before_its_edge_node_was_written_is_no_stranger(
 async def test_a_hub_that_starts_waits_for_nodes_that_are_about_to_come_back(core):
     """Those whose EdgeNode says connected: for as long as it waits before it calls them away."""
     core.put("a", version="1", data={"v": "1"})
-    take(core)
+    core.served()
     await beat(core, 10)
     await beat(core, 10)
     again = await restarted(core)
@@ -231,10 +221,9 @@ async def test_a_hub_that_starts_waits_for_nodes_that_are_about_to_come_back(cor
 async def test_one_object_that_changes_all_the_time_at_many_away_nodes_is_written_at_a_bounded_rate():
     """200 nodes, a change each second for ten minutes: never above the limit, each once, again in slow passes."""
     nodes = [f"edge-{number}" for number in range(200)]
-    core = Core(*nodes, record=RecordSettings(away_writes_per_second=10))
-    core.rule(CONFIG_MAPS)
+    core = Core(*nodes, record=RecordSettings(away_writes_per_second=10)).rule(CONFIG_MAPS)
     old = core.put("a", version="1", data={"v": "1"})
-    edges = [take(core, node) for node in nodes]
+    edges = [core.served(node) for node in nodes]
     await beat(core)
     for edge in edges:
         edge.leave()
@@ -257,8 +246,7 @@ async def test_one_object_that_changes_all_the_time_at_many_away_nodes_is_writte
 
 async def test_without_a_limit_nothing_is_written_for_away_nodes():
     """Zero switches it off."""
-    core = Core("edge-1", record=RecordSettings(away_writes_per_second=0))
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", record=RecordSettings(away_writes_per_second=0)).rule(CONFIG_MAPS)
     core.put("a", version="1", data={"v": "1"})
     await away(core)
     one = core.put("a", version="2", data={"v": "2"})
@@ -302,13 +290,12 @@ async def test_nodes_are_compared_also_while_objects_change_all_the_time(monkeyp
     """A rule changes: what it selected no longer says so at every node that is away."""
     monkeypatch.setattr(away_objects, "COMPARISONS_MAX", 10)
     nodes = [f"edge-{number}" for number in range(6)]
-    core = Core(*nodes)
-    core.rule(CONFIG_MAPS)
+    core = Core(*nodes).rule(CONFIG_MAPS)
     core.rule({**CONFIG_MAPS, "labelSelector": {"matchLabels": {"tier": "busy"}}}, name="busy")
     for number in range(10):
         core.put(f"c{number}", labels={"tier": "busy"})
     quiet = core.put("quiet")
-    for edge in [take(core, node) for node in nodes]:
+    for edge in [core.served(node) for node in nodes]:
         edge.leave()
     for _ in range(30):
         await beat(core)

@@ -53,8 +53,7 @@ def test_a_node_that_accepts_is_counted_and_has_a_row(core):
     """Once it holds the content, and has said what it makes of it."""
     one = put(core)
     assert counts(core) == (2, 0, 2)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     assert counts(core) == (2, 0, 2), "it has not said anything"
     tell(edge, one)
     assert counts(core) == (2, 0, 1)
@@ -64,8 +63,7 @@ def test_a_node_that_accepts_is_counted_and_has_a_row(core):
 def test_a_node_that_refuses_is_named_with_its_errors(core):
     """In its own row in full."""
     one = put(core)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     tell(edge, one, BAD)
     assert counts(core) == (2, 1, 1)
     [failing] = core.hub.edge_routes.of("main").first_refused(50)
@@ -77,8 +75,7 @@ def test_only_what_changed_is_judged_again(core, monkeypatch):
     for number in range(100):
         core.node(f"far-{number}")
     one = put(core)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     counts(core)
     looked: list[str] = []
     judge = EdgeRoutesController._outcome
@@ -107,8 +104,7 @@ def test_labels_decide_whom_an_object_is_for(core):
 def test_an_object_that_is_gone_is_forgotten(core):
     """Its rows, too."""
     one = put(core)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     tell(edge, one)
     core.hub.edge_routes.judge()
     core.remove(one)
@@ -119,8 +115,7 @@ def test_an_object_that_is_gone_is_forgotten(core):
 async def test_what_a_node_said_holds_while_it_is_away_and_over_a_restart(core):
     """Its EdgeNode remembers; after a change of the object it lags until it is back."""
     one = put(core)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     tell(edge, one)
     edge.leave()
     assert counts(core) == (2, 0, 1), "not written yet, and true all the same"
@@ -138,8 +133,7 @@ async def test_what_a_node_said_holds_while_it_is_away_and_over_a_restart(core):
 async def test_a_refusal_is_written_at_once_and_acceptance_with_what_else_settles(core):
     """A person has to mend the one; thousands of nodes say the other at the same time."""
     one = put(core)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await written(core)
     tell(edge, one)
     await written(core, 1)
@@ -156,8 +150,7 @@ async def test_a_refusal_is_written_at_once_and_acceptance_with_what_else_settle
 async def test_definitions_that_do_not_keep_routes_are_not_written_again_and_again(core):
     """Helm upgrades no definitions: the API server prunes what they do not know."""
     one = put(core)
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     tell(edge, one)
     await written(core)
     there = core.api.documents[(EDGE_NODES, "", "edge-1")]

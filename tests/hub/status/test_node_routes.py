@@ -42,7 +42,7 @@ def test_of_a_node_that_lags_the_rest_is_of_an_older_version() -> None:
 def test_a_node_that_has_said_nothing_yet_keeps_its_row() -> None:
     """Of an object made anew under the same name it has none."""
     before = node_routes.row_of(routes(), said(error()), REFUSED)
-    just_back = RouteOutcome("Lagging", "the node has just come back")
+    just_back = RouteOutcome("Lagging", "the node has just returned")
     row = node_routes.lagging_row(routes(), before, just_back)
     assert (row["state"], row["errors"]) == ("Lagging", before["errors"])
     assert node_routes.standing({"routes": [row]})["main"] == ("u", 1, REFUSED), "what it judged holds still"

@@ -22,15 +22,25 @@ async def reported(core, now):
     await core.flush()
 
 
+async def come_up(core):
+    """An edge with a session, and its EdgeNode as it is written when nothing more comes within seconds."""
+    edge = core.opened()
+    await written_at(core, 1.0)
+    return edge
+
+
+async def written_at(core, now):
+    await reported(core, now)
+    await reported(core, now + COMING_SECONDS)
+
+
 async def test_edge_nodes_are_written_on_transitions(core):
     """Connected and away; a node that never came has none."""
     await reported(core, 0.0)
     assert edge_node(core) is None
     core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    edge = core.served()
+    await written_at(core, 1.0)
     status = edge_node(core)
     assert (status["connected"], status["objectsWanted"], status["objectsHeld"]) == (True, 1, 1)
     assert (status["storeEpoch"], status["agentVersion"], status["hub"]) == ("7", "1.0", "hub-1")
@@ -44,10 +54,7 @@ async def test_edge_nodes_are_written_on_transitions(core):
 
 async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
     """Contact times alone are no reason."""
-    edge = core.connect()
-    edge.sent()
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    edge = await come_up(core)
     writes = core.api.writes
     assert writes == 2, "its creation and its status"
     for now in range(4, int(node_status.REPORT_SECONDS)):
@@ -60,8 +67,7 @@ async def test_a_quiet_node_is_written_every_few_minutes_at_most(core):
 
 async def test_a_node_that_comes_up_is_written_once(core):
     """However its objects trickle in within seconds; 2,000 that come at once would be 4,000 writes more."""
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     for number in range(8):
         await reported(core, 1.0 + number)
         core.put(f"c{number}")
@@ -76,10 +82,7 @@ async def test_a_node_that_comes_up_is_written_once(core):
 
 async def test_a_link_that_was_away_for_a_moment_is_not_written(core):
     """A storm of short breaks writes nothing."""
-    edge = core.connect()
-    edge.sent()
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    edge = await come_up(core)
     writes = core.api.writes
     edge.leave()
     await reported(core, 5.0)
@@ -102,8 +105,7 @@ async def test_what_a_person_has_to_know_is_written_at_once(core):
 
 async def test_at_the_end_nothing_waits(core):
     """A hub that stops leaves the truth behind."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     await reported(core, 1.0)
     edge.leave()
     core.hub.report(1.5, last=True)
@@ -113,12 +115,10 @@ async def test_at_the_end_nothing_waits(core):
 
 async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
     """Queues by priority, dead letters, bytes."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     queue = message.QueueStatus(endpoint="iothub", priority=0, length=3, bytes=99, oldest_age_seconds=4.5)
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=0, queues=[queue], dead_letters=2)))
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    await written_at(core, 1.0)
     status = edge_node(core)
     assert (status["queuedMessages"], status["deadLetters"], status["queues"][0]["oldestAgeSeconds"]) == (3, 2, 4)
 
@@ -128,10 +128,8 @@ async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
 )
 async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit):
     """An older copy of the API server, or a person with kubectl: not for the minutes until it is written anyway."""
-    edge = core.connect()
-    edge.sent()
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    core.opened()
+    await written_at(core, 1.0)
     there, writes = edge_node(core), core.api.writes
     name = (EDGE_NODES, "", "edge-1")
     status = {**there, **edit}
@@ -147,8 +145,7 @@ async def test_what_others_wrote_of_a_node_that_is_here_is_set_right(core, edit)
 async def test_a_restarted_hub_gives_nodes_time_to_return(core):
     """A storm of reconnects writes no EdgeNode; who has not returned after half a minute is called away."""
     core.connect("edge-1")
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    await written_at(core, 1.0)
     [there] = [one for name, one in core.api.documents.items() if name[0] == EDGE_NODES]
     after = Core("edge-1")
     after.hub.documents.edge_node_observed("edge-1", there, {}, after.now)
@@ -167,8 +164,7 @@ async def test_the_return_of_all_is_followed(core):
     """Which nodes were connected before this start and are not back yet; reported once when all are."""
     for name in ("edge-1", "edge-2"):
         core.connect(name)
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    await written_at(core, 1.0)
     after = Core("edge-1", "edge-2")
     for name in ("edge-1", "edge-2"):
         after.hub.documents.edge_node_observed(name, core.api.documents[(EDGE_NODES, "", name)], {}, after.now)
@@ -191,10 +187,7 @@ def say_times(edge, p95, *, measured=1, priority=0):
 
 async def test_how_long_messages_take_is_written_where_it_is_news(core):
     """First figures soon; later ones with other news, or within a minute where a time doubled."""
-    edge = core.connect()
-    edge.sent()
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    edge = await come_up(core)
     assert edge_node(core)["toTable"] == []
     say_times(edge, 2.0)
     await reported(core, 5.0)
@@ -215,8 +208,7 @@ async def test_how_long_messages_take_is_written_where_it_is_news(core):
 
 
 async def test_a_time_that_is_back_within_the_minute_is_not_written(core):
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     say_times(edge, 2.0)
     await reported(core, 1.0)
     await reported(core, 1.0 + COUNTS_SECONDS)
@@ -231,8 +223,7 @@ async def test_a_time_that_is_back_within_the_minute_is_not_written(core):
 
 async def test_a_node_that_is_away_keeps_what_it_said(core):
     """Also for the hub after this one, which never heard it."""
-    edge = core.connect()
-    edge.sent()
+    edge = core.opened()
     say_times(edge, 2.0)
     await reported(core, 1.0)
     await reported(core, 1.0 + COUNTS_SECONDS)
@@ -245,10 +236,7 @@ async def test_a_node_that_is_away_keeps_what_it_said(core):
 
 async def test_definitions_without_the_times_do_not_make_the_hub_write_again_and_again(core):
     """An older definition drops the field from all that is written."""
-    edge = core.connect()
-    edge.sent()
-    await reported(core, 1.0)
-    await reported(core, 1.0 + COMING_SECONDS)
+    edge = await come_up(core)
     name = (EDGE_NODES, "", "edge-1")
     there = core.hub.status_cache.observed[name]
     status = {key: value for key, value in there.status.items() if key != "toTable"}

@@ -7,23 +7,20 @@ from tests.support.hubs.live import CONFIG_MAP, ROUTES, SECRET, live
 
 from fairlead_hub.delivery.delivery_events import Unparked
 from fairlead_hub.settings import RecordSettings
-from fairlead_hub.status import object_sync, status_cache
-from fairlead_hub.status.object_sync_status import COLLECTIONS, name_of
+from fairlead_hub.status import status_cache
+from fairlead_hub.status.object_sync_status import COLLECTIONS
 from fairlead_hub.status.status_cache import WriteOutcome
 
 
 @pytest.fixture
 def core():
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 async def delivered(core, *names):
     """An edge that holds these, with their records written."""
     objects = [core.put(name) for name in names]
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await core.flush()
     return edge, *objects
 
@@ -131,11 +128,9 @@ async def test_parked_and_changed_back_is_synced(core):
 
 async def test_who_lags_is_written_down():
     """A connected node that is behind for longer than pending_seconds, once."""
-    core = Core("edge-1", record=RecordSettings(pending_seconds=30))
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1", record=RecordSettings(pending_seconds=30)).rule(CONFIG_MAPS)
     one = core.put("a")
-    edge = core.connect()
-    edge.sent()
+    core.opened()
     core.hub.sweep(29.0)
     await core.flush()
     assert core.status(one) is None
@@ -213,8 +208,7 @@ async def test_a_forgotten_node_loses_all_its_records(core):
     """And only its own."""
     core.node("edge-2")
     _, one = await delivered(core, "a")
-    other = core.connect("edge-2")
-    other.ack(*other.sent())
+    core.served("edge-2")
     await core.flush()
     assert core.hub.object_syncs.forget_node("edge-1") == 1
     await core.flush()
@@ -252,8 +246,7 @@ async def test_a_removal_that_waits_outlives_its_node(core):
 async def test_cluster_scoped_objects_have_cluster_scoped_records(core):
     """EdgeRoutes live in no namespace, and neither do their records."""
     routes = core.put("main", ROUTES, namespace="", spec={"routes": {}})
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    core.served()
     await core.flush()
     assert [name[0] for name in core.names(COLLECTIONS[1])] == ["clusterobjectsyncs"]
     assert core.status(routes)["state"] == "Synced"
@@ -271,29 +264,11 @@ def test_an_event_is_about_the_record(core):
     assert about(routes).kind == "ClusterObjectSync"
 
 
-def test_a_name_too_long_is_cut_and_marked(core):
-    """Kubernetes allows 253 characters; eight hex digits keep it unique."""
-    record = object_sync.Record(
-        node="n" * 250, api_version="v1", kind="ConfigMap", namespace="shop", object_name="a", uid="u" * 36,
-        version="", digest="", wanted_version="1", state="Pending",
-    )  # fmt: skip
-    collection, namespace, name = name_of(record)
-    assert (collection, namespace, len(name)) == (COLLECTIONS[0], "shop", 253)
-    assert name != name_of(msgspec.structs.replace(record, uid="v" * 36))[2]
-
-
-def test_times_are_rfc_3339(core):
-    """From the monotonic clock and its offset to the wall."""
-    assert core.hub.clock.text(0.0) == "2027-01-15T08:00:00Z"
-    assert core.hub.clock.text(61.9) == "2027-01-15T08:01:01Z"
-
-
 async def test_how_far_records_are_behind_is_known(core):
     """From the ack until the write; a record that is written lags no more."""
     core.now = 5.0
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    core.served()
     assert list(core.hub.status_cache.behind_since.values()) == [5.0]
     await core.flush()
     assert not core.hub.status_cache.behind_since and core.status(one)["state"] == "Synced"
@@ -318,8 +293,7 @@ async def test_synced_names_one_version_after_a_change_that_was_taken_back_in_fl
 async def test_a_change_of_status_alone_moves_neither_version(core):
     """Nothing is delivered, and nothing is written."""
     one = core.put("a", version="5", data={"n": "1"})
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await core.flush()
     writes = core.api.writes
     core.put("a", version="6", data={"n": "1"}, status={"phase": "x"})
@@ -359,8 +333,7 @@ async def test_no_record_is_written_of_what_only_the_node_claims_to_hold(core):
 async def test_what_was_placed_there_is_told_until_it_is_removed(core):
     """A record says that it was: the next hub tells that it is to be deleted, and forgets it when it is."""
     one = core.put("a")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     await core.flush()
     edge.leave()
     core.remove(one)
@@ -389,8 +362,7 @@ async def test_a_claim_with_the_uid_of_a_wanted_object_gets_no_record(core):
     await core.flush()
     assert core.names() == [(COLLECTIONS[0], "shop", f"edge-1.{real.uid}")]
     assert core.status(real)["state"] == "Synced", "its digest is the proof"
-    edge = core.connect("edge-1", real, *claims)
-    edge.sent()
+    edge = core.opened("edge-1", real, *claims)
     await core.flush()
     assert core.names() == [(COLLECTIONS[0], "shop", f"edge-1.{real.uid}")]
     assert core.status(real)["state"] == "Synced"

@@ -96,7 +96,7 @@ def test_a_broken_rule_says_why_and_what_it_does_meanwhile(placement):
     found = status_of(placement, "bad", {}, 1, "t")
     accepted = conditions(found)["Accepted"]
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
-    assert accepted["message"] == found["message"] == "spec: why; it selects nothing until it is mended"
+    assert accepted["message"] == found["message"] == "spec: why; it selects nothing until it is fixed"
     assert found["lastReadable"] is None
     assert rule_status.of_rule(placement, "unknown", {}, 1, "t") is None
 
@@ -129,7 +129,7 @@ def test_a_form_between_the_known_ones_is_kept_in_mind(placement):
     placement.rules.break_rule(unreadable("r", lastReadable={"generation": 1, "spec": last.form}, observedGeneration=1))
     found = status_of(placement, "r", {}, 3, "t")
     assert conditions(found)["Accepted"]["reason"] == sync_rule.MAY_BE_IN_FORCE
-    assert "nothing that it or the present text selects is removed" in found["message"]
+    assert "nothing that it or the present text selects is deleted" in found["message"]
     again = {"lastReadable": found["lastReadable"], "observedGeneration": 3, "conditions": found["conditions"]}
     placement.rules.drop_rule("r")
     placement.rules.break_rule(unreadable("r", **again))

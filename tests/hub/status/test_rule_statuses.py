@@ -20,9 +20,7 @@ from fairlead_wire import message
 
 @pytest.fixture
 def core() -> Core:
-    made = Core("edge-1")
-    made.rule(CONFIG_MAPS)
-    return made
+    return Core("edge-1").rule(CONFIG_MAPS)
 
 
 VERSIONS = itertools.count(1)
@@ -118,8 +116,7 @@ def test_routes_hear_from_the_nodes_that_compiled_them(core: Core) -> None:
     stands(core, "main", "edgeroutes")
     error = message.RouteError(route="r", message="expected a source", line=1, column=5, end_column=6)
     report = message.RoutesStatus(uid="uid-main", resource_version="1", accepted=[], errors=[error])
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    edge = core.served()
     edge.say(message.Status(), msgspec.json.encode(message.EdgeStatus(held=1, routes={"main": report})))
     core.hub.rule_statuses.report(0.0)
     status = wanted(core, "main", "edgeroutes")
@@ -148,7 +145,7 @@ def test_who_lags_behind_is_reported_with_the_reason(core: Core) -> None:
     stands(core, "main", "edgeroutes")
     assert lag() == "the node is away"
     edge = core.connect()
-    assert lag() == "the node has just come back"
+    assert lag() == "the node has just returned"
     sent = edge.sent()
     assert lag() == "version 1 is not delivered: on its way"
     edge.ack(*sent)
@@ -160,7 +157,7 @@ def test_who_lags_behind_is_reported_with_the_reason(core: Core) -> None:
     topic = {"r": {"route": up["r"], "topic": "shop/alarms"}}
     core.put("main", ROUTES, namespace="", version="2", spec={"routes": topic})
     edge.sent()
-    assert lag().startswith("version 2 is not delivered: topics it names are not written down")
+    assert lag().startswith("version 2 is not delivered: topics it names are not in EdgeNode")
     core.put("main", ROUTES, namespace="", version="3", spec={"routes": {**up, "s": up["r"]}})
     for update in edge.sent():
         edge.nack(update, code="too_large", reason="over the limit")

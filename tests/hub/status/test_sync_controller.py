@@ -19,13 +19,11 @@ def test_records_listed_after_the_nodes_are_collected_at_once():
 @pytest.mark.parametrize("fence", [9_999_999_999_999_999, 2**53, FENCE + 10**6])
 async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
     """Although it is right otherwise; records of others do not wait for it, and the Lease is not raised above it."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     edge = core.connect()
     first, second = core.put("a"), core.put("b")
     edge.ack(*edge.sent())
-    core.hub.report(core.now, last=True)
-    await core.flush()
+    await core.report()
     record = ("objectsyncs", "shop", f"edge-1.{first.uid}")
     account = ("edgenodes", "", "edge-1")
     for name in (record, account):
@@ -52,12 +50,10 @@ async def test_a_record_under_a_fence_that_cannot_be_is_written_over(fence):
 
 async def test_records_changed_by_the_thousand_are_compared_once(monkeypatch):
     """All ObjectSyncs of a node are deleted by hand: that is one look at it, not one for each."""
-    core = Core("edge-1")
-    core.rule(CONFIG_MAPS)
+    core = Core("edge-1").rule(CONFIG_MAPS)
     for number in range(20):
         core.put(f"c{number}")
-    edge = core.connect()
-    edge.ack(*edge.sent())
+    core.served()
     await core.flush()
     looks = []
     compared = core.hub.object_syncs.compared

@@ -68,19 +68,19 @@ def test_a_hub_that_starts_takes_over_what_stands() -> None:
     tables = ToTables()
     standing = {"toTable": [row(as_of="yesterday")]}
     assert tables.of("edge-1", lambda: standing) == (row(as_of="yesterday"),)
-    assert not tables.said("edge-1", [said()], lambda: standing, "today")
+    assert not tables.received("edge-1", [said()], lambda: standing, "today")
     assert tables.of("edge-1", dict) == (row(as_of="yesterday"),)
-    assert tables.said("edge-1", [said(p95=20.0)], dict, "today")
-    assert not tables.said("edge-1", [said(p95=21.0)], dict, "today"), "it was said"
+    assert tables.received("edge-1", [said(p95=20.0)], dict, "today")
+    assert not tables.received("edge-1", [said(p95=21.0)], dict, "today"), "it was said"
     tables.forget("edge-1")
     assert tables.of("edge-1", dict) == ()
 
 
 def test_small_changes_add_up_to_a_step_since_the_last_write() -> None:
     tables = ToTables()
-    tables.said("edge-1", [said(p95=10.0)], dict, "t1")
-    assert not tables.said("edge-1", [said(p95=15.0)], dict, "t2")
-    assert tables.said("edge-1", [said(p95=20.0)], dict, "t3")
-    assert not tables.said("edge-1", [said(p95=30.0)], dict, "t4")
+    tables.received("edge-1", [said(p95=10.0)], dict, "t1")
+    assert not tables.received("edge-1", [said(p95=15.0)], dict, "t2")
+    assert tables.received("edge-1", [said(p95=20.0)], dict, "t3")
+    assert not tables.received("edge-1", [said(p95=30.0)], dict, "t4")
     tables.written("edge-1")
-    assert not tables.said("edge-1", [said(p95=40.0)], dict, "t5")
+    assert not tables.received("edge-1", [said(p95=40.0)], dict, "t5")

@@ -31,8 +31,8 @@ def plan(*items, header=HEADER, content=None):
 
 def test_the_hub_stamps_the_node():
     """Whatever the message claims; the body is passed through as it was written."""
-    [parcel] = plan(item(properties={"node": "edge-9"})).parcels
-    [payload] = parcel.payloads
+    [topic_batch] = plan(item(properties={"node": "edge-9"})).topic_batches
+    [payload] = topic_batch.payloads
     assert b'"body":{"x": 1.10}' in payload
     decoded = msgspec.json.decode(payload)
     assert decoded["node"] == "edge-1"
@@ -45,24 +45,24 @@ def test_the_hub_stamps_the_node():
 def test_a_claimed_node_field_is_ignored():
     """A hostile edge cannot speak for another."""
     raw = b'[{"node":"edge-9",' + msgspec.json.encode(item())[1:] + b"]"
-    [parcel] = plan(content=raw).parcels
-    assert msgspec.json.decode(parcel.payloads[0])["node"] == "edge-1"
+    [topic_batch] = plan(content=raw).topic_batches
+    assert msgspec.json.decode(topic_batch.payloads[0])["node"] == "edge-1"
 
 
 def test_a_body_that_is_no_json_travels_in_base64():
     """``body`` is null and ``bodyBase64`` carries the bytes."""
-    [parcel] = plan(item(body_base64="AAE=")).parcels
-    decoded = msgspec.json.decode(parcel.payloads[0])
+    [topic_batch] = plan(item(body_base64="AAE=")).topic_batches
+    decoded = msgspec.json.decode(topic_batch.payloads[0])
     assert (decoded["body"], decoded["bodyBase64"]) == (None, "AAE=")
 
 
-def test_parcels_are_by_topic_and_epoch():
+def test_topic_batches_are_by_topic_and_epoch():
     """One publish each; the producer is the node and its stream."""
     found = plan(item(), item(sequence=4), item(topic="shop/alarms", sequence=5), item(epoch=8, sequence=0))
-    assert [(p.topic, p.epoch, p.sequences) for p in found.parcels] == [
+    assert [(p.topic, p.epoch, p.sequences) for p in found.topic_batches] == [
         ("default/telemetry", 7, [3, 4]), ("shop/alarms", 7, [5]), ("default/telemetry", 8, [0]),
     ]  # fmt: skip
-    assert {p.producer for p in found.parcels} == {"edge-1/iothub_Pri0"}
+    assert {p.producer for p in found.topic_batches} == {"edge-1/iothub_Pri0"}
 
 
 def test_a_topic_never_granted_is_refused_alone():
@@ -70,7 +70,7 @@ def test_a_topic_never_granted_is_refused_alone():
     found = plan(item(), item(topic="other/secret", sequence=4))
     assert [(r.index, r.code) for r in found.refused] == [(1, "topic_not_granted")]
     assert "other/secret" in found.refused[0].reason
-    assert found.parcels[0].indexes == [0]
+    assert found.topic_batches[0].indexes == [0]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_body_that_no_reader_downstream_takes_is_refused_alone():
     deep = msgspec.Raw(b"[" * 300 + b"]" * 300)
     found = plan(item(), item(body=deep))
     assert [(each.index, each.code) for each in found.refused] == [(1, "bad_body")]
-    assert len(found.parcels[0].payloads) == 1
+    assert len(found.topic_batches[0].payloads) == 1
 
 
 def test_a_body_that_is_no_text_is_malformed():
@@ -123,9 +123,9 @@ def test_a_compressed_batch_is_unpacked():
 
 
 def test_halves_keep_messages_and_sequences_together():
-    """A parcel too large for messaging is halved."""
-    [parcel] = plan(*[item(id=f"m{n}", sequence=n) for n in range(5)]).parcels
-    first, second = parcel.halves()
+    """A batch too large for messaging is halved."""
+    [topic_batch] = plan(*[item(id=f"m{n}", sequence=n) for n in range(5)]).topic_batches
+    first, second = topic_batch.halves()
     assert (first.sequences, second.sequences) == ([0, 1], [2, 3, 4])
     assert second.indexes == [2, 3, 4]
     assert len(second.payloads) == 3
@@ -238,8 +238,8 @@ def test_beyond_so_many_deferred_topics_the_batch_is_put_off():
     items = [item(topic=f"shop/t{n}", sequence=n) for n in range(publish_batch.DEFERRED_MAX + 2)]
     found = publishing(*items)
     found.stored(found.next(), None)
-    while (parcel := found.next()) is not None:
-        found.defer(parcel.topic, "over_quota", "x" * 4000, 1.0)
+    while (topic_batch := found.next()) is not None:
+        found.defer(topic_batch.topic, "over_quota", "x" * 4000, 1.0)
     answer = found.answer()
     assert isinstance(answer, message.Nack) and (answer.code, answer.stored) == ("over_quota", [0])
     codec.encode(answer)
@@ -249,8 +249,8 @@ def test_the_longest_reasons_of_deferred_topics_fit_into_an_ack():
     """As many as there is room for."""
     items = [item(topic=f"shop/t{n}", sequence=n) for n in range(publish_batch.DEFERRED_MAX)]
     found = publishing(*items)
-    while (parcel := found.next()) is not None:
-        found.defer(parcel.topic, "over_quota", "x" * 40_000, 1.0)
+    while (topic_batch := found.next()) is not None:
+        found.defer(topic_batch.topic, "over_quota", "x" * 40_000, 1.0)
     answer = found.answer()
     assert isinstance(answer, message.Ack) and len(answer.deferred) == publish_batch.DEFERRED_MAX
     assert answer.deferred[0].reason and not answer.deferred[-1].reason

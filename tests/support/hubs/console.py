@@ -16,6 +16,7 @@ from tests.support.spans import KeptSpans
 
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
+from fairlead_hub.console import snapshot
 from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicsSeen
 from fairlead_hub.io import http
 from fairlead_hub.io.console.console import Console
@@ -36,6 +37,17 @@ TOPICS = TopicsSeen(
     ),
 )
 PLACES = ("berlin", "bremen", "dresden", "essen", "hamburg", "koeln", "leipzig", "muenchen", "rostock", "ulm")
+
+
+def surveyed(core: Core, health: WatchHealth | None = None) -> tuple[snapshot.ConsoleSnapshot, int]:
+    """A whole survey, and in how many slices it was made."""
+    survey, slices = snapshot.survey(core.hub.view, health or WatchHealth({"nodes"}), core.now), 0
+    while True:
+        try:
+            next(survey)
+            slices += 1
+        except StopIteration as end:
+            return end.value, slices
 
 
 class Served:

@@ -173,11 +173,12 @@ class Core:
     def node(self, name: str, *, uid: str = "", **labels: str) -> None:
         self.hub.cluster.set_node(name, uid or f"uid-{name}", labels, self.now)
 
-    def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> None:
+    def rule(self, *resources: dict[str, Any], name: str = "r", **spec: Any) -> Core:
         self.hub.cluster.set_rule(
             sync_rule.rule({"metadata": {"name": name}, "spec": {"resources": list(resources), **spec}}), self.now
         )
         self.settle()
+        return self
 
     def annotate(self, node: str, **annotations: str) -> None:
         """The watch brings its EdgeNode with these annotations of ours, and the status that was written last."""
@@ -206,11 +207,28 @@ class Core:
         assert isinstance(session, SessionRef), session
         return Edge(self, session, {one.key: one for one in held})
 
+    def opened(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
+        """Connected, compared, and everything sent that was to be sent; nothing is acknowledged yet."""
+        edge = self.connect(node, *held, **more)
+        edge.sent()
+        return edge
+
+    def served(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
+        """The same, and everything acknowledged."""
+        edge = self.connect(node, *held, **more)
+        edge.ack(*edge.sent())
+        return edge
+
     def refused(self, node: str, **more: Any) -> message.Refuse:
         """The same, where it must be refused."""
         outcome = self.hub.sessions.open(node, self.hello(node, **more), self.now)
         assert isinstance(outcome, message.Refuse), outcome
         return outcome
+
+    async def report(self) -> None:
+        """Write everything now, as a hub that stops."""
+        self.hub.report(self.now, last=True)
+        await self.flush()
 
     async def flush(self) -> None:
         """Write what the status cache has into the twin."""

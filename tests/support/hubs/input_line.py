@@ -195,7 +195,7 @@ class InputLine:
                 if self.node.answers:
                     states = message.InputStates(parent_id=header.id)
                     assert edge.receive(states) is states
-                    self.inputs.told(edge.ref, states, self.node.told(header))
+                    self.inputs.received_states(edge.ref, states, self.node.told(header))
         return did
 
     async def settle(self, until: Callable[[], bool] = lambda: False) -> None:

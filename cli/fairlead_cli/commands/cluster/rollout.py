@@ -143,7 +143,7 @@ async def _survey(kube: Kube, kind: str, namespace: str, name: str) -> Rollout:
 
     try:
         return await offline_rollout.survey(kube, kind, namespace, name)
-    except offline_rollout.Nothing as error:
+    except offline_rollout.NoRollout as error:
         raise _Nothing(str(error)) from None
 
 

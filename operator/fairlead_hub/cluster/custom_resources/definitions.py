@@ -1,8 +1,4 @@
-"""The CustomResourceDefinitions, made from the models: names, columns, schemas.
-
-models ─structural_schema─▶ schema ┐
-names, columns (here) ─────────────┴▶ CustomResourceDefinition ─▶ crds/NAME.yaml
-"""
+"""Generates the CustomResourceDefinitions from the models: names, columns, schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from fairlead_wire.objects import api_group
 
 
 class PrinterColumn(msgspec.Struct, frozen=True):
-    """Of ``kubectl get``; wide ones are shown with ``-o wide`` only."""
+    """A column of ``kubectl get``; wide columns are shown only with ``-o wide``."""
 
     name: str
     path: str
@@ -32,7 +28,7 @@ class PrinterColumn(msgspec.Struct, frozen=True):
 
 
 class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """One custom resource; ``comment`` stands above its file."""
+    """One custom resource; ``comment`` is the first line of its file."""
 
     kind: str
     scope: Literal["Cluster", "Namespaced"]
@@ -50,7 +46,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True, kw_only=True):
     selectable: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """What ``kubectl apply`` takes."""
+        """The manifest for ``kubectl apply``."""
         version: dict[str, Any] = {
             "name": api_group.VERSION,
             "served": True,
@@ -103,7 +99,8 @@ _AGE = PrinterColumn("Age", ".metadata.creationTimestamp", "date")
 _MESSAGE = PrinterColumn("Message", ".status.message")
 _RECORD: Mapping[str, Any] = {
     "description": (
-        "What one edge node holds of one object. The node's own store is the truth; this record may lag, never lead."
+        "What one edge node holds of one object. The node's store is authoritative; this record may lag behind it, but"
+        " never leads."
     ),
     "columns": (
         PrinterColumn("Node", ".spec.nodeName"),
@@ -134,8 +131,8 @@ ALL = (
         plural="syncrules",
         singular="syncrule",
         short="syncrule",
-        comment="Which kinds go to which nodes.  Without one nothing is sent but EdgeRoutes.",
-        description="Which kinds of objects go to which edge nodes.",
+        comment="Selects which kinds go to which nodes.  Without a SyncRule only EdgeRoutes are sent.",
+        description="Selects which kinds of objects go to which edge nodes.",
         columns=(
             PrinterColumn("Nodes", ".status.matchedNodes", "integer"),
             PrinterColumn("Objects", ".status.matchedObjects", "integer"),
@@ -145,7 +142,7 @@ ALL = (
             _MESSAGE,
         ),
         spec=specs.SyncRuleSpec,
-        spec_description="Which objects go to which edge nodes.",
+        spec_description="The objects to deliver, and the edge nodes that get them.",
         status=statuses.SyncRuleStatus,
     ),
     ResourceDefinition(
@@ -174,7 +171,8 @@ ALL = (
         plural="objectsyncs",
         singular="objectsync",
         short="osync",
-        comment="What one edge node holds of one object, in that one's namespace.  Written by the hub, read by people.",
+        comment="What one edge node holds of one object, in the object's namespace.  Written by the hub, read by"
+        " people.",
         **_RECORD,
     ),
     ResourceDefinition(
@@ -242,7 +240,7 @@ ALL = (
             PrinterColumn("Pattern", ".spec.pattern"),
             PrinterColumn("Uses", ".spec.uses", "integer"),
             PrinterColumn("Used by", ".status.usedBy"),
-            PrinterColumn("Expires", ".spec.expires"),  # kubectl shows a date that is to come as <invalid>
+            PrinterColumn("Expires", ".spec.expires"),  # kubectl shows a future date as <invalid>
             _AGE,
             PrinterColumn("Replace", ".spec.replace", "boolean", wide=True),
             PrinterColumn("Hub", ".status.url", wide=True),

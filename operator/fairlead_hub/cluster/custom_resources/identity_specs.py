@@ -1,4 +1,4 @@
-"""What people and the command line write to admit nodes and to refuse them, field by field, with its limits."""
+"""What users and the command line write to admit nodes and to revoke them, field by field, with limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fairlead_wire.validation import mistakes
 
 NODE = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 USES_MAX = 1000
-"""Of one token: its record must stay below what etcd takes (1.5 MiB)."""
+"""Per token: its record must fit into etcd (1.5 MiB)."""
 USED_BY_CHARS_MAX = 320
-"""One name of 253 characters, and how many more."""
+"""One name of 253 characters, and a count of the others."""
 _HEX_64 = r"^[0-9a-f]{64}$"
 _TIME: dict[str, Any] = {"format": "date-time"}
-_IMMUTABLE = ("self == oldSelf", "a join token never changes; delete it and make another")
+_IMMUTABLE = ("self == oldSelf", "a join token is immutable; delete it and create another")
 
 
 class Revoked(SpecModel):
@@ -44,7 +44,7 @@ class JoinTokenSpec(SpecModel):
     secret_sha256: Annotated[str, like(_HEX_64, "is no SHA-256 in hexadecimal")] = Field(
         alias="secretSHA256",
         max_length=64,
-        description="SHA-256 of the token's secret.",
+        description="SHA-256 of the token's secret, in hexadecimal.",
         json_schema_extra={"pattern": _HEX_64},
     )
     node: Annotated[str, like(f"^{NODE}$", "is no name of a Node")] | None = Field(

@@ -1,9 +1,9 @@
-"""What people write in EdgeRoutes: the route manifest, field by field, as the API server checks it.
+"""EdgeRoutes as users write them: the route manifest, field by field, as the API server validates it.
 
-The limits are those of ``fairlead_wire.validation.route_manifest``, which the agent keeps, too: what passes here is a
-manifest at the edge, all of whose routes have the right shape.  Whether the text of a route means something the nodes
-say, since they alone compile it.  Under version 1.0 routes are text alone; no schema of Kubernetes
-can say that of one field and all values of another, so objects begin with 1.1, which takes everything that 1.0 does.
+The limits are those of ``fairlead_wire.validation.route_manifest``, which the agent also enforces: what passes here is
+a valid manifest at the edge, and all its routes have the right shape.  Whether the text of a route is valid is for the
+nodes to say, because only they compile it.  In version 1.0 routes are strings only; a Kubernetes schema cannot make the
+type of some values depend on another field, so the minimum here is 1.1, which accepts everything that 1.0 does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _not_blank(text: str) -> str:
 
 def _not_reserved(topic: str) -> str:
     if event.is_reserved(topic):
-        raise mistakes.wrong("", f"namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
+        raise mistakes.wrong("", f"must not be in namespace {event.SYSTEM_NAMESPACE}, which is reserved for Fairlead's"
+        f" own events, is {topic!r}")
     return topic
 
 
@@ -45,7 +46,7 @@ RouteText = Annotated[
 
 
 class RouteObject(SpecModel):
-    """A key that is not known has no effect, as in Azure IoT Edge; the node warns of it."""
+    """An unknown key has no effect, as in Azure IoT Edge; the node logs a warning."""
 
     model_config = pydantic.ConfigDict(extra="ignore", json_schema_extra={PRESERVE: True})
 
@@ -63,7 +64,7 @@ class RouteObject(SpecModel):
     topic: (
         Annotated[
             str,
-            like(f"^{route_manifest.TOPIC}$", "is no topic; one is like plant/alarms"),
+            like(f"^{route_manifest.TOPIC}$", "is not a topic such as plant/alarms"),
             AfterValidator(_not_reserved),
         ]
         | None
@@ -96,10 +97,13 @@ class EdgeRoutesSpec(SpecModel):
 
     node_selector: LabelSelector | None = Field(default=None, description=SELECTOR)
     schema_version: Annotated[
-        str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not taken, {route_manifest.OBJECT_VERSIONS} are")
+        str, like(f"^{route_manifest.OBJECT_VERSION}$", f"is not supported; {route_manifest.OBJECT_VERSIONS} are")
     ] = Field(
         max_length=route_manifest.VERSION_CHARS_MAX,
-        description=f"Version of the manifest, in quotes: {route_manifest.OBJECT_VERSIONS}. 1.1 accepts everything valid in 1.0.",
+        description=(
+            f"Version of the manifest, in quotes: {route_manifest.OBJECT_VERSIONS}. Everything valid in 1.0 is valid"
+            " in 1.1."
+        ),
         json_schema_extra={"pattern": f"^{route_manifest.OBJECT_VERSION}$"},
     )
     routes: dict[str, RouteText | RouteObject | None] = Field(
@@ -112,7 +116,7 @@ class EdgeRoutesSpec(SpecModel):
 
 
 class EdgeRoutesReach(SpecModel):
-    """What the hub has to understand of EdgeRoutes: which nodes they are for.  The rest is for the nodes to judge."""
+    """The part of EdgeRoutes that the hub has to understand: which nodes they are for.  Nodes validate the rest."""
 
     model_config = closed()
 

@@ -1,7 +1,7 @@
-"""What people write in SyncRules, field by field, with its limits; and the parts that EdgeRoutes share.
+"""SyncRules as users write them, field by field, with limits; and the parts they share with EdgeRoutes.
 
-The descriptions are what ``kubectl explain`` prints, the limits are what the API server checks.  What several fields
-must be together is said twice, side by side: to the API server in Common Expression Language, to the hub in Python.
+``kubectl explain`` prints the descriptions, and the API server checks the limits.  A rule over several fields is
+written twice, side by side: in Common Expression Language for the API server, in Python for the hub.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LABEL_KEY = (
 )
 _LABEL_KEY = re.compile(LABEL_KEY)
 LABEL_KEY_CHARS_MAX = 317
-NO_LABEL = "is no label; one is like site or example.com/site"
+NO_LABEL = "is not a label key such as site or example.com/site"
 
 
 def like(pattern: str, otherwise: str) -> Any:
@@ -47,20 +47,20 @@ LabelValue = Annotated[
     Field(max_length=63, json_schema_extra={"pattern": LABEL_VALUE}),
     like(
         LABEL_VALUE,
-        "is no label's value; it has letters, digits, -, _ and ., the first and last a letter or digit",
+        "is not a label value: letters, digits, -, _ and ., beginning and ending with a letter or digit",
     ),
 ]
 Priority = Annotated[int, Field(ge=0, le=9)]
 
 
 class SpecModel(Model):
-    """Keys as Kubernetes writes them: ``nodeSelector``."""
+    """Keys in camel case, as in Kubernetes (``nodeSelector``)."""
 
     model_config = pydantic.ConfigDict(alias_generator=to_camel)
 
 
 NULLABLE: dict[str, Any] = {"nullable": True}
-"""Server-side apply of an empty object leaves null where all fields were taken away: it has to mean the same."""
+"""Server-side apply leaves null where all fields of an object were removed, so null has to mean the same as absent."""
 
 
 def closed(*rules: tuple[str, str], **more: Any) -> pydantic.ConfigDict:
@@ -111,7 +111,7 @@ class LabelSelector(SpecModel):
             _RULES: [
                 {
                     "rule": f"self.all(key, size(key) <= {LABEL_KEY_CHARS_MAX} && key.matches('{_KEYS}'))",
-                    "message": "a key is no label; one is like site or example.com/site",
+                    "message": "a key is not a label key such as site or example.com/site",
                 }
             ],
         },
@@ -125,7 +125,7 @@ class LabelSelector(SpecModel):
         for key in self.match_labels or ():
             if len(key) > LABEL_KEY_CHARS_MAX or _LABEL_KEY.fullmatch(key) is None:
                 raise mistakes.wrong(
-                    "matchLabels", f"{mistakes.shown(key)} is no label; one is like site or example.com/site"
+                    "matchLabels", f"{mistakes.shown(key)} is not a label key such as site or example.com/site"
                 )
         return self
 
@@ -138,11 +138,11 @@ _Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
 _MIN = "(has(self.minimum_delay) ? double(self.minimum_delay) : 1.0)"
 _MAX = "(has(self.maximum_delay) ? double(self.maximum_delay) : 30.0)"
 _DELIVERY_RULES = (
-    (f"{_MAX} >= {_MIN}", "maximum_delay must not be below minimum_delay; absent, they are 30 and 1"),
+    (f"{_MAX} >= {_MIN}", "maximum_delay must not be below minimum_delay; the defaults are 30 and 1"),
     (
         "(has(self.retry_backoff_function) ? self.retry_backoff_function in ['linear', 'arithmetic'] : false)"
         " || !has(self.minimum_delay) || double(self.minimum_delay) > 0.0",
-        "minimum_delay must be above 0 for the geometric and exponential curves, which multiply it; absent, the curve"
+        "minimum_delay must be above 0 for the geometric and exponential curves, which multiply it; the default curve"
         " is exponential",
     ),
     (
@@ -151,7 +151,7 @@ _DELIVERY_RULES = (
         " (has(self.minimum_delay_retries) ? self.minimum_delay_retries : 0) +"
         " (has(self.maximum_delay_retries) ? self.maximum_delay_retries : 0) +"
         f" (has(self.backoff_retries) ? self.backoff_retries : 5) <= {RETRIES_LIMIT}",
-        f"the policy asks for more than {RETRIES_LIMIT} retries",
+        f"the policy has more than {RETRIES_LIMIT} retries",
     ),
     (
         "!has(self.compatibility) ||"
@@ -206,7 +206,7 @@ class DeliverySpec(SpecModel):
         default=None, description="The product whose numbers and limits apply."
     )
     ack_timeout: Annotated[float, Field(ge=0.05, le=3600)] | None = Field(
-        default=None, description="Seconds without an ack before the first delay starts."
+        default=None, description="Seconds to wait for an ack before the first delay starts."
     )
 
     @pydantic.model_validator(mode="after")
@@ -215,12 +215,12 @@ class DeliverySpec(SpecModel):
         return self
 
     def policy(self) -> NodeDelivery:
-        """With the hub's defaults for what is not set.  Raises ``mistakes.Wrong``."""
+        """The policy, with the hub's defaults for unset fields.  Raises ``mistakes.Wrong``."""
         return NodeDelivery(**self.model_dump(exclude_none=True))
 
 
 RECORDS = frozenset(("ObjectSync", "ClusterObjectSync", "NodeSync"))
-"""Kinds of ``fairlead.dev`` of which one is written for what is delivered: delivered themselves, they grow for ever."""
+"""Kinds of ``fairlead.dev`` written once per delivered object: if they were delivered, they would multiply forever."""
 _API_VERSION = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _KIND = r"^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"
 _DELIVERY = "How a failed delivery is retried; absent fields take the hub's defaults."
@@ -236,21 +236,21 @@ class ResourceEntry(SpecModel):
         (
             "!(self.apiVersion.startsWith('fairlead.dev/') && self.kind in ['ObjectSync', 'ClusterObjectSync',"
             " 'NodeSync'])",
-            "records of deliveries are not delivered; each would need a record of its own",
+            "delivery records cannot be delivered: each would need a record of its own",
         ),
         (
             "!has(self.statusFromEdge) || !self.statusFromEdge || !self.apiVersion.startsWith('fairlead.dev/')",
-            "the hub alone writes the status of kinds of fairlead.dev",
+            "only the hub writes the status of fairlead.dev kinds",
         ),
     )
 
-    api_version: Annotated[str, like(_API_VERSION, "is no apiVersion; one is like v1 or apps/v1")] = Field(
+    api_version: Annotated[str, like(_API_VERSION, "is not an apiVersion such as v1 or apps/v1")] = Field(
         description="Group and version of the kind, as in a manifest.",
         min_length=1,
         max_length=317,
         json_schema_extra={"pattern": _API_VERSION},
     )
-    kind: Annotated[str, like(_KIND, "is no kind; one is like ConfigMap")] = Field(
+    kind: Annotated[str, like(_KIND, "is not a kind such as ConfigMap")] = Field(
         description="The kind, as in a manifest.",
         min_length=1,
         max_length=63,
@@ -277,11 +277,12 @@ class ResourceEntry(SpecModel):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         if self.status_from_edge and self.api_version.startswith("fairlead.dev/"):
-            raise mistakes.wrong("statusFromEdge", f"the hub alone writes the status of {self.kind}")
+            raise mistakes.wrong("statusFromEdge", f"only the hub writes the status of {self.kind}")
         if self.select == "bound" and (self.api_version, self.kind) != ("v1", "Pod"):
             raise mistakes.wrong("select", f"only Pods are bound to nodes; use referenced or all for {self.kind}")
         if self.kind in RECORDS and self.api_version.startswith("fairlead.dev/"):
-            raise mistakes.wrong("kind", f"{self.kind} is a record of deliveries; delivered, it would need its own")
+            raise mistakes.wrong("kind", f"{self.kind} records deliveries and cannot be delivered: each would need a"
+            " record of its own")
         return self
 
 

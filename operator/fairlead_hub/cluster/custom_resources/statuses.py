@@ -1,7 +1,7 @@
-"""What the hub writes into custom resources: their status, and the records it keeps itself.
+"""What the hub writes into custom resources: their status, and the records it keeps.
 
-Nothing of it is read with these models (``edge_node``, ``object_sync`` read what they need, whatever a person wrote
-there); they are what the definitions and ``kubectl explain`` say of it.
+These models are never used for reading: ``edge_node`` and ``object_sync`` read the fields they need and tolerate
+manual edits.  The models define the schemas and the descriptions that ``kubectl explain`` prints.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 _ATOMIC: dict[str, Any] = {"x-kubernetes-map-type": "atomic"}
 _IMMUTABLE: dict[str, Any] = {
     "rule": "self == oldSelf",
-    "message": "spec says which object on which node and never changes; delete the record instead",
+    "message": "spec names the object and the node and is immutable; delete the record instead",
 }
 _INT64: dict[str, Any] = {"format": "int64"}
 _TIME: dict[str, Any] = {"format": "date-time"}
@@ -29,7 +29,7 @@ def _keyed(key: str) -> dict[str, Any]:
 
 
 class StatusModel(pydantic.BaseModel):
-    """Fields that are not there yet are left out."""
+    """Unset fields are left out."""
 
     model_config = pydantic.ConfigDict(alias_generator=to_camel, extra="forbid")
 
@@ -124,9 +124,9 @@ class FailingNode(StatusModel):
 class EdgeRoutesStatus(ResourceStatus):
     observed_generation: ObservedGeneration
     matched_nodes: int | None = Field(default=None, description="Edge nodes it selects.")
-    accepted_nodes: int | None = Field(default=None, description="Nodes that accepted all of it.")
+    accepted_nodes: int | None = Field(default=None, description="Number of nodes that accepted all routes.")
     refused_nodes: int | None = Field(
-        default=None, description="Nodes that refuse some of its routes; the others run there."
+        default=None, description="Number of nodes that refuse some routes; the other routes run there."
     )
     lagging_nodes: int | None = Field(
         default=None, description="Nodes that do not run its newest version yet, or have not reported it."

@@ -1,8 +1,8 @@
-"""The schema of a model as Kubernetes takes it: structural, in one piece, without what it does not know.
+"""Converts the schema of a model into the form Kubernetes accepts: structural, self-contained, known keywords only.
 
-pydantic's JSON schema ─▶ references put in place, titles dropped, null is no value, unions of numbers one number
-                       ─▶ text or an object: no type, the limits of both, and other kinds of values refused
-                       ─▶ closed models: unknown fields are kept, so that they can be seen, and refused by count
+    pydantic's JSON schema ─▶ references inlined, titles dropped, null removed, unions of numbers reduced to one type
+                           ─▶ string or object: no type, the limits of both, values of other kinds refused
+                           ─▶ closed models: unknown fields are preserved, so that they can be counted and refused
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Any
 import pydantic
 
 CLOSED = "x-closed"
-"""In a model's ``json_schema_extra``: unknown fields are refused by the API server too.
-
-Common Expression Language cannot name unknown fields, and pruning would lose them in silence: a misspelled selector
-would select everything.  So they are preserved, and an object may have as many fields as it has known ones.
-"""
+"""For a model's ``json_schema_extra``: the API server refuses unknown fields too. Common Expression Language cannot
+name unknown fields, and pruning would drop them silently: a misspelled selector would select everything.  So they
+are preserved, and an object may have only as many fields as it has known ones."""
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _ORDER = (
     "description", "type", "format", "nullable", "enum", "default", "minimum", "maximum", "minLength", "maxLength",
@@ -30,7 +28,7 @@ _DROPPED = frozenset(("title", "$defs", CLOSED))
 
 
 def of(model: type[pydantic.BaseModel]) -> dict[str, Any]:
-    """Raises ``ValueError`` for a keyword that has no place in a definition."""
+    """The structural schema.  Raises ``ValueError`` for a keyword that a definition cannot contain."""
     schema = model.model_json_schema(by_alias=True)
     return _structural(schema, schema.get("$defs", {}))
 
@@ -54,7 +52,7 @@ def _structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> di
 
 
 def _one(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Without references and without a choice: absent, not null, is how Kubernetes says that there is no value."""
+    """Resolve references and unions with null: Kubernetes expresses "no value" by absence, not by null."""
     if "$ref" in schema:
         below = _one(dict(definitions[schema.pop("$ref").rpartition("/")[2]]), definitions)
         return {**below, **schema}
@@ -72,16 +70,17 @@ def _one(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, An
 
 
 def _text_or_object(text: Mapping[str, Any], thing: Mapping[str, Any]) -> dict[str, Any]:
-    """Without a type a limit counts for values of its own kind alone.
+    """Accept a string or an object, with the limits of both.
 
-    So "not: the longest is 0" is what a text alone fulfils, and the like an object alone: other kinds fulfil neither.
+    Without a type, a limit applies only to values of its own kind.  So only a string satisfies "not: the maximum length
+    is 0", and correspondingly for an object; values of other kinds satisfy neither.
     """
     limits = {key: each for key, each in (*text.items(), *thing.items()) if key not in ("type", "title", "description")}
     return {**limits, PRESERVE: True, "anyOf": [{"not": {"maxLength": 0}}, {"not": {"maxProperties": 0}}]}
 
 
 def _counts(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """As many fields as are known and there: those that are always there, and each choice of the others."""
+    """Count the known fields that are present: the required ones, and every combination of the optional ones."""
     always = schema.get("required", [])
     defaulted = [name for name, each in schema["properties"].items() if each.get("default") is not None]
     others = [name for name in schema["properties"] if name not in always and name not in defaulted]

@@ -1,4 +1,4 @@
-"""Where each key is that a node does not hold as it should.
+"""The state of each key that a node does not hold as it should.
 
     unsynced_keys ─▶ key_state     one record a key, and the moves it may make (``TRANSITIONS``)
           ├────────▶ work_queue    which key is next

@@ -1,9 +1,9 @@
-"""How long until a failed key is tried again, and when it is given up for now.
+"""When a failed key is retried, and when it is given up for now.
 
-    failed ─▶ delay by the delivery policy ─▶ … ─▶ none left: parked for 5 min, then once more, for 10 min, …
+    failed ─▶ delay by the delivery policy ─▶ … ─▶ none left: parked for 5 min, one retry, parked for 10 min, …
 
-``KeyFailures`` belongs to one content of one key: something newer begins without, and so does the next session, for a
-disconnect consumes no retry.
+``KeyFailures`` belongs to one content of one key.  Newer content starts without failures, and so does the next session,
+because a disconnect consumes no retry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class KeyFailures(msgspec.Struct, frozen=True, gc=False):
 
     content_id: ContentId
     retries: int = 0
-    """Since the beginning, or since it was parked last."""
+    """Since the start, or since it was last parked."""
     waited: float = 0.0
     previous: float = 0.0
     """Seconds before the last retry."""
@@ -39,12 +39,12 @@ def retry(
     key: str,
     retry_after: float | None = None,
 ) -> KeyFailures | None:
-    """After one more failure; it is tried again after ``previous`` seconds.  None: it has been tried often enough."""
+    """After another failure: the content is retried after ``previous`` seconds.  None if no retries are left."""
     if failures is None:
         failures = KeyFailures(content_id)
     if failures.parkings:
-        return None  # the one try that the schedule allowed
-    # Seeded by what is sent, so that a simulation replays; spread by node, so that nodes do not march in step.
+        return None  # the single attempt that the schedule allowed
+    # Seeded by what is sent, so that simulations are reproducible; spread by node, so that nodes do not retry in step.
     uniform = failures.uniform or delivery_policy.generator_of(policy, Random(f"{node}/{key}"))
     delay = delivery_policy.next_delay(
         policy,
@@ -60,7 +60,7 @@ def retry(
 
 
 def park(failures: KeyFailures | None, content_id: ContentId, reconcile: Reconcile) -> tuple[KeyFailures, float]:
-    """Given up for now, and for how many seconds: twice as long each time, up to a limit."""
+    """Give up for now.  Also returns for how many seconds: twice as long each time, up to a limit."""
     times = failures.parkings if failures is not None else 0
     seconds = min(reconcile.parked_retry_seconds * 2**times, reconcile.parked_retry_max_seconds)
     return KeyFailures(content_id, parkings=times + 1), seconds

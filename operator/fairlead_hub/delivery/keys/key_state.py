@@ -1,15 +1,14 @@
-"""Where one object is on its way to one node, while the node does not simply hold what it should.
+"""The state of one object on its way to one node, while the node does not hold what it should.
 
     IN_SYNC ─offered─▶ QUEUED ─sent─▶ IN_FLIGHT ─matched─▶ IN_SYNC
 
-``TRANSITIONS`` is all of it, the failures too; docs/explanation/delivery.md draws it, made from this table.  A state is
-a value with what belongs to it, and its class is its name in the table.  IN_SYNC is the absence of a record: a key
-that is in sync costs its entry of what the edge holds, and nothing here.
+``TRANSITIONS`` is complete, including failures; docs/explanation/delivery.md draws it, generated from this table.  A
+state is a value with its data, and its class is its name in the table.  IN_SYNC is the absence of a record: a key in
+sync costs its entry of what the edge holds, and nothing here.
 
-A pause of the node is no state of a key: it stops all of them at once, and nothing of a key changes by it.  A pause of
-an object is one: its key is WITHHELD at each node where something of it would be sent.
+A pause of the node is not a state of a key: it stops all keys at once and changes none of them.  A pause of an object
+is one: its key is WITHHELD at each node where something of it would be sent.
 """
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -32,28 +31,28 @@ class InSync(msgspec.Struct, frozen=True, gc=False):
 
 
 class Queued(msgspec.Struct, frozen=True, gc=False):
-    """Something is to be sent, as soon as there is room; what, is looked up then."""
+    """Something is to be sent as soon as there is room; what, is looked up at that time."""
 
     priority: int
     """Lower goes first."""
 
 
 class KeyInFlight(msgspec.Struct, frozen=True, gc=False):
-    """Sent, and not answered yet."""
+    """Sent and not answered yet."""
 
     id: int
     message: InFlightMessage
     again: int | None = None
-    """Something newer is wanted: the priority with which the key is queued after the answer."""
+    """Set if something newer is wanted: the priority with which the key is queued after the answer."""
 
     @property
     def content_id(self) -> ContentId:
-        """What was sent, or deleted."""
+        """What was sent or deleted."""
         return self.message.content_id
 
 
 class Backoff(msgspec.Struct, frozen=True, gc=False):
-    """A send failed; it is tried again."""
+    """A send failed and will be retried."""
 
     due: float
     retry: int
@@ -64,13 +63,13 @@ class Cause(StrEnum):
     """Why something is withheld."""
 
     NOT_GRANTED = "not granted"
-    """Topics that EdgeRoutes name are not written down on the EdgeNode yet."""
+    """EdgeRoutes name topics that the EdgeNode does not list yet."""
     DELETION_BLOCKED = "deletion blocked"
-    """It is not certain that the deletion is meant: a cache is not synced, a rule cannot be read."""
+    """It is not certain that the deletion is intended: a cache is not synced, or a rule is unreadable."""
     DELETION_GUARD = "deletion guard"
     """Too many deletions at once."""
     PAUSE = "pause"
-    """The node is paused.  Reported, never stored (see the module)."""
+    """The node is paused.  Reported, never stored (see the module docstring)."""
     OBJECT_PAUSED = "object paused"
     """The object is paused: its newest content waits."""
     DELETION_PAUSED = "deletion paused"
@@ -78,19 +77,19 @@ class Cause(StrEnum):
 
 
 class Withheld(msgspec.Struct, frozen=True, gc=False):
-    """It may not be sent, or not be deleted, yet; when the cause ends it is offered again."""
+    """It may not be sent, or not deleted, yet; it is offered again when the cause ends."""
 
     cause: Cause
     why: str
 
     @property
     def keeps(self) -> bool:
-        """It is a deletion: the node keeps what it should not hold."""
+        """Whether it is a deletion: the node keeps what it should not hold."""
         return self.cause in (Cause.DELETION_BLOCKED, Cause.DELETION_GUARD, Cause.DELETION_PAUSED)
 
 
 State = InSync | Queued | KeyInFlight | Backoff | Parked | Withheld
-"""``Parked`` (given up until something newer, the schedule, or not wanted) is also what is reported of it."""
+"""``Parked`` (given up until something newer, the schedule, or no longer wanted) is also the event that reports it."""
 Recorded = Queued | KeyInFlight | Backoff | Parked | Withheld
 IN_SYNC: Final = InSync()
 NAMES: Final[Mapping[type[State], str]] = {
@@ -104,7 +103,7 @@ NAMES: Final[Mapping[type[State], str]] = {
 
 
 def is_pending(state: State) -> bool:
-    """On its way to the node: it arrives by itself, unless something else happens."""
+    """On its way to the node: it arrives without further action."""
     kind = type(state)
     return (
         kind is KeyInFlight or kind is Queued or (kind is not Parked and not (type(state) is Withheld and state.keeps))
@@ -163,7 +162,7 @@ TRANSITIONS: Final[Mapping[type[State], Mapping[Event, type[State]]]] = {
 
 
 class ImpossibleTransition(LocalError):
-    """The table does not lead there: a mistake in this program, never the peer's."""
+    """A transition that the table does not contain: a defect in this program, never the peer's fault."""
 
     def __init__(self, key: str, before: State, event: Event, after: State) -> None:
         super().__init__(f"{key}: {NAMES[type(before)]} cannot become {NAMES[type(after)]} when {event}")
@@ -173,30 +172,30 @@ class ImpossibleTransition(LocalError):
 
 
 class ReportedState(NamedTuple):
-    """An ObjectSync says that this object is late, parked or kept; when that ends it has to be written again."""
+    """An ObjectSync reports this object as late, parked or kept; when that ends it has to be written again."""
 
     uid: str
     path: str
     is_wanted: bool = True
-    """It is reported as something that is on its way to the node, not as something to be deleted there."""
+    """It is reported as on its way to the node, not as to be deleted there."""
     is_due: bool = False
-    """By now something else is to be said; the next sweep does so."""
+    """The report is outdated; the next sweep renews it."""
 
 
 class KeyState(msgspec.Struct, gc=False):
-    """All that is known of one key that is not in sync, besides what the edge holds and what is wanted.
+    """Everything known of a key that is not in sync, besides what the edge holds and what is wanted.
 
     ``UnsyncedKeys`` changes state and time, ``NodeKeys`` the rest.
     """
 
     state: Recorded
     since: float
-    """When it began to be on its way, or was stopped; seconds of one monotonic clock."""
+    """When the key became pending or was stopped; seconds of one monotonic clock."""
     reported: ReportedState | None = None
     failures: KeyFailures | None = None
-    """Of the content that failed last; something newer begins without."""
+    """Failures of the content that failed last; newer content starts without."""
 
     @property
     def is_reported(self) -> bool:
-        """What the status says of it is still so."""
+        """Whether the status still describes the current state."""
         return self.reported is not None and not self.reported.is_due

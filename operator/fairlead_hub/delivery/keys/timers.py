@@ -1,4 +1,4 @@
-"""When keys are due: a retry, the next try of what is parked; or when sessions are."""
+"""Due times: of keys (a retry, the next attempt for a parked key) or of sessions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import heapq
 from typing import Generic, TypeVar
 
 SLACK = 16
-"""Entries that were called off may stay until there are this many more of them than of others."""
+"""Cancelled entries are dropped once there are this many more of them than of active ones."""
 
 
 Key = TypeVar("Key", int, str)
 
 
 class Timers(Generic[Key]):
-    """One time for each key; seconds of one monotonic clock."""
+    """One time per key, in seconds of one monotonic clock."""
 
     __slots__ = ("_due", "_heap")
 
@@ -32,14 +32,14 @@ class Timers(Generic[Key]):
             heapq.heapify(self._heap)
 
     def at(self, key: Key) -> float | None:
-        """The time of this key; None: it has none."""
+        """The time of this key, or None."""
         return self._due.get(key)
 
     def cancel(self, key: Key) -> None:
         self._due.pop(key, None)
 
     def due(self, now: float) -> list[Key]:
-        """Take the keys whose time has come, earliest first."""
+        """Remove and return the keys that are due, earliest first."""
         found: list[Key] = []
         while self._heap and self._heap[0][0] <= now:
             at, key = heapq.heappop(self._heap)
@@ -49,7 +49,7 @@ class Timers(Generic[Key]):
         return found
 
     def next(self) -> float | None:
-        """The earliest time; None: nothing waits."""
+        """The earliest time, or None."""
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

@@ -1,8 +1,8 @@
-"""The keys of one node that are not in sync, each with its one record, and what finds them.
+"""The keys of one node that are not in sync, one record each, and indexes over them.
 
     move(key, event, state) ─checked against the table─▶ record ─▶ work queue, timers, counts
 
-Everything but the record is an index over it, kept by ``move`` and by nothing else.
+Everything except the records is an index over them, maintained only by ``move``.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _INDEX: Final = {Queued: 0, KeyInFlight: 1, Backoff: 2, Parked: 3, Withheld: 4}
 
 
 class UnsyncedKeys:
-    """See the module.  Times are seconds of one monotonic clock."""
+    """See the module docstring.  Times are seconds of one monotonic clock."""
 
     __slots__ = ("_counts", "_queue", "_timers", "pending", "stopped")
 
     def __init__(self) -> None:
         self.pending: dict[str, KeyState] = {}
-        """On their way, oldest first."""
+        """Pending keys, oldest first."""
         self.stopped: dict[str, KeyState] = {}
-        """Parked, or kept although they are to be deleted."""
+        """Parked keys, and those kept although they are to be deleted."""
         self._queue = WorkQueue()
         self._timers: Timers[str] = Timers()
         self._counts = [0] * len(_INDEX)
@@ -67,25 +67,25 @@ class UnsyncedKeys:
         yield from self.stopped.items()
 
     def count(self, *kinds: type[Recorded]) -> int:
-        """How many keys are in one of these states."""
+        """Number of keys in one of these states."""
         return sum(self._counts[_INDEX[kind]] for kind in kinds)
 
     @property
     def kept_count(self) -> int:
-        """How many are kept although they are to be deleted."""
+        """Number of keys that are kept although they are to be deleted."""
         return len(self.stopped) - self.count(Parked)
 
     def queued_by_priority(self) -> dict[int, int]:
-        """How many wait to be sent."""
+        """Number of queued keys by priority."""
         return self._queue.counts()
 
     def oldest(self) -> float | None:
-        """Since when the oldest is on its way; None: none is."""
+        """Since when the oldest key is pending, or None."""
         record = next(iter(self.pending.values()), None)
         return None if record is None else record.since
 
     def one_kept(self) -> tuple[tuple[str, str], ...]:
-        """One that is kept although it is to be deleted, and why; empty: none is."""
+        """One key that is kept although it is to be deleted, and why; empty if there is none."""
         found = self.kept() if self.kept_count else {}
         return tuple((key, withheld.why) for key, withheld in list(found.items())[:1])
 
@@ -93,11 +93,11 @@ class UnsyncedKeys:
         return {key: record.state for key, record in self.stopped.items() if isinstance(record.state, Parked)}
 
     def kept(self) -> dict[str, Withheld]:
-        """Held, to be deleted, and not to be deleted yet."""
+        """Keys that are held, should be deleted, and must not be deleted yet."""
         return {key: record.state for key, record in self.stopped.items() if isinstance(record.state, Withheld)}
 
     def withheld(self) -> dict[str, Withheld]:
-        """Wanted, and not to be sent yet."""
+        """Keys that are wanted and must not be sent yet."""
         if self.count(Withheld) == self.kept_count:
             return {}
         return {key: record.state for key, record in self.pending.items() if isinstance(record.state, Withheld)}
@@ -105,7 +105,7 @@ class UnsyncedKeys:
     # ---- changing --------------------------------------------------------------------------------
 
     def move(self, key: str, event: Event, after: Recorded, now: float) -> None:
-        """Raises ``ImpossibleTransition`` where the table does not lead there; then nothing is changed."""
+        """Raises ``ImpossibleTransition`` if the table has no such transition; nothing is changed then."""
         was_pending = True
         record = self.pending.get(key)
         if record is None:
@@ -127,7 +127,7 @@ class UnsyncedKeys:
             self._enter(key, after)
 
     def matched(self, key: str) -> None:
-        """The edge holds what is wanted: there is nothing to know of the key any more."""
+        """The edge holds what is wanted: the record is dropped."""
         side = self.pending
         record = side.get(key)
         if record is None:
@@ -139,7 +139,7 @@ class UnsyncedKeys:
         del side[key]
 
     def _change_side(self, key: str, record: KeyState, now: float) -> None:
-        """It is on its way again, or no longer: the time begins anew, and in order."""
+        """The key became pending or ceased to be: its time starts over, and the order is kept."""
         record.since = now
         ours, others = self.pending, self.stopped
         if not is_pending(record.state):
@@ -176,11 +176,11 @@ class UnsyncedKeys:
         return self._queue.first()
 
     def first_priority(self) -> int | None:
-        """Its priority."""
+        """Priority of the key to send next."""
         return self._queue.first_priority()
 
     def due(self, now: float) -> list[str]:
-        """Take the keys in backoff or parked whose time has come; each has to be moved."""
+        """Remove and return the keys in backoff or parked that are due; each has to be moved."""
         return self._timers.due(now)
 
     def next_due(self) -> float | None:

@@ -1,6 +1,6 @@
-"""Who may open a session with the hub, before anything is known of what the node holds.
+"""Decides who may open a session with the hub, before the node's objects are compared.
 
-handshake_limiter   how many begin at once, and who waits
-admission           who speaks our protocol, is who its certificate says, and is an edge Node
-identities          which life of a Node a certificate belongs to, and what was revoked
+    handshake_limiter   how many handshakes run at once
+    admission           protocol, name in the certificate, and edge Node
+    identities          which Node object a certificate belongs to, and what was revoked
 """

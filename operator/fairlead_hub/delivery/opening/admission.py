@@ -1,4 +1,4 @@
-"""Who may open a session: who speaks our protocol, is who its certificate says, and is an edge Node."""
+"""Decides whether a hello may open a session: its protocol, the name in its certificate, and the edge Node."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fairlead_wire.objects import api_group
 NODE_GONE_RETRY_SECONDS = 30.0
 BUSY_RETRY_SECONDS = 5.0
 STALE_RETRY_SECONDS = 10.0
-"""Sixty attempts until a node gives its number up: each may cost a handshake on a metered line."""
+"""Number of attempts after which a node gives up its number: each may cost a handshake on a metered link."""
 STALE_HUB = "stale_hub"
 
 
 def refusal(
     node: str, hello: message.Hello, *, nodes: Collection[str] | None, others: int, nodes_max: int
 ) -> message.Refuse | None:
-    """Why this hello is not answered with a welcome, and when to come back; None: it is.
+    """Why this hello is refused, and when to retry; None if it is welcome.
 
-    ``node`` is what the certificate says, ``nodes`` are the edge Nodes (None: not listed yet, so no node is unknown),
-    ``others`` is how many other nodes are connected.
+    ``node`` is the name in the certificate, ``nodes`` the edge Nodes (None: not listed yet, so no node is unknown),
+    ``others`` the number of other connected nodes.
     """
     if hello.protocol != message.PROTOCOL:
-        reason = f"protocol {hello.protocol} is not spoken here, only {message.PROTOCOL}"
+        reason = f"protocol {hello.protocol} is not supported, only {message.PROTOCOL}"
         return message.Refuse(code="protocol", reason=reason, retry_after=NODE_GONE_RETRY_SECONDS)
     if hello.node != node:
         reason = f"the certificate is {node}'s, the hello says {hello.node}"
@@ -38,10 +38,10 @@ def refusal(
 
 
 def stale(hello: message.Hello, fence: int, *, approved: bool) -> message.Refuse | None:
-    """Why a node that has obeyed a higher fencing number than ours is not served; None: it has not.
+    """Why a node that has obeyed a higher fencing number than ours is not served; None if it has not.
 
-    Asked of a node that would be welcome otherwise: only such a node's word may count.  ``approved``: a person wants it
-    to give that number up.
+    Only for nodes that would be welcome otherwise, since only their claims may count.  ``approved``: a person wants the
+    node to give up that number.
     """
     if hello.fence <= fence:
         return None

@@ -1,4 +1,4 @@
-"""Where the API server is and who we are, as the ``kubernetes`` package reads it from a kubeconfig or in a Pod."""
+"""The API server's address and our credentials, as the ``kubernetes`` package finds them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _log = logs.get("hub.kube")
 
 
 class ConfigError(FairleadError):
-    """No usable way to the API server was configured; the text says which file or variable."""
+    """No usable access to the API server is configured; the message names the file or variable."""
 
 
 class ApiAccess:
-    """Where the API server is and how to show who we are."""
+    """The API server's address and credentials."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ApiAccess:
         renew: Callable[[], None] = lambda: None,
         source: str | None = None,
     ) -> None:
-        """``renew`` reads the credentials again from where they came; it may take its time and must not raise.
+        """``renew`` reads the credentials again from their source; it may block and must not raise.
 
         ``source`` is the file they came from, if any.
         """
@@ -47,7 +47,7 @@ class ApiAccess:
         self.source = source
 
     def stamps(self) -> tuple[object, ...]:
-        """What its files look like; differs when one was replaced, or another is named."""
+        """Stamps of its files; they differ if a file was replaced or another one is named."""
         found: list[object] = []
         for path in (self.source, self.ca, self.cert, self.key):
             try:
@@ -70,7 +70,7 @@ class ApiAccess:
 
 
 def load(kubeconfig: str | None, context: str | None = None) -> ApiAccess:
-    """From a kubeconfig file, or in-cluster when there is none; ``context`` is one of the file's, else its current one.
+    """Load from a kubeconfig file, or in-cluster without one; ``context`` defaults to the file's current one.
 
     Raises ``ConfigError``.
     """
@@ -81,22 +81,22 @@ def load(kubeconfig: str | None, context: str | None = None) -> ApiAccess:
     namespace = "default" if kubeconfig is not None else _in_cluster_namespace() or "default"
 
     def renew() -> None:
-        # The package itself reads a kubeconfig's ``tokenFile`` once and never again.
+        # The package reads a kubeconfig's ``tokenFile`` only once.
         nonlocal settings
         try:
             settings = _configuration(kubeconfig, context)
         except ConfigError as error:
             _log.warning("credentials_unreadable", reason=str(error))
             return
-        # A certificate inside of a kubeconfig is another file each time.
+        # A certificate embedded in a kubeconfig is written to a new file each time.
         made.ca, made.cert, made.key = settings.ssl_ca_cert, settings.cert_file, settings.key_file
         made.verify = settings.verify_ssl
 
     def headers() -> Mapping[str, str]:
-        # Asked every few seconds, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
+        # Called every few seconds, because in-cluster tokens are renewed on disk and exec plugins renew theirs.
         token = settings.get_api_key_with_prefix("BearerToken") or settings.get_api_key_with_prefix("authorization")
         if token:
-            # Many files end with a newline, and kubectl takes them.
+            # Many files end with a newline, and kubectl accepts them.
             return {"Authorization": token.strip()}
         basic = settings.get_basic_auth_token() if settings.username else None
         return {"Authorization": basic} if basic else {}

@@ -1,4 +1,4 @@
-"""What an answer of the API server is where it is not what was asked for."""
+"""Errors of the API server: refusals, unavailability, unreadable answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fairlead_wire.link.peer_json import Decoded
 BUSY = frozenset({429, 500, 502, 503, 504})
 UNAUTHORIZED = 401
 CONFLICT = "FieldManagerConflict"
-"""The reason of a cause: another manager owns the field."""
+"""Reason of a cause: another manager owns the field."""
 ERROR_CHARS_MAX = 500
 
 
 class ApiRefused(Permanent):
-    """The API server said no: ``status`` is the HTTP status, the text its message.
+    """The API server refused: ``status`` is the HTTP status, the text its message.
 
-    ``causes``: of an apply, which fields others own, in the API server's words.
+    ``causes``: for an apply, the fields that others own, in the API server's words.
     """
 
     def __init__(self, status: int, message: str, reason: str = "", causes: Sequence[str] = ()) -> None:
@@ -33,7 +33,7 @@ class ApiRefused(Permanent):
 class ApiUnavailable(Temporary):
     """The API server is away or busy, or does not accept our credentials (any more): tokens are renewed on disk.
 
-    ``status``: of its answer; 0: there was none.
+    ``status``: HTTP status of its answer; 0 if there was none.
     """
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None, status: int = 0) -> None:
@@ -42,7 +42,7 @@ class ApiUnavailable(Temporary):
 
 
 class UnreadableAnswer(ApiUnavailable):
-    """A good answer whose body is not what was asked for: a load balancer's page, nothing, half a document."""
+    """A successful answer whose body is unusable: a load balancer's page, an empty body, half a document."""
 
 
 class _Cause(msgspec.Struct):
@@ -62,10 +62,10 @@ class _ApiStatus(msgspec.Struct):
 
 
 def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
-    """The error that an answer of this status, 400 or more, stands for; the body may be anything."""
+    """The error for an answer with status 400 or above; the body may be anything."""
     try:
         found = msgspec.json.decode(content, type=_ApiStatus)
-    except (ValueError, RecursionError):  # whatever a proxy put there instead
+    except (ValueError, RecursionError):  # a proxy may have put anything there
         found = _ApiStatus(message=content[:ERROR_CHARS_MAX].decode(errors="replace"))
     message = f"API server answered {status}: {found.message[:ERROR_CHARS_MAX].strip()}"
     if status in BUSY:
@@ -79,7 +79,10 @@ def of_answer(status: int, headers: Mapping[str, str], content: bytes) -> Fairle
 
 
 def decoded(decoder: msgspec.json.Decoder[Decoded], content: bytes, path: str) -> Decoded:
-    """One answer's body.  Raises ``UnreadableAnswer``: what answered in the API server's place may be gone soon."""
+    """Decode an answer's body.
+
+    Raises ``UnreadableAnswer``: a proxy that answered for the API server may be gone soon.
+    """
     try:
         return api_json.decode(decoder, content)
     except Malformed as error:

@@ -1,4 +1,4 @@
-"""Writes Kubernetes Events.  They are hints: one that cannot be written is counted and left."""
+"""Writes Kubernetes Events.  They are hints: if one cannot be written, it is counted and dropped."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fairlead_wire.io import logs
 
 FLUSH_SECONDS = 1.0
 IN_FLIGHT = 8
-"""Requests beside each other: a thousand nodes that come up are a thousand Events."""
+"""Parallel requests: a thousand nodes that connect are a thousand Events."""
 REQUEST_SECONDS = 5.0
-"""A hint is not worth more; what is not answered by then counts as dropped."""
+"""Time limit: a hint is not worth more.  Unanswered requests count as dropped."""
 _log = logs.get("hub.events")
 
 
@@ -24,23 +24,23 @@ def _always() -> float:
 
 
 class EventRecorder:
-    """A task of its own: an API server that does not answer holds up nothing but Events."""
+    """Runs in its own task: an unresponsive API server delays nothing but Events."""
 
     def __init__(self, kube: Kube, hub: str, *, seconds_left: Callable[[], float] = _always) -> None:
-        """``seconds_left``: how long this hub may write still; 0: it may not, and they wait."""
+        """``seconds_left``: for how long this hub may still write; at 0 Events wait."""
         self._kube, self._hub, self._seconds_left = kube, hub, seconds_left
         self.dropped = 0
         self._pushed: asyncio.Queue[Sequence[KubeEvent]] = asyncio.Queue()
         self.is_idle = False
-        """It wants what there is to write."""
+        """Whether it is ready for ``push``."""
 
     def push(self, items: Sequence[KubeEvent]) -> None:
-        """Write these, perhaps none.  Only while it is idle."""
+        """Write these Events, possibly none.  Only while idle."""
         self.is_idle = False
         self._pushed.put_nowait(items)
 
     async def run(self, idle: Callable[[], None]) -> None:
-        """Until cancelled.  ``idle`` is called each time it wants more (``push``)."""
+        """Run until cancelled.  ``idle`` is called whenever it is ready for ``push``."""
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             if self._seconds_left() > 0:
@@ -53,7 +53,7 @@ class EventRecorder:
                 await self.write(events)
 
     async def write(self, events: Sequence[KubeEvent]) -> int:
-        """Create or update them; returns how many were written."""
+        """Create or update the Events; returns how many were written."""
         queue = list(reversed(events))
         written = 0
 

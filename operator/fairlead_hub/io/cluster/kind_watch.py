@@ -1,10 +1,10 @@
-"""Follows one kind that rules name, at the first version they name that is served.
+"""Follows one kind that rules name, at the first of the named versions that is served.
 
     discovery ─ which versions are served ─▶ Hub.kind_served
         └─ the first one ─▶ Reflector ─▶ its sink          none, or unlisted for long: frozen, and tried again
 
-A version that is not served concerns the rules that name it; a kind the API server does not answer for (its extension
-server is away) concerns what is selected by that kind, and keeps no node waiting for the rest.
+A version that is not served affects the rules that name it.  A kind the API server does not answer for (its extension
+server is away) affects objects selected by that kind, and delays no node for other kinds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from fairlead_wire.validation import mistakes
 
 DISCOVERY_RETRY_SECONDS = 5.0
 UNLISTED_SECONDS = 15.0
-"""A kind that is not listed for so long counts as one that cannot be: its objects stay, nodes wait no longer for it."""
+"""A kind that is not listed for this long counts as unlistable: its objects stay, and nodes no longer wait for it."""
 _log = logs.get("hub.kind_watch")
 
 
 class KindWatch:
-    """``want`` says which apiVersions, in order of preference; ``run`` follows until cancelled."""
+    """``want`` sets the apiVersions in order of preference; ``run`` follows until cancelled."""
 
     def __init__(
         self,
@@ -81,18 +81,18 @@ class KindWatch:
 
     @property
     def _is_settled(self) -> bool:
-        """Every version was found, and the kind is listed."""
+        """Whether every version was found and the kind is listed."""
         return self._followed is not None and self._hub.cluster.is_settled(self._kind, self._versions)
 
     @property
     def _is_unnamed(self) -> bool:
-        """What is followed is named by no rule any more, and what they name is not served."""
+        """Whether rules no longer name the version being followed, and the versions they name are not served."""
         followed = self._followed
         unserved = self._hub.cluster.is_unserved(self._kind)
         return unserved and followed is not None and followed.api_version not in self._versions
 
     async def _discover(self) -> ServedKind | None:
-        """The first version that is served; None when none is, or that is not known now."""
+        """The first version that is served; None if none is, or if that is unknown now."""
         answers: dict[str, str] = {}
         found: ServedKind | None = None
         for version in self._versions:
@@ -113,7 +113,7 @@ class KindWatch:
         return found
 
     def _give_up(self) -> None:
-        """Nodes do not wait for ever for a kind that the API server lists neither nor refuses."""
+        """Stop nodes from waiting forever for a kind that the API server neither lists nor refuses."""
         if not self._hub.cluster.is_pending(self._kind):
             self._unlisted_since = None
             return
@@ -126,7 +126,7 @@ class KindWatch:
 
 
 def _is_same(one: ServedKind, other: ServedKind | None) -> bool:
-    """Its short names do not matter for following it."""
+    """Whether both are the same kind; short names do not matter for following it."""
     return other is not None and (one.root, one.namespaced) == (other.root, other.namespaced)
 
 
@@ -150,7 +150,7 @@ _discovered = msgspec.json.Decoder(_Discovered)
 
 
 async def discover(kube: Kube, api_version: str, kind: str) -> ServedKind:
-    """What the API server serves under this name.  Raises ``ApiUnavailable``, ``ApiRefused`` (404: it serves none)."""
+    """What the API server serves under this name.  Raises ``ApiUnavailable``, ``ApiRefused`` (404: not served)."""
     group, slash, version = api_version.rpartition("/")
     root = f"apis/{api_version}" if slash else f"api/{api_version}"
     listed = decoded(_discovered, await kube.get(root), root)

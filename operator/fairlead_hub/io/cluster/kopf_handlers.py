@@ -1,10 +1,10 @@
-"""kopf: the operator's handlers of what people write in SyncRules and EdgeRoutes.
+"""kopf: the operator's handlers for SyncRules and EdgeRoutes.
 
-    kopf's watch ─handler─▶ held against the model of its definition (``spec_check``) ─▶ SpecCheck ─▶ the hub's loop
+    kopf's watch ─handler─▶ validated with the model of its definition (``spec_check``) ─▶ SpecCheck ─▶ the hub's loop
 
-The check runs in kopf's thread and ends in the condition ``Valid`` of the object.  Nothing that is sent to a node
-waits for kopf: what decides is listed and watched by the hub's reflectors (decision 0400 says why).  kopf never touches
-an object: no finalizers, no annotations, no handler that would need them (so no timers and daemons of its own).
+The check runs in kopf's thread and results in the object's condition ``Valid``.  Nothing that is sent to a node waits
+for kopf: decisions are based on what the hub's reflectors list and watch (decision 0400 says why).  kopf never modifies
+an object: no finalizers, no annotations, and no handler that would need them (so no kopf timers or daemons).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from fairlead_wire.objects import api_group
 RESTART_SECONDS = 2.0
 RESTART_SECONDS_MAX = 30.0
 ENDING_SECONDS = 3.0
-"""How long kopf may take to end when it is asked, and again when it is cancelled."""
+"""How long kopf may take to end after it is asked, and again after it is cancelled."""
 LONG_LIFE_SECONDS = 60.0
-"""A kopf that lived so long is started again at once, and the next pause is short."""
+"""If kopf ran for this long it is restarted immediately, and the next pause is short."""
 _log = logs.get("hub.operator")
 
 
 def handlers(access: ApiAccess, hand: Callable[[SpecCheck], None]) -> kopf.OperatorRegistry:
-    """A registry of this operator's own, so that two of them can live in one process (tests do)."""
+    """A registry per operator, so that several can run in one process (tests do that)."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=registry)
@@ -46,11 +46,11 @@ def handlers(access: ApiAccess, hand: Callable[[SpecCheck], None]) -> kopf.Opera
         settings.watching.connect_timeout = 10
         settings.queueing.idle_timeout = 0.5
         settings.scanning.disabled = True
-        settings.process.ultimate_exiting_timeout = None  # it would be SIGKILL for the whole hub
+        settings.process.ultimate_exiting_timeout = None  # it would SIGKILL the whole hub
 
     @kopf.on.login(registry=registry)
     async def login(**kwargs: Any) -> kopf.ConnectionInfo:
-        # Asked at the start and after a 401: whatever token is on disk now.
+        # Called at the start and after a 401: returns the token that is on disk now.
         access.renew()
         scheme, _, token = access.headers().get("Authorization", "").partition(" ")
         return kopf.ConnectionInfo(
@@ -83,13 +83,13 @@ def _checked(collection: spec_check.Collection, body: kopf.Body) -> SpecCheck:
 
 
 async def run(access: ApiAccess, checked: Callable[[SpecCheck], None]) -> None:
-    """Until cancelled; ``checked`` is called in the loop of the caller.
+    """Run until cancelled; ``checked`` is called in the caller's loop.
 
-    An API server that goes away ends kopf's watches; then it is started again.
+    If the API server goes away, kopf's watches end and kopf is restarted.
 
-    In a thread and loop of its own: when kopf ends, it takes the signals and every task of its loop along.
+    kopf runs in its own thread and loop: when it ends, it takes the signal handlers and every task of its loop along.
     """
-    # One object it cannot decode ends kopf, with two stack traces: ``operator_restarted`` says the same in a line.
+    # An object it cannot decode ends kopf with two stack traces: ``operator_restarted`` says the same in one line.
     logging.getLogger("kopf").setLevel(logging.CRITICAL)
     loop = asyncio.get_running_loop()
 
@@ -116,7 +116,7 @@ async def run(access: ApiAccess, checked: Callable[[SpecCheck], None]) -> None:
 
 
 def _begin(registry: kopf.OperatorRegistry, stop: threading.Event) -> asyncio.Future[str]:
-    """A life of kopf in a thread that stops nothing else when it does not end; the future says why it ended."""
+    """Start kopf in a thread that blocks nothing if it does not end; the future says why it ended."""
     loop = asyncio.get_running_loop()
     life: asyncio.Future[str] = loop.create_future()
 
@@ -134,7 +134,7 @@ def _begin(registry: kopf.OperatorRegistry, stop: threading.Event) -> asyncio.Fu
 
 
 def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
-    """One life of kopf; returns why it ended."""
+    """Run kopf once; returns why it ended."""
     failed: list[str] = []
     try:
         asyncio.run(_work(registry, stop, failed))
@@ -144,10 +144,10 @@ def _live(registry: kopf.OperatorRegistry, stop: threading.Event) -> str:
 
 
 async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: list[str]) -> None:
-    """``failed`` gets the reason why a task ended that nothing waits for."""
+    """``failed`` receives the reason if a task ended that nothing awaits."""
 
     def end(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        # Other tasks of kopf may wait for this one for ever (its login after a refused token): start anew.
+        # Other kopf tasks may wait forever for this one (its login after a refused token): restart.
         error = context.get("exception")
         failed.append(errors.described(error) if error else context["message"])
         _log.warning("operator_task_failed", reason=failed[-1])
@@ -158,12 +158,12 @@ async def _work(registry: kopf.OperatorRegistry, stop: threading.Event, failed: 
     stopped = asyncio.create_task(asyncio.to_thread(stop.wait))
     try:
         await asyncio.wait({life, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        # It may wait for a task of its own that is gone, and then asking is not enough.
+        # It may wait for one of its own tasks that is gone; then asking is not enough.
         for _ in range(2):
             if not (await asyncio.wait({life}, timeout=ENDING_SECONDS))[0]:
                 life.cancel()
         if life.done() and not life.cancelled():
             life.result()
     finally:
-        # kopf waits for the flag in a thread of its own; without this, a kopf that gave up would wait for it for ever.
+        # kopf waits for the flag in a separate thread; without this, a kopf that gave up would wait forever.
         stop.set()

@@ -1,7 +1,7 @@
-"""A lean client of the API server: one aiohttp session, raw bytes in and out, bounded retries.
+"""A lean client of the API server: one aiohttp session, raw bytes in and out, limited retries.
 
-Configuration (``api_access``) is the ``kubernetes`` package's business; requests are ours, because a typed client
-costs six times as much CPU for each status write and thirty times for each event.
+The ``kubernetes`` package reads the configuration (``api_access``); requests are made here, because a typed client
+costs six times as much CPU per status write and thirty times per event.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ REQUEST_SECONDS = 30.0
 ATTEMPTS = 5
 BACKOFF = Backoff(0.2, RETRY_AFTER_SECONDS_MAX)
 LINE_BYTES_MAX = 16 * 1024 * 1024
-"""Longest watch line taken; an object is at most 1.5 MiB in etcd, JSON may double it."""
+"""Longest watch line accepted; an object is at most 1.5 MiB in etcd, and JSON may double that."""
 
 CREDENTIALS_SECONDS = 5.0
-"""How long credentials are used before they are asked for again: that costs as much as the whole request."""
+"""How long credentials are cached: reading them costs as much as the whole request."""
 RENEW_SECONDS = 1.0
-"""Rejected credentials are read again at most so often."""
+"""Minimum interval between reads after credentials were rejected."""
 
 MERGE_PATCH = "application/merge-patch+json"
 USER_AGENT = "fairlead-hub"
-"""Also the name under which the API server keeps who wrote which field (managedFields)."""
+"""Also the name under which the API server records who wrote which field (managedFields)."""
 _log = logs.get("hub.kube")
 
 
@@ -49,21 +49,21 @@ class Kube:
 
     def __init__(self, access: ApiAccess) -> None:
         self.access = access
-        # No limit of its own: each watch keeps a connection, and a hundred kinds must not starve the Lease.
+        # No connection limit: each watch keeps a connection, and a hundred kinds must not starve the Lease.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self._stamps = access.stamps()
         self._tls: ssl.SSLContext | bool = access.tls() or True
-        """Given with each request: connections made with an older one are used no more, watches end in their time."""
+        """Passed with each request: connections made with an older context are not reused; watches end in time."""
         self._looked_until = float("-inf")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
-        # Asked once: aiohttp's trust_env reads the environment in a thread for every request, a fifth of its cost.
+        # Read once: aiohttp's trust_env reads the environment in a thread for every request, a fifth of its cost.
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, proxy=_proxy(access.server))
         self.requests: dict[str, int] = {}
-        """By method, for metrics."""
+        """Requests by method, for metrics."""
         self.date = ("", 0.0)
-        """The ``Date`` of the last answer, and our own time then."""
+        """The ``Date`` of the last answer, and our own time at that moment."""
         self._rejected = False
-        """The last answer was 401."""
+        """Whether the last answer was 401."""
         self._renewed_at = float("-inf")
         self._headers: Mapping[str, str] = {}
         self._headers_until = float("-inf")
@@ -85,9 +85,9 @@ class Kube:
         attempts: int = ATTEMPTS,
         seconds: float | None = None,
     ) -> bytes:
-        """Raises ``ApiRefused`` on an answer that repeating will not change, ``ApiUnavailable`` after the last attempt.
+        """Raises ``ApiRefused`` if repeating will not change the answer, ``ApiUnavailable`` after the last attempt.
 
-        ``seconds``: all attempts together take no longer; 0 and less: nothing is sent.
+        ``seconds``: time limit for all attempts together; at 0 or below nothing is sent.
         """
         data = None if body is None else msgspec.json.encode(body)
         if seconds is None:
@@ -96,7 +96,7 @@ class Kube:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     return await self._attempts(method, path, data, content_type, params, attempts)
-        raise ApiUnavailable(f"no answer from the API server within the {max(0.0, seconds):.1f} s there were")
+        raise ApiUnavailable(f"no answer from the API server within {max(0.0, seconds):.1f} s")
 
     async def _attempts(
         self,
@@ -138,7 +138,7 @@ class Kube:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiUnavailable(f"API server: {_text(error)}") from None
         except ValueError as error:  # a character that no header may have
-            raise ApiUnavailable(f"API server: it cannot be asked: {error}; is the token of one line?") from None
+            raise ApiUnavailable(f"API server: the request is invalid: {error}; is the token a single line?") from None
         if self._rejected:
             self._rejected = False
             _log.info("credentials_accepted")
@@ -147,9 +147,9 @@ class Kube:
     async def lines(
         self, path: str, params: Mapping[str, str], silence_seconds: float, *, opened: Callable[[], None] = lambda: None
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch, until the server ends it.  Raises ``ApiUnavailable`` when it breaks or says nothing.
+        """The lines of a watch, until the server ends it.  Raises ``ApiUnavailable`` if it breaks or is silent.
 
-        ``opened`` is called when the server has agreed to watch.  A line that was cut is not given out.
+        ``opened`` is called when the server has accepted the watch.  A truncated line is not returned.
         """
         self.requests["WATCH"] = self.requests.get("WATCH", 0) + 1
         await self._follow_files()
@@ -172,10 +172,11 @@ class Kube:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiUnavailable(f"watch of {path}: {_text(error)}") from None
         except ValueError as error:
-            raise ApiUnavailable(f"watch of {path}: it cannot be asked: {error}; is the token of one line?") from None
+            raise ApiUnavailable(f"watch of {path}: the request is invalid: {error}; is the token a single"
+            " line?") from None
 
     async def _follow_files(self) -> None:
-        """A replaced authority or client certificate is used from the next request on; of a bad one the log tells."""
+        """Use a replaced authority or client certificate from the next request on; log unusable files."""
         now = asyncio.get_running_loop().time()
         if now < self._looked_until:
             return
@@ -187,7 +188,7 @@ class Kube:
         try:
             self._tls = self.access.tls() or True
         except (OSError, ssl.SSLError) as error:
-            remedy = "mend the files that the kubeconfig or the service account names; they are read again"
+            remedy = "fix the files that the kubeconfig or the service account names; they are read again"
             _log.error("credentials_unreadable", reason=str(error), remedy=remedy)
             return
         self._stamps, self._headers_until = stamps, now
@@ -203,7 +204,7 @@ class Kube:
     async def _failure(self, status: int, headers: Mapping[str, str], content: bytes) -> FairleadError:
         error = api_error.of_answer(status, headers, content)
         if status == UNAUTHORIZED:
-            # Said once, however many requests meet it; the caller comes again as if the API server were away.
+            # Logged once, however many requests fail; the caller retries as if the API server were away.
             if not self._rejected:
                 self._rejected = True
                 remedy = "renew the token or certificate that the kubeconfig or the service account names"
@@ -217,7 +218,7 @@ class Kube:
 
 
 def _proxy(server: str) -> str | None:
-    """The proxy the environment names for this server, if any."""
+    """The proxy for this server from the environment, if any."""
     target = urllib.parse.urlsplit(server)
     if urllib.request.proxy_bypass(target.hostname or ""):
         return None

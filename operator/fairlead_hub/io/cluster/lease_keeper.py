@@ -1,4 +1,4 @@
-"""Takes, renews and gives back the Lease in the API server; ``lease`` and ``tenure`` decide, this acts."""
+"""Takes, renews and releases the Lease in the API server, as ``leadership`` decides."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _log = logs.get("hub.lease")
 
 
 def boot_time() -> float:
-    """Seconds since boot, suspended time included (where the system can tell)."""
+    """Seconds since boot, including suspended time (where the system can tell)."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class LeaseKeeper:
-    """``acquire`` once, then ``keep`` beside the work.
+    """Call ``acquire`` once, then run ``keep`` beside the work.
 
-    ``valid`` and ``seconds_left`` say whether writing is still allowed, ``may_send`` whether anything may be said to
-    nodes.  ``subscribe`` names what is called when nothing may any more: end every connection.
+    ``valid`` and ``seconds_left`` say whether writing is still allowed, ``may_send`` whether anything may be sent to
+    nodes.  The callback given to ``subscribe`` is called when nothing may be sent any more: end every connection.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class LeaseKeeper:
         clock: Callable[[], float] = boot_time,
         pod: HolderPod | None = None,
     ) -> None:
-        """``pod``: in which this process runs, in the cluster that ``kube`` asks."""
+        """``pod``: the Pod this process runs in, in the cluster of ``kube``."""
         self._kube, self._namespace, self._identity, self._pod = kube, namespace, identity, pod
         self._on_lost = on_lost
         self._doubted: list[Callable[[], None]] = []
@@ -58,7 +58,7 @@ class LeaseKeeper:
 
     @property
     def valid(self) -> bool:
-        """Renewed recently enough that no other process can hold it."""
+        """Whether it was renewed recently enough that no other process can hold it."""
         return self.seconds_left > 0
 
     @property
@@ -67,11 +67,11 @@ class LeaseKeeper:
         return self._tenure.seconds_left(self._clock())
 
     def subscribe(self, doubted: Callable[[], None]) -> None:
-        """``doubted`` is called when nothing may be said to nodes any more."""
+        """``doubted`` is called when nothing may be sent to nodes any more."""
         self._doubted.append(doubted)
 
     def may_send(self) -> bool:
-        """Costs one look at the clock; the first to ask after a pause finds out."""
+        """Costs one reading of the clock; the first call after a pause detects it."""
         if self._tenure.ran(self._clock()):
             _log.warning("lease_doubted", reason="this process did not run for longer than its Lease lasts")
             self._doubt.set()
@@ -80,7 +80,7 @@ class LeaseKeeper:
         return not self._tenure.doubted
 
     async def acquire(self) -> int:
-        """Waits for the API server and for another holder to go; returns the fencing number."""
+        """Wait for the API server and for another holder to go; returns the fencing number."""
         said = ""
         while True:
             try:
@@ -100,9 +100,9 @@ class LeaseKeeper:
             await asyncio.sleep(wait)
 
     async def raise_to(self, fence: int) -> int:
-        """An edge has obeyed, or a record carries, a higher number: hold the Lease under one above that.
+        """An edge or a record reported a higher number: take the Lease again under a number above it.
 
-        It is either newer than us, then the Lease says so and we stop; or the Lease was lost or restored.
+        Either a newer hub gave out that number, then the Lease says so and we stop; or the Lease was lost or restored.
         """
         if not leadership.is_believable(fence, self.fence):
             if fence not in self._absurd:
@@ -135,14 +135,14 @@ class LeaseKeeper:
             pod=self._pod,
         )
         if isinstance(outcome, leadership.TakeLease):
-            if self._is_given_back:  # meanwhile: nothing is left here that would renew it
+            if self._is_given_back:  # meanwhile: nothing here would renew it any more
                 return leadership.HeldByOther(holder="", seconds=0.0)
             await self._put(outcome.body, create=current is None)
             self.fence = outcome.fence
         return outcome
 
     async def _has_ended(self, current: dict[str, Any] | None) -> bool:
-        """The Pod of another holder; False as well where we cannot know, or may not ask."""
+        """Whether the Pod of another holder has ended; False if that is unknown or we may not ask."""
         pod = leadership.pod_of_holder(current)
         if pod is None or leadership.holder_of(current) == self._identity:
             return False
@@ -152,7 +152,7 @@ class LeaseKeeper:
                 await self._kube.request("GET", f"api/v1/namespaces/{namespace}/pods/{name}", attempts=1)
             )[0]
         except ApiRefused as error:
-            # By the reason, not only the number: what stands before an API server may answer 404 itself.
+            # Check the reason, not only the number: a proxy in front of an API server may answer 404 itself.
             ended = error.status == 404 and error.code == "NotFound"
         except (ApiUnavailable, Malformed):
             ended = False
@@ -163,7 +163,7 @@ class LeaseKeeper:
         return ended
 
     async def keep(self) -> None:
-        """Until cancelled, or until it is lost (``on_lost`` gets the reason, once)."""
+        """Run until cancelled, or until the Lease is lost (``on_lost`` is called once with the reason)."""
         pulse = asyncio.create_task(self._pulse())
         try:
             while await self._renew():
@@ -172,7 +172,7 @@ class LeaseKeeper:
             pulse.cancel()
 
     async def _renew(self) -> bool:
-        """Wait for the time to renew, and do; False: it is lost."""
+        """Wait for the time to renew, and renew.  Returns False if the Lease is lost."""
         try:
             async with asyncio.timeout(leadership.RENEW_SECONDS):
                 await self._doubt.wait()
@@ -182,7 +182,7 @@ class LeaseKeeper:
             self._doubt.clear()
         try:
             if not self.valid:
-                # Whatever we remember is too old to be written: it may be another's by now.
+                # What we remember is too old to be written: another hub may hold the Lease by now.
                 self._current = await self._get() or self._current
             body = leadership.renewed(
                 self._current, identity=self._identity, wall=time.time(), fence=self.fence, pod=self._pod
@@ -200,7 +200,7 @@ class LeaseKeeper:
                 return await self._look_again()
             _log.warning("lease_refused", reason=str(error))
         except ApiUnavailable as error:
-            # No hub can take over while the API server is away: edges are served on.
+            # No hub can take over while the API server is away, so edges are still served.
             _log.warning("lease_delayed", reason=str(error))
         return True
 
@@ -209,15 +209,15 @@ class LeaseKeeper:
         self._on_lost("another hub holds the Lease")
 
     async def _pulse(self) -> None:
-        """Find out soon when this process was stopped, also while nothing is to be sent."""
+        """Detect soon that this process was suspended, even if nothing is to be sent."""
         while True:
             self.may_send()
             await asyncio.sleep(PULSE_SECONDS)
 
     async def _look_again(self) -> bool:
-        """It was written since, or deleted (the API server calls that a conflict too); False: it is lost.
+        """The Lease was written since or deleted (both give a conflict).  Returns False if it is lost.
 
-        Then it is made again, and the number must not start again from one.
+        A deleted Lease is created again, and its number must not start from one.
         """
         try:
             current = await self._get()
@@ -226,7 +226,7 @@ class LeaseKeeper:
             else:
                 self._current = current
                 if not leadership.is_ours(current, identity=self._identity, fence=self.fence):
-                    self._lose()  # at once: until the next renewal we would write beside its holder
+                    self._lose()  # immediately: until the next renewal we would write beside its new holder
                     return False
         except (ApiRefused, ApiUnavailable) as error:
             _log.warning("lease_delayed", reason=str(error))
@@ -236,14 +236,14 @@ class LeaseKeeper:
         """A clean end: the next hub need not wait.  Nothing may be written afterwards."""
         self._is_given_back = True
         if not self.valid or not leadership.is_ours(self._current, identity=self._identity, fence=self.fence):
-            return  # what stands there may be our successor's
+            return  # it may be our successor's
         try:
             try:
                 await self._free()
             except ApiRefused as error:
                 if error.status != 409:
                     raise
-                # A renewal whose answer we did not wait for may have arrived; or it is our successor's by now.
+                # A renewal whose answer we did not wait for may have arrived; or the Lease is our successor's by now.
                 self._current = await self._get() or {}
                 if leadership.is_ours(self._current, identity=self._identity, fence=self.fence):
                     await self._free()
@@ -277,7 +277,7 @@ class LeaseKeeper:
 
 
 def _lease(content: bytes) -> dict[str, Any]:
-    """Raises ``UnreadableAnswer``: without its version it would be written over another holder's."""
+    """Raises ``UnreadableAnswer``: without its version we would overwrite another holder's Lease."""
     try:
         found = api_json.document(content)[0]
         header = api_json.header_of(found)

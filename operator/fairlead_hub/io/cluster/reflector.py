@@ -1,16 +1,16 @@
-"""List one collection once, watch it for ever, and say when what it reported is complete.
+"""Lists one collection once, watches it forever, and reports when the listed state is complete.
 
     list in chunks ─▶ on_object … on_listed ─▶ watch ─▶ on_object | on_gone … (bookmarks move the version on)
          ▲                                       │ ended, broken, silent: again from the last version
          └──────── 410, restored, rejected ──────┘
     403, 404, 405: on_unlistable (frozen), tried again at a slower pace
 
-A watch that ends, whatever ended it, is taken up where it was; ``watch_pace`` says when.  A new list is made only where
-the version is worth nothing: the server says so (410), answers it with errors or nonsense again and again, was away for
-long, or is behind it: then it was restored from an older copy, and a watch from a version it has not reached yet would
-stay silent.  That is asked after every time the server was away; where it is not known any more, because the server
-was away or refused the list for so long that it may have passed our version since, it counts as restored.  Until a new
-list is whole the cache counts as it was.
+A watch that ends, for any reason, is reopened at its last version; ``watch_health`` says when.  A new list is made only
+if the version is useless: the server says so (410), answers it with errors or invalid data repeatedly, was away for
+long, or is behind it.  In that case it was restored from an older copy, and a watch from a version it has not reached
+yet would stay silent.  This is checked whenever the server was away; if it cannot be known, because the server was away
+or refused the list for so long that it may have passed our version, it counts as restored.  Until a new list is
+complete the cache stays as it was.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from fairlead_wire.objects.resource import is_newer
 
 CHUNK = 500
 WATCH_SECONDS = 300
-"""The server is asked to end a watch after this."""
+"""The server is asked to end a watch after this time."""
 OPENING_SECONDS = 10.0
-"""A watch that is not answered within this is asked for again."""
+"""A watch that is not answered within this time is requested again."""
 MISSED_SECONDS = 0.5
-"""What comes so soon after a silent watch was opened again, the old one had missed."""
+"""A change that arrives this soon after a silent watch was reopened had been missed by the old one."""
 UNLISTABLE_RETRY_SECONDS = 5.0
 NOT_SERVED = 404
 UNLISTABLE = frozenset({403, NOT_SERVED, 405})
@@ -45,7 +45,7 @@ _log = logs.get("hub.reflector")
 
 
 class ReflectorListener(Protocol):
-    """Who hears of it.  Calls come from one task, in order; they must not block."""
+    """Receives the changes.  Calls come from one task, in order; they must not block."""
 
     def on_object(self, raw: msgspec.Raw) -> str:
         """Added or changed.  Returns an identity for ``on_listed``."""
@@ -53,12 +53,12 @@ class ReflectorListener(Protocol):
     def on_gone(self, raw: msgspec.Raw) -> None: ...
 
     def on_listed(self, identities: set[str], version: str) -> None:
-        """The list is complete: what is not named was gone at this version of the collection."""
+        """The list is complete: objects it does not name were gone at this version of the collection."""
 
     def on_lost(self, restored: bool) -> None:
         """The version was lost; until the next ``on_listed`` nothing is certain.
 
-        ``restored``: the server is, or may be, an older copy of itself: versions begin again lower than those we know.
+        ``restored``: the server is, or may be, restored from an older copy: versions start over below those we know.
         """
 
     def on_unlistable(self, reason: str, *, served: bool) -> None: ...
@@ -73,7 +73,7 @@ _problem = msgspec.json.Decoder(_Problem)
 
 
 class _Lost(Exception):
-    """The version we know is worth nothing any more; the text is the name it is counted under."""
+    """The version we know is useless; the text is the name under which this is counted."""
 
 
 class _Rejected(Exception):
@@ -96,7 +96,7 @@ class Reflector:
         freshness: WatchHealth | None = None,
         missed: Callable[[], Any] = lambda: None,
     ) -> None:
-        """``missed`` is called when a connection turned out to be dead: others may be, too."""
+        """``missed`` is called when a connection turned out to be dead: others may be dead, too."""
         self.root = root
         self._kube = kube
         self._sink = sink
@@ -109,7 +109,7 @@ class Reflector:
         self._missed = missed
         self._version = self._given_up = ""
         self._may_be_restored = False
-        """Since ``_given_up``, the last version we had."""
+        """After ``_given_up``: the last version we had."""
         self._pace = WatchBackoff(retry_seconds=retry_seconds)
         self._random = Random(root)
         self._scope = asyncio.timeout(None)
@@ -126,13 +126,13 @@ class Reflector:
             self._freshness.fresh(self.root)
 
     def suspect(self) -> None:
-        """Connections break: if this watch is silent, open it again soon."""
+        """Connections break: if this watch is silent, reopen it soon."""
         self._pace.suspect()
         if self._timer is not None:
             self._look()
 
     async def _turn(self) -> float:
-        """One list, if there is no version, and one watch; returns the pause until the next."""
+        """One list, if there is no version, and one watch; returns the pause until the next turn."""
         self._opened = False
         try:
             if self._version and self._pace.was_away:
@@ -171,7 +171,7 @@ class Reflector:
         self._restarted("broken")
         _log.info("watch_broken", collection=self.root, reason=reason)
         self._missed()
-        return self._pace.ended(self._clock(), moved_on=self._moved_on)
+        return self._pace.ended(self._clock(), progressed=self._progressed)
 
     def _fail(self, reason: str, retry_after: float | None) -> float:
         self._restarted("unavailable")
@@ -192,7 +192,7 @@ class Reflector:
         return wait
 
     def _stale(self, reason: str, now: float) -> bool:
-        """Said once, however often it is tried."""
+        """Logged once, however many attempts follow."""
         first = self._freshness.stale(self.root, reason, now)
         if first:
             _log.warning("watch_stale", collection=self.root, reason=reason)
@@ -210,7 +210,7 @@ class Reflector:
         self._sink.on_lost(restored)
 
     def _give_up(self, *, may_be_restored: bool) -> None:
-        """The next list tells; with it ``_compare_with`` what we had."""
+        """The next list decides; ``_compare_with`` compares its version with ours."""
         if self._version:
             self._given_up, self._version = self._version, ""
             self._may_be_restored = may_be_restored
@@ -224,13 +224,16 @@ class Reflector:
     # ---- list ------------------------------------------------------------------------------------
 
     async def _verify(self) -> None:
-        """Is the server that came back behind what we have seen?  Raises ``_Lost``."""
+        """Check whether the server that came back is behind what we have seen.  Raises ``_Lost``."""
         content = await self._kube.request("GET", self.root, params={**self._params, "limit": "1"}, attempts=1)
         if is_newer(self._version, api_json.page(content).version):
             raise _Lost("restored")
 
     async def _list(self) -> None:
-        """A list whose chunks outlive their version (410) starts over; nothing counts until it is whole."""
+        """List the collection.
+
+        If chunks outlive their version (410), the list starts over; nothing counts until it is complete.
+        """
         identities: set[str] = set()
         version = ""
         params = {**self._params, "limit": str(CHUNK)}
@@ -247,7 +250,7 @@ class Reflector:
             version = page.version
             for raw in page.items:
                 identities.add(self._tell(raw))
-            # A breath between chunks: fifty thousand objects must not hold up the nodes' acks.
+            # Pause between chunks: fifty thousand objects must not delay the nodes' acks.
             await asyncio.sleep(0)
             if not page.next:
                 break
@@ -267,7 +270,7 @@ class Reflector:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         self._heard_at = started = self._clock()
-        self._moved_on = False
+        self._progressed = False
         self._timer = self._loop.call_later(OPENING_SECONDS, self._look)
         lines = self._kube.lines(self.root, params, 2 * WATCH_SECONDS, opened=self._on_opened)
         try:
@@ -292,7 +295,7 @@ class Reflector:
         if now - started < WATCH_SECONDS - 1:
             self._restarted("ended")
             _log.info("watch_ended", collection=self.root, reason="the API server ended it early")
-        return self._pace.ended(now, moved_on=self._moved_on)
+        return self._pace.ended(now, progressed=self._progressed)
 
     def _on_opened(self) -> None:
         self._opened = True
@@ -325,11 +328,11 @@ class Reflector:
             self._fresh()
         self._version = version
         if news:
-            self._moved_on = True
-            self._pace.moved_on()
+            self._progressed = True
+            self._pace.progressed()
 
     def _tell(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
-        """An object that cannot even be named is counted and left out: the others are reported all the same."""
+        """Report an object.  One that has not even a name is counted and skipped; the others are still reported."""
         try:
             if not gone:
                 return self._sink.on_object(raw)
@@ -340,7 +343,7 @@ class Reflector:
         return ""
 
     def _look(self) -> None:
-        """End the watch if it has been silent for too long; else look again when it may be."""
+        """End the watch if it has been silent for too long; otherwise check again when it may be."""
         assert self._timer is not None
         self._timer.cancel()
         if self._scope.expired():

@@ -1,10 +1,10 @@
-"""Writes into the cluster what nodes report of objects, a few at a time.
+"""Writes the status that nodes report of objects to the cluster, a few at a time.
 
 report ─judge─▶ room, rate ─▶ apply at the version known ─┬─ 200 ─▶ ack
                                   ▲                       ├─ the object changed: look at it, and again ─┐
-                                  └───────────────────────┼─────────────────────────────────────────────┘
-                                                          ├─ 403, 404, 422, conflict ─▶ nack, for good
-                                                          └─ no answer ─▶ nack, later
+              ▲                                   ├─ the object changed: read it and try again ──────┐
+              └───────────────────────────────────┼──────────────────────────────────────────────────┘
+                                                  ├─ 403, 404, 422, conflict ─▶ nack, permanent
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 
 IN_FLIGHT = 8
-"""Requests beside each other."""
+"""Parallel requests."""
 REPORTS_OF_NODE_MAX = 16
 REPORTS_MAX = 2_000
 REPORTS_BYTES_MAX = 32 * 1024 * 1024
-"""That wait for the API server; more are asked to come later."""
+"""Reports that wait for the API server; further ones are asked to come later."""
 PER_SECOND, BURST = 10.0, 50.0
-"""Of one node."""
+"""Limit per node."""
 ATTEMPTS = 5
-"""Others may write the object in between so often."""
+"""How often others may write the object in between."""
 BUSY_RETRY_SECONDS = 5.0
 HTTP_INTERNAL_ERROR = 500
 REFUSED_LOG_SECONDS = 60.0
@@ -44,7 +44,7 @@ _log = logs.get("hub.status_reports")
 
 
 class StatusReports:
-    """One for all sessions.  ``seconds_left``: how long this hub may write still."""
+    """Serves all sessions.  ``seconds_left``: for how long this hub may still write."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class StatusReports:
         self._room = asyncio.Semaphore(IN_FLIGHT)
         self._buckets: dict[str, TokenBucket] = {}
         self._writing: dict[str, dict[str, asyncio.Task[message.Nack | None]]] = {}
-        """By node, whichever its session: what a newer one says waits until what an older one said is answered."""
+        """By node, across its sessions: a newer session's report waits until the older session's is answered."""
         self._count = self._bytes = 0
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
 
     def accept(self, session: SessionRef, report: message.Report, content: bytes) -> None:
-        """Answered once the API server has it, or will not."""
+        """Answered once the API server has stored or refused it."""
         writing = self._writing.get(session.node, {})
         bucket = self._buckets.setdefault(session.node, TokenBucket(PER_SECOND, BURST))
         now = self._clock()
@@ -101,14 +101,14 @@ class StatusReports:
                 after = error.retry_after_seconds or BUSY_RETRY_SECONDS
                 if status_from_edge.is_of_another_type(error.status, str(error)):
                     return status_from_edge.never(report, "invalid", str(error))
-                is_away = error.status != HTTP_INTERNAL_ERROR  # a 500 may be about this one alone
+                is_away = error.status != HTTP_INTERNAL_ERROR  # a 500 may concern this report alone
                 return status_from_edge.later(report, "api_unavailable", str(error), after, all_of_them=is_away)
 
     def _written(
         self, session: SessionRef, report: message.Report, live: LiveObject, size: int,
         done: asyncio.Task[message.Nack | None],
     ) -> None:  # fmt: skip
-        """There is room for the next; only then is this one answered."""
+        """Make room for the next one, then answer this one."""
         self._count, self._bytes = self._count - 1, self._bytes - size
         writing = self._writing[session.node]
         del writing[report.resource]
@@ -128,11 +128,11 @@ class StatusReports:
     async def _applied(
         self, session: SessionRef, report: message.Report, accepted: status_from_edge.ReportAccepted
     ) -> message.Nack | None:
-        """None: the API server has it.  Raises ``ApiUnavailable``."""
+        """Returns None if the API server has stored it.  Raises ``ApiUnavailable``."""
         live, version, force = accepted.live, accepted.live.seen_version, report.force == "all"
         for _ in range(ATTEMPTS):
             if self._hub.sessions.of_node(session.node) is not session:
-                break  # what a newer session says is newer
+                break  # a newer session's report is newer
             try:
                 await self._patch(
                     session.node, live.path, status_from_edge.body(live, version, accepted.status), force=force
@@ -166,7 +166,7 @@ class StatusReports:
         )  # fmt: skip
 
     async def _look(self, path: str) -> tuple[str, str]:
-        """UID and version as they are now."""
+        """The current UID and version."""
         content = await self._kube.request("GET", path, seconds=min(REQUEST_SECONDS, self._seconds_left()))
         try:
             header = api_json.header_of(api_json.quick_document(content)[0])

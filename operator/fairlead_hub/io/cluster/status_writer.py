@@ -1,7 +1,7 @@
-"""Status documents in the API server: create, then the status subresource; one status patch for every later write.
+"""Writes status documents to the API server: create, then the status subresource; later writes are one status patch.
 
-Writes carry the version they were decided on, so a conflict is noticed; a status written by a newer hub (a higher
-``fence``) is never overwritten.  Nothing is read before a write: the watch has brought what is there.
+Writes carry the version they were decided on, so conflicts are detected; a status written by a newer hub (a higher
+``fence``) is never overwritten.  Nothing is read before a write: the watch has reported what exists.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from fairlead_wire.io import logs
 from fairlead_wire.objects import api_group
 
 AWAY_SECONDS = 1.0
-REFUSED_REMEDY = "grant the hub's account the rights of docs/reference/hub.md; it is tried again until it is written"
+REFUSED_REMEDY = "grant the hub's account the rights in docs/reference/hub.md; the write is retried until it succeeds"
 _log = logs.get("hub.status_writer")
 
 
 class KubeStatusClient:
-    """See the module; obeys the same suite as ``MemoryStatusClient``."""
+    """See the module docstring; passes the same suite as ``MemoryStatusClient``."""
 
     def __init__(self, kube: Kube, *, seconds_left: Callable[[], float] = lambda: REQUEST_SECONDS) -> None:
-        """``seconds_left``: how long a write may take, retries included; later the Lease may be another's."""
+        """``seconds_left``: how long a write may take, including retries; after that the Lease may be another's."""
         self._kube = kube
         self._refusals: dict[Name, str] = {}
         self._seconds_left = seconds_left
@@ -70,9 +70,9 @@ class KubeStatusClient:
             return WriteOutcome.RETRY, None
 
     async def _conflict(self, document: StatusDocument, fence: int) -> tuple[WriteOutcome, Observed | None]:
-        """It was written since, or it exists although our watch has not brought it yet: look, and decide anew.
+        """Someone wrote the document since, or the watch has not reported it yet: read it and decide again.
 
-        Perhaps that was us: a request whose answer was lost is repeated, and meets its own work.
+        It may have been our own write: a request whose answer was lost is repeated and finds its own result.
         """
         try:
             there = _observed(await self._kube.get(_path(document.name)), document.name)
@@ -92,7 +92,7 @@ class KubeStatusClient:
         return self._refusals.pop(name, "")
 
     async def remove(self, removal: Removal, observed: Observed | None, fence: int) -> WriteOutcome:
-        """Of the document as it was decided on: not of a namesake made since, nor of one that says something newer."""
+        """Remove the document as it was decided on: not a later one of the same name, nor one with newer contents."""
         try:
             if observed is None:
                 observed = _observed(await self._kube.get(_path(removal.name)), removal.name)
@@ -127,9 +127,9 @@ class Answers(Protocol):
 
 
 class StatusWriter:
-    """Writes the documents of a ``Ready``: every ``flush_seconds`` what is there, ``in_flight`` at a time.
+    """Writes the documents of a ``Ready``: what there is every ``flush_seconds``, ``in_flight`` at a time.
 
-    Where more is there than may be taken at once, the rest follows without a pause.
+    If there are more than may be taken at once, the rest follows without a pause.
     """
 
     def __init__(
@@ -150,15 +150,15 @@ class StatusWriter:
         self._away = False
         self._pushed: asyncio.Queue[Sequence[StatusWrite]] = asyncio.Queue()
         self.is_idle = False
-        """It wants what there is to write."""
+        """Whether it is ready for ``push``."""
 
     def push(self, items: Sequence[StatusWrite]) -> None:
-        """Write these, perhaps none.  Only while it is idle."""
+        """Write these documents, possibly none.  Only while idle."""
         self.is_idle = False
         self._pushed.put_nowait(items)
 
     async def run(self, idle: Callable[[], None], *, flush_seconds: float) -> None:
-        """Until cancelled.  ``idle`` is called each time it wants more (``push``)."""
+        """Run until cancelled.  ``idle`` is called whenever it is ready for ``push``."""
         more = False
         while True:
             await asyncio.sleep(AWAY_SECONDS if self._away else 0 if more else flush_seconds)
@@ -174,7 +174,7 @@ class StatusWriter:
                 await self.write(writes)
 
     async def write(self, writes: Sequence[StatusWrite]) -> None:
-        """Each once; what cannot be tried stays wanted."""
+        """Write each once; what cannot be attempted still has to be written."""
         self._away = False
         queue = list(reversed(writes))
 
@@ -224,7 +224,7 @@ def _observed(raw: bytes, name: Name) -> Observed:
     try:
         found = api_json.own(raw)
         if (found.header.namespace, found.header.name) != name[1:] or not found.header.version:
-            raise Malformed("it is another document")
+            raise Malformed("it is a different document")
     except Malformed as error:
         raise UnreadableAnswer(f"the answer for {_path(name)} cannot be read: {error}") from None
     return Observed(

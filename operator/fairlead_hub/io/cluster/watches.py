@@ -1,4 +1,4 @@
-"""The watches of the hub: fixed ones for what it decides by, one for each kind a rule names.
+"""The watches of the hub: a fixed set for its decisions, and one for each kind a rule names.
 
 Nodes, SyncRules, EdgeRoutes, EdgeNodes, ObjectSyncs ─┐
 kinds named by rules (found by discovery) ────────────┴─▶ Hub
@@ -44,7 +44,7 @@ INPUTS = (
     EDGE_ROUTES_KIND.root,
     *(f"{api_group.ROOT}/{collection}" for collection in ("objectsyncs", "clusterobjectsyncs", EDGE_NODES)),
 )
-"""What the hub decides by: watched always."""
+"""What the hub decides by: always watched."""
 
 Clock = Callable[[], float]
 
@@ -63,7 +63,7 @@ class _KindSink:
         except content.Unusable as error:
             self._counts.unusable(error.code)
             _log.warning("object_unusable", kind=self._kind.kind, code=error.code, reason=str(error))
-            # What was known of it before still counts: that it cannot be read is no sign that it is gone.
+            # What was known of it stays valid: that it cannot be read does not mean that it is gone.
             known = self._hub.cluster.get_object(error.key)
             return "" if known is None else f"{known.key}\n{known.uid}"
         if live.problem is not None:
@@ -98,7 +98,7 @@ class _KindSink:
 
 
 class _NodeSink:
-    """core/v1 Nodes that carry the edge label."""
+    """core/v1 Nodes with the edge label."""
 
     def __init__(self, hub: Hub, clock: Clock, counts: IoCounts) -> None:
         self._hub, self._clock, self._counts = hub, clock, counts
@@ -122,7 +122,7 @@ class _NodeSink:
         self._hub.reconcile(self._clock())
 
     def on_lost(self, restored: bool) -> None:
-        """The next list tells; meanwhile what we know stays."""
+        """The next list tells; until then what we know stays."""
 
     def on_unlistable(self, reason: str, *, served: bool) -> None:
         _unlistable("nodes", reason, served)
@@ -161,7 +161,7 @@ class _RuleSink:
         self._changed()
 
     def on_lost(self, restored: bool) -> None:
-        """The next list tells; meanwhile the rules we know stay."""
+        """The next list tells; until then the rules we know stay."""
         if restored:
             self._hub.documents.restored("syncrules")
 
@@ -170,10 +170,10 @@ class _RuleSink:
 
 
 class _OwnSink:
-    """Documents the hub wrote: records and EdgeNodes."""
+    """Documents written by the hub: records and EdgeNodes."""
 
     def __init__(self, hub: Hub, collection: str, clock: Clock, counts: IoCounts, listed: Callable[[], None]) -> None:
-        """``listed``: perhaps it is known now of more kinds that they have to be watched."""
+        """``listed``: called when more kinds to watch may be known."""
         self._hub, self._collection, self._clock = hub, collection, clock
         self._counts, self._listed = counts, listed
 
@@ -183,7 +183,7 @@ class _OwnSink:
         if self._collection != EDGE_NODES and self._hub.documents.is_echo(
             name, header.version, lambda: _observed(api_json.own(raw))
         ):
-            return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest of it need not be read
+            return f"{name[1]}/{name[2]}"  # every write of ours comes back once: the rest need not be parsed
         found = api_json.own(raw)
         if found.header.problem:
             _unreadable(self._counts, self._collection, header.name, found.header.problem)
@@ -235,7 +235,7 @@ class Reflectors:
         counts: IoCounts | None = None,
         traces: ChangeTraces | None = None,
     ) -> None:
-        """``freshness`` hears which collections are not followed at the moment."""
+        """``freshness`` is told which collections are not being followed at the moment."""
         self._traces = traces
         self.counts = counts if counts is not None else IoCounts()
         self._kube, self._hub, self._clock = kube, hub, clock
@@ -245,7 +245,7 @@ class Reflectors:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         hub = self._hub
         hub.cluster.know_kind(EDGE_ROUTES_KIND)
         fixed: list[tuple[str, Any]] = [
@@ -270,7 +270,7 @@ class Reflectors:
 
     def _follow(self, start: Callable[..., asyncio.Task[None]]) -> None:
         wanted = self._hub.cluster.wanted_kinds()
-        wanted.pop(EDGE_ROUTES, None)  # watched whatever rules say
+        wanted.pop(EDGE_ROUTES, None)  # watched regardless of rules
         for kind, (_, task) in list(self._kinds.items()):
             if kind not in wanted:
                 task.cancel()
@@ -286,7 +286,7 @@ class Reflectors:
         await self._reflect(kind.root, _KindSink(self._hub, kind, self._clock, self.counts, self._traces))
 
     async def _reflect(self, root: str, sink: ReflectorListener) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
 
         def restarted(reason: str) -> None:
             self.counts.restarted(reason)
@@ -314,7 +314,7 @@ class Reflectors:
             self._running.discard(one)
 
 
-def _observed(found: api_json.Own) -> status_cache.Observed:
+def _observed(found: api_json.OwnObject) -> status_cache.Observed:
     header = found.header
     head = {"spec": found.spec}
     return status_cache.Observed(
@@ -323,7 +323,7 @@ def _observed(found: api_json.Own) -> status_cache.Observed:
 
 
 def _observe(hub: Hub, collection: str, raw: msgspec.Raw) -> str:
-    """Remember version and status of a document whose status we write; returns its name."""
+    """Record version and status of a document whose status we write; returns its name."""
     found = api_json.own(raw)
     header = found.header
     observed = status_cache.Observed(version=header.version, generation=header.generation, status=found.status, head={})

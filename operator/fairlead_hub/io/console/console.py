@@ -1,4 +1,4 @@
-"""The console as the hub's ``app`` has it: one thing to add, to hand events to, and to tell of messaging."""
+"""The console as ``app`` uses it: adds routes, receives events, and is given the messaging client."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fairlead_hub.view import HubView
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.event import Event
 
-ROLES = {"": "", "starting": "starts, or waits for the Lease that another hub holds", "stopping": "stops"}
+ROLES = {"": "", "starting": "is starting, or waiting for the Lease that another hub holds", "stopping": "is stopping"}
 RUN_BYTES = 6
 
 
 class Console:
-    """See the package."""
+    """See the package docstring."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class Console:
         self.pages.add_to(app)
 
     def ask(self, messaging: AsyncClient | None) -> None:
-        """By which client topics are looked at; None: there is none, or no more."""
+        """Set the client with which topics are polled; None if there is none, or no longer."""
         self.topics.ask(messaging)
 
     def publish(self, events: Iterable[Event]) -> None:
-        """What the hub's core reports."""
+        """Record events of the hub's core."""
         self.source.publish(events)

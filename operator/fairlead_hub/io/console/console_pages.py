@@ -1,4 +1,4 @@
-"""The addresses below /console/: pages, rows as JSON, the stream, style and script.  Nothing there changes anything."""
+"""The addresses below /console/: pages, rows as JSON, the stream, style and script.  All of it is read-only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Assets:
-    """Style and script, read once; ``version`` is another one when they are."""
+    """Style and script, read once; ``version`` depends on their content."""
 
     def __init__(self) -> None:
         folder = resources.files("fairlead_hub.console") / "static"
@@ -43,7 +43,7 @@ def _is_console(path: str) -> bool:
 
 @web.middleware
 async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses other sites' pages, and puts the headers on every answer, also on refusals."""
+    """Refuse pages of other sites, and add the headers to every answer, including refusals."""
     if not _is_console(request.path):
         return await handler(request)
     reason = access.refusal(request.headers, secure=request.secure)
@@ -62,7 +62,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 class ConsolePages:
-    """See the module."""
+    """See the module docstring."""
 
     def __init__(self, view: HubView, source: LiveSource, assets: Assets, clock: Callable[[], float]) -> None:
         self._view, self._source, self._assets, self._clock = view, source, assets, clock

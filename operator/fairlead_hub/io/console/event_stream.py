@@ -1,10 +1,10 @@
-"""One stream for each open page: what changed, as server-sent events.
+"""One stream of server-sent events per open page, with what changed.
 
-    Frame ─hear─▶ queue of one listener (bounded) ─▶ socket          full: cleared, and the page loads anew (``lag``)
+    Frame ─hear─▶ queue of one listener (bounded) ─▶ socket    when full: cleared, and the page reloads (``lag``)
 
-Bounded in every direction: ``STREAMS_MAX`` streams, an hour each, 64 frames or ``WAITING_BYTES_MAX`` waiting, half a
-minute for a write.  What is left of a write when that is over is dropped with its connection: one that is only closed
-would keep its bytes and its descriptor until the page reads them.
+Everything is limited: ``STREAMS_MAX`` streams, an hour each, 64 frames or ``WAITING_BYTES_MAX`` waiting, half a minute
+per write.  If a write takes longer, its connection is aborted: one that is merely closed would keep its bytes and its
+descriptor until the page reads them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STREAMS_MAX = 100
 STREAM_SECONDS = 3600.0
 WAITING_MAX = 64
 WAITING_BYTES_MAX = 1024 * 1024
-"""One frame may be larger: then it waits alone."""
+"""A single frame may be larger; then it waits alone."""
 COMMENT_SECONDS = 15.0
 WRITE_SECONDS = 30.0
 RETRY_MS = 2000
@@ -30,7 +30,7 @@ WANTS_MAX = 16
 
 
 class PageListener:
-    """Frames that one page waits for, and has not been sent yet."""
+    """The frames waiting for one page."""
 
     def __init__(self, wants: frozenset[str]) -> None:
         self._wants = wants
@@ -57,7 +57,7 @@ class PageListener:
         self._woken.set()
 
     async def next(self, seconds: float) -> bytes:
-        """What there is to send; a comment when nothing came for so long."""
+        """The frames to send; a comment if none arrived for this long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
@@ -74,7 +74,7 @@ class PageListener:
 
 
 class EventStreams:
-    """All of them."""
+    """All open streams."""
 
     def __init__(self, source: LiveSource, clock: Callable[[], float]) -> None:
         self._source, self._clock = source, clock
@@ -85,15 +85,15 @@ class EventStreams:
         return len(self._listeners)
 
     def listeners(self) -> list[PageListener]:
-        """One for each open page."""
+        """One per open page."""
         return list(self._listeners)
 
     def unsent(self) -> int:
-        """Bytes that pages were sent and have not taken yet."""
+        """Bytes sent to pages that they have not read yet."""
         return sum(each.get_write_buffer_size() for each in self._listeners.values() if each is not None)
 
     def close(self) -> None:
-        """End them all: a server that stops waits for them otherwise, and for a page that does not read longest."""
+        """End all streams.  A stopping server would otherwise wait for them, longest for a page that does not read."""
         self._is_closing = True
         for listener, transport in self._listeners.items():
             listener.end()
@@ -103,7 +103,7 @@ class EventStreams:
     async def serve(self, request: web.Request, headers: Mapping[str, str]) -> web.StreamResponse:
         """``after`` or ``Last-Event-ID``: the last frame the page has seen; ``wants``: which frames are for it."""
         if self._is_closing or len(self._listeners) >= STREAMS_MAX:
-            text = f"no more than {STREAMS_MAX} pages are kept up to date at once; close one, or reload later\n"
+            text = f"no more than {STREAMS_MAX} pages can be updated live at once; close one, or reload later\n"
             return web.Response(text=text, status=503, headers={"Retry-After": "30"})
         listener = PageListener(frozenset(request.query.get("wants", "").split(",")[:WANTS_MAX]))
         response = web.StreamResponse(headers={**headers, "X-Accel-Buffering": "no"})
@@ -112,7 +112,7 @@ class EventStreams:
         try:
             await response.prepare(request)
             seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
-            # No wait between the two: what comes after the missed frames is heard.
+            # No await between the two, so that frames after the missed ones are heard.
             missed = self._source.ring.after(seen)
             self._source.listen(listener, listener.hear)
             await self._send(response, f"retry: {RETRY_MS}\n\n".encode())
@@ -122,7 +122,7 @@ class EventStreams:
                 listener.hear(frame)
             await self._follow(listener, response)
         except (ConnectionError, TimeoutError):
-            # The page is gone, or takes nothing: it comes again.
+            # The page is gone or does not read: it will reconnect.
             if request.transport is not None:
                 request.transport.abort()
         finally:

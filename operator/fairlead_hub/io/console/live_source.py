@@ -1,8 +1,8 @@
-"""At most one survey of the hub a second, however many pages are open; none while there is none.
+"""At most one survey of the hub per second, regardless of the number of open pages; none if no page is open.
 
-    a page ─view─▶ survey in slices of 2 ms, the hub's turn between them ─▶ Snapshot ─▶ frames ─▶ every listener
+    a page ─view─▶ survey in slices of 2 ms, with the hub running in between ─▶ Snapshot ─▶ frames ─▶ every listener
 
-A survey may take ``SHARE`` of the time: where it takes longer than 50 ms, the next one waits accordingly.
+A survey may use ``SHARE`` of the time: after one that takes longer than 50 ms, the next one waits accordingly.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _log = logs.get("hub.console")
 
 
 class LiveSource:
-    """See the module.  ``role`` says what the hub does instead of serving nodes; empty: it serves them."""
+    """See the module docstring.
+
+    ``role`` returns what the hub does instead of serving nodes; empty if it serves them.
+    """
 
     def __init__(
         self,
@@ -63,13 +66,13 @@ class LiveSource:
         self._ticker: asyncio.Task[None] | None = None
         self.ring = FrameRing(run)
         self.spent = 0.0
-        """CPU seconds that surveys and frames took."""
+        """CPU seconds used by surveys and frames."""
         self.surveys = 0
 
     # ---- pages -----------------------------------------------------------------------------------
 
     async def view(self) -> PageContext:
-        """All a page is made of, at most about a second old."""
+        """Everything a page is rendered from, at most about a second old."""
         await self._refresh()
         self._send_events()
         kept = None
@@ -81,7 +84,7 @@ class LiveSource:
         return self._events.newest()
 
     async def nodes(self) -> bytes:
-        """Every row, as JSON."""
+        """All rows as JSON."""
         await self._refresh()
         if self._lines[0] is not self._snapshot:
             self._lines = self._snapshot, msgspec.Raw(msgspec.json.encode(list(self._snapshot.lines.values())))
@@ -90,7 +93,7 @@ class LiveSource:
     # ---- what happens ----------------------------------------------------------------------------
 
     def publish(self, events: Iterable[Event]) -> None:
-        """What the hub's core reports; never waits."""
+        """Record events of the hub's core; never blocks."""
         self._events.add(events)
         if self._listeners and self._flush is None:
             self._flush = asyncio.get_running_loop().call_later(EVENTS_EVERY_SECONDS, self._send_events)
@@ -106,7 +109,7 @@ class LiveSource:
     # ---- listeners -------------------------------------------------------------------------------
 
     def listen(self, listener: object, hear: Callable[[PageFrame], None]) -> None:
-        """``hear`` gets every frame until ``leave``; while any listens, frames are made."""
+        """``hear`` receives every frame until ``leave``; frames are only made while there are listeners."""
         self._listeners[listener] = hear
         if self._ticker is None:
             self._ticker = asyncio.get_running_loop().create_task(self._tick(), name="console")
@@ -118,7 +121,7 @@ class LiveSource:
             self._ticker = None
 
     def close(self) -> None:
-        """End what runs."""
+        """Cancel running tasks."""
         for task in (self._ticker, self._survey):
             if task is not None:
                 task.cancel()
@@ -137,7 +140,7 @@ class LiveSource:
     # ---- the survey ------------------------------------------------------------------------------
 
     async def _refresh(self) -> None:
-        """A new snapshot, unless it is too early for one; all that ask meanwhile wait for the same."""
+        """Take a new snapshot unless it is too early; concurrent callers wait for the same one."""
         if self._survey is None or self._survey.done():
             if self._clock() < self._next:
                 return
@@ -147,7 +150,7 @@ class LiveSource:
     async def _take(self) -> None:
         begun = self._clock()
         self._next = begun + EVERY_SECONDS
-        self._topics.look_if_due()
+        self._topics.poll_if_due()
         spent, slice_begun, cpu_begun = 0.0, perf_counter(), thread_time()
         survey = snapshot.survey(self._view, self._freshness, begun)
         while True:
@@ -167,7 +170,7 @@ class LiveSource:
         self._next = max(self._next, begun + spent / SHARE)
 
     def _frames(self) -> None:
-        """Also while no stream is open: a page that was made a moment ago is about to open one."""
+        """Also while no stream is open: a page that was just rendered is about to open one."""
         taken, seen, role = self._snapshot, self._topics.seen, self._role()
         if (changes := self._live.nodes(taken)) is not None:
             self._publish(live_frames.NODES, changes._asdict())

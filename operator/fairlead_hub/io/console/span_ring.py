@@ -1,6 +1,6 @@
-"""The latest spans this hub recorded, for the console; there is none where nothing is recorded.
+"""The latest spans this hub recorded, for the console; empty if nothing is recorded.
 
-spans = open_spans(…, around=ring.around)      every span goes to the collector as before, and is noted at its end
+    spans = open_spans(…, around=ring.around)   every span is exported as before, and noted here when it ends
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from fairlead_wire.traces import span_names
 from fairlead_wire.traces.trace import Trace
 
 SPANS_KEPT: Final = 256
-"""Some 100 KB; below 1 MB whatever their texts are."""
+"""About 100 KB; below 1 MB regardless of their texts."""
 LINKS_KEPT: Final = 8
-"""Of one span."""
+"""Limit per span."""
 SUBJECTS: Final = (span_names.RESOURCE, span_names.DESTINATION, span_names.STREAM)
 
 
 class SpanRing:
-    """See the module.  ``clock_ns``: nanoseconds since 1970."""
+    """See the module docstring.  ``clock_ns``: nanoseconds since 1970."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.time_ns) -> None:
         self._clock_ns = clock_ns
         self._lines: deque[SpanLine] = deque(maxlen=SPANS_KEPT)
 
     def around(self, exporter: Exporter) -> Exporter:
-        """The same, whose spans are noted here as well."""
+        """Wrap an exporter so that its spans are also noted here."""
         return _Noted(exporter, self._lines.append, self._clock_ns)
 
     def newest(self) -> tuple[SpanLine, ...]:
@@ -72,7 +72,7 @@ class _Noted:
                 node=str(all_attributes.get(span_names.NODE, "")),
                 subject=short(str(next(subjects, ""))),
                 at=began_ns / 1e9,
-                # The clock of spans is the world's, and may be set back.
+                # Spans use the wall clock, which may be set back.
                 seconds=max(0, self._clock_ns() - began_ns) / 1e9,
                 failure=short(failure),
             )

@@ -1,4 +1,4 @@
-"""Asks messaging about its topics while a page is open: one look at a time, and never more than a share of the time."""
+"""Polls messaging for its topics while a page is open: one poll at a time, using only a share of the time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from fairlead_hub.console import topics
-from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicLook, TopicsSeen
+from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicSample, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.client.io.async_client import AsyncClient
@@ -21,24 +21,24 @@ LATEST = "latest"
 
 
 class TopicWatch:
-    """``seen`` is what the last look found."""
+    """``seen`` is the result of the last poll."""
 
     def __init__(self, clock: Callable[[], float], wall_clock: WallClock, *, is_configured: bool) -> None:
         self._clock, self._wall_clock = clock, wall_clock
         self._client: AsyncClient | None = None
         self.seen = TopicsSeen(is_configured)
-        self._before: dict[str, TopicLook] = {}
+        self._before: dict[str, TopicSample] = {}
         self._next = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, client: AsyncClient | None) -> None:
-        """Look by this client from now on; None: the hub ends, and the client is closed after this."""
+        """Poll with this client from now on.  None: the hub is stopping, and the client is closed afterwards."""
         self._client = client
         if client is None:
             self.close()
 
-    def look_if_due(self) -> None:
-        """Begin a look, unless one is on its way or was just taken."""
+    def poll_if_due(self) -> None:
+        """Start a poll unless one is running or has just finished."""
         due = self._clock() >= self._next and (self._task is None or self._task.done())
         if due and self._client is not None:
             self._task = asyncio.get_running_loop().create_task(self._look(self._client), name="console topics")
@@ -62,17 +62,17 @@ class TopicWatch:
         took = self._clock() - begun
         self._next = begun + max(EVERY_SECONDS, took / SHARE)
 
-    async def _all(self, client: AsyncClient) -> tuple[list[TopicLook], int]:
+    async def _all(self, client: AsyncClient) -> tuple[list[TopicSample], int]:
         names = [(space, name) for space in await client.namespaces() for name in await client.topics(space)]
         shown = names[: topics.TOPICS_MAX]
         return [await self._one(client, *name) for name in shown], len(names) - len(shown)
 
-    async def _one(self, client: AsyncClient, space: str, name: str) -> TopicLook:
+    async def _one(self, client: AsyncClient, space: str, name: str) -> TopicSample:
         offset = await client.offsets(space, name, LATEST)
         readers = (await client.readers(space, name))[:READERS_MAX]
         now = self._clock()
         lags = tuple(self._lag(each, self._wall_clock.seconds(now)) for each in readers)
-        return TopicLook(f"{space}/{name}", offset.generation, offset.passed or 0, now, lags)
+        return TopicSample(f"{space}/{name}", offset.generation, offset.passed or 0, now, lags)
 
     @staticmethod
     def _lag(reader: Reader, now: float) -> ReaderLag:

@@ -1,7 +1,7 @@
-"""Reads what nodes should believe, and says it to the core when it changed: ``tls_ca``, and our own certificate.
+"""Reads the authorities nodes should trust, and tells the core when they change: ``tls_ca``, and our own certificate.
 
-tls_ca, tls_cert ─ every ``LOOK_SECONDS`` ─▶ readable? does our certificate belong to one of them? ─▶ announced
-                                               └─ no: a line in the log, nodes keep what they have
+    tls_ca, tls_cert ─ every ``LOOK_SECONDS`` ─▶ readable? is our certificate signed by one of them? ─▶ announced
+                                              └─ no: logged, nodes keep what they have
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _log = logs.get("hub.identity")
 
 
 class Announcer:
-    """``roots`` and ``own`` read files (PEM); ``announce`` returns to how many nodes it is sent."""
+    """``roots`` and ``own`` read files (PEM); ``announce`` returns the number of nodes it is sent to."""
 
     def __init__(
         self, *, roots: Callable[[], bytes], own: Callable[[], bytes], announce: Callable[[AuthorityBundle], int]
@@ -29,7 +29,7 @@ class Announcer:
         self._said = ""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
@@ -52,15 +52,15 @@ class Announcer:
 
 
 def read(roots: bytes, own: bytes) -> AuthorityBundle:
-    """Raises ``ValueError`` when nodes that believe ``roots`` would not believe us."""
+    """Raises ``ValueError`` if nodes that trust ``roots`` would not trust us."""
     try:
         digest = authority_bundle.digest(roots)
     except ValueError as error:
         raise ValueError(f"tls_ca {error}") from None
     if len(own) > authority_bundle.CHAIN_BYTES_MAX:
         raise ValueError(
-            f"tls_cert is larger than {authority_bundle.CHAIN_BYTES_MAX} bytes: nodes cannot be told of tls_ca"
+            f"tls_cert is larger than {authority_bundle.CHAIN_BYTES_MAX} bytes: tls_ca cannot be announced to nodes"
         )
     if not authority_bundle.reaches(own, roots):
-        raise ValueError("tls_cert is of no authority in tls_ca: nodes that believe these would refuse us")
+        raise ValueError("tls_cert is not signed by any authority in tls_ca: nodes that trust these would refuse us")
     return AuthorityBundle(digest=digest, authorities=roots, certificates=own.decode("ascii"))

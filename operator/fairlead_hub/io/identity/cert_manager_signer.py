@@ -1,9 +1,9 @@
-"""Signer ``cert-manager``: a CertificateRequest in the hub's namespace, followed until it is answered.
+"""Signer ``cert-manager``: creates a CertificateRequest in the hub's namespace and follows it until it is answered.
 
-    create (or find the same) ─▶ look ─▶ watch this one ─▶ Ready, Denied, InvalidRequest, Failed, or time is over
+    create (or find the same) ─▶ read ─▶ watch this one ─▶ Ready, Denied, InvalidRequest, Failed, or timeout
 
-What is not answered in time is answered when the device asks again: the request stays, under the name of the serial
-number that was written down.  The hub approves nothing.
+A request that is not answered in time is used when the device asks again: it stays, under the name of the recorded
+serial number.  The hub approves nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _line = msgspec.json.Decoder(_WatchLine)
 
 
 class CertManagerSigner:
-    """``issuer`` as in the settings; ``trusted``: authorities (DER) that the link believes now."""
+    """``issuer`` as in the settings; ``trusted``: authorities (DER) that the link trusts now."""
 
     takes_names = True
 
@@ -57,7 +57,7 @@ class CertManagerSigner:
 
     @property
     def authority(self) -> Authority:
-        """Which authority that is, its issuer alone knows: without a name, so that none counts as another one."""
+        """Only the issuer knows which authority signs: without a name here, none counts as a different one."""
         return Authority(name="")
 
     async def sign(self, template: CertificateTemplate) -> SignedCertificate:
@@ -75,7 +75,7 @@ class CertManagerSigner:
         except ApiRefused as error:
             raise SignerUnavailable(f"{_explained(error)}", retry_after_seconds=60.0) from None
         except (ApiUnavailable, Malformed, msgspec.DecodeError) as error:
-            raise SignerUnavailable(f"cert-manager cannot be asked: {error}") from None
+            raise SignerUnavailable(f"cert-manager cannot be reached: {error}") from None
         return certificate_request.issued(pem, template, self._trusted())
 
     async def _create(self, template: CertificateTemplate) -> dict[str, Any]:
@@ -89,13 +89,13 @@ class CertManagerSigner:
         document = api_json.document(answer)[0]
         if not certificate_request.is_same(document, template):
             reason = (
-                f"a CertificateRequest {certificate_request.name_of(template)} is there and asks for something else"
+                f"a CertificateRequest {certificate_request.name_of(template)} exists with different content"
             )
             raise SignerUnavailable(f"{reason}: delete it")
         return document
 
     async def _next(self, document: dict[str, Any]) -> dict[str, Any]:
-        """As it is after its next change."""
+        """The document after its next change."""
         header = api_json.header_of(document)
         params = {
             "watch": "1",
@@ -121,5 +121,5 @@ def _explained(error: ApiRefused) -> str:
             return "cert-manager is not installed here, or its request was deleted: kubectl get crd | grep cert-manager"
         case 403:
             remedy = "grant the hub's account create, get and watch on certificaterequests in its namespace"
-            return f"cert-manager may not be asked ({error}): {remedy}"
-    return f"cert-manager does not take the request: {error}"
+            return f"access to cert-manager is denied ({error}): {remedy}"
+    return f"cert-manager refuses the request: {error}"

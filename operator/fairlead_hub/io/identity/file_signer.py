@@ -1,9 +1,9 @@
-"""Signer ``files``: the edge authority's certificate and key, mounted from a Secret and read again when it changes.
+"""Signer ``files``: the edge authority's certificate and key, mounted from a Secret and reloaded when it changes.
 
     ca_cert (the first signs, others may follow), ca_key ─load─▶ FileSigner ─sign─▶ Issued
-                    └─ replaced: checked whole, then taken; else the old pair stays and the log says why
+        └─ replaced: validated completely, then used; otherwise the old pair stays and the log says why
 
-The hub never writes them: two hubs that each made an authority would lock half of the nodes out.
+The hub never writes these files: two hubs that each made an authority would lock out half of the nodes.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _log = logs.get("hub.signer")
 
 
 class SignerFilesError(TlsFilesError):
-    """The authority's certificate or key cannot be used; the text names the file and what to put there."""
+    """The authority's certificate or key is unusable; the message names the file and the fix."""
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """What is used until other files are read."""
+    """The pair in use until other files are loaded."""
 
     certificate: x509.Certificate
     key: SigningKey
     intermediates: bytes
-    """PEM of the signing certificate and those above it, without roots; empty where a root signs."""
+    """PEM of the signing certificate and those above it, without roots; empty if a root signs."""
     authority: Authority
 
 
@@ -59,11 +59,11 @@ class FileSigner:
     takes_names = False
 
     def __init__(self, ca_cert: Path, ca_key: Path, *, trusted: Callable[[], list[bytes]] = list) -> None:
-        """``trusted``: authorities (DER) that the link believes; a signer it does not believe would lock nodes out."""
+        """``trusted``: authorities (DER) that the link trusts; a signer it does not trust would lock nodes out."""
         self._ca_cert, self._ca_key, self._trusted = ca_cert, ca_key, trusted
         self._stamps = self._look()
         self._wrong = ""
-        """Why the files as they are now are not used."""
+        """Why the current files are not used."""
         self._pair = _load(ca_cert, ca_key, trusted())
 
     @property
@@ -74,7 +74,7 @@ class FileSigner:
         pair = self._pair
         if template.not_after > pair.authority.not_after:
             raise SignerUnavailable(f"the authority {pair.authority.name} ends before the certificate would: try again")
-        # A third of a millisecond with elliptic curves: no thread is worth it.
+        # A third of a millisecond with elliptic curves: not worth a thread.
         made = certificate_profile.certificate(template, pair.certificate, pair.key)
         return SignedCertificate(
             node=template.names.node,
@@ -86,13 +86,13 @@ class FileSigner:
         )
 
     async def keep_loaded(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             self.reload()
 
     def reload(self) -> None:
-        """Take replaced files, if they can be used; else once they can, for what the link trusts may come later."""
+        """Load replaced files if they are usable; otherwise retry, because what the link trusts may change later."""
         stamps = self._look()
         if stamps == self._stamps and not self._wrong:
             return
@@ -103,7 +103,8 @@ class FileSigner:
             if str(error) != self._wrong:
                 self._wrong = str(error)
                 _log.error(
-                    "signer_not_reloaded", reason=self._wrong, remedy="the old pair signs on until the files are right"
+                    "signer_not_reloaded", reason=self._wrong, remedy="the old pair keeps signing until the files are"
+                    " correct"
                 )
         else:
             self._wrong = ""
@@ -123,7 +124,7 @@ class FileSigner:
 
 
 def _load(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
-    """Raises ``SignerFilesError``, whatever is in the files, or happens to them meanwhile."""
+    """Raises ``SignerFilesError``, whatever the files contain or happens to them meanwhile."""
     try:
         return _pair(ca_cert, ca_key, trusted)
     except (OSError, *csr.UNREADABLE) as error:
@@ -142,7 +143,7 @@ def _pair(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
     except (x509.ExtensionNotFound, ValueError):
         is_authority = False
     if not is_authority:
-        raise SignerFilesError(f"[identity] ca_cert {ca_cert}: its first certificate is not that of an authority")
+        raise SignerFilesError(f"[identity] ca_cert {ca_cert}: its first certificate is not an authority")
     authority = Authority(
         name=certificate_profile.name(first),
         fingerprint=first.fingerprint(hashes.SHA256()).hex(),
@@ -154,7 +155,7 @@ def _pair(ca_cert: Path, ca_key: Path, trusted: list[bytes]) -> _Pair:
         reason = f"[identity] ca_cert {ca_cert}: link_ca does not trust {authority.name}, so no node it signs could"
         raise SignerFilesError(f"{reason} connect: add it to link_ca first")
     if ca_key.stat().st_mode & READABLE_BY_ALL:
-        _log.warning("signer_key_readable", file=str(ca_key), reason="every user of this machine may read it")
+        _log.warning("signer_key_readable", file=str(ca_key), reason="every user of this machine can read it")
     intermediates = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in chain)
     return _Pair(first, key, intermediates, authority)
 
@@ -172,7 +173,7 @@ def _key(path: Path) -> SigningKey:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise SignerFilesError(f"[identity] ca_key {path}: {error}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey):
-        raise SignerFilesError(f"[identity] ca_key {path}: take an elliptic curve, Ed25519 or RSA key")
+        raise SignerFilesError(f"[identity] ca_key {path}: use an elliptic curve, Ed25519 or RSA key")
     return key
 
 
@@ -190,7 +191,7 @@ def _public(key: CertificatePublicKeyTypes) -> bytes:
 
 
 def _chain(first: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
-    """What a server has to show beside the leaf: from the signing certificate upwards, roots left out."""
+    """The chain a server has to present beside the leaf: from the signing certificate upwards, without roots."""
     chain: list[x509.Certificate] = []
     current: x509.Certificate | None = first
     while current is not None and current not in chain and current.issuer != current.subject:

@@ -1,7 +1,7 @@
-"""All of the hub's side of identity that runs: signer, JoinTokens, clock, and the conversations of devices.
+"""The running parts of the hub's identity service: signer, JoinTokens, clock check, and conversations with devices.
 
 settings, authorities ─▶ IdentityService ─ joining ─▶ LinkServer
-                                └─ run: JoinTokens watched and filled, signer's files, clock, pins, authorities
+                    └─ run: watches and completes JoinTokens, reloads signer files, checks clock, pins and authorities
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _log = logs.get("hub.identity")
 
 
 def file_signer(settings: IdentitySettings, authorities: LoadedAuthorities) -> FileSigner | None:
-    """The signer ``files``, where the settings want it.  Raises ``SignerFilesError``."""
+    """The signer ``files``, if configured.  Raises ``SignerFilesError``."""
     if settings.signs_with != "files":
         return None
     assert settings.ca_cert and settings.ca_key
@@ -62,7 +62,7 @@ def cert_manager_signer(
     authorities: LoadedAuthorities,
     seconds_left: Callable[[], float],
 ) -> CertManagerSigner | None:
-    """The signer ``cert-manager``, where the settings want it; ``namespace`` is the hub's."""
+    """The signer ``cert-manager``, if configured; ``namespace`` is the hub's."""
     if settings.signs_with != "cert-manager" or settings.issuer is None:
         return None
     return CertManagerSigner(
@@ -75,7 +75,10 @@ def cert_manager_signer(
 
 
 class IdentityService:
-    """See the module.  ``seconds_left``: how long this hub may write still; 0: another may hold the Lease."""
+    """See the module docstring.
+
+    ``seconds_left``: for how long this hub may still write; 0 if another may hold the Lease.
+    """
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class IdentityService:
         self._roots, self._clock, self._seconds_left, self._wall = roots, clock, seconds_left, wall
         self._may_send, self._counts = may_send, counts
         self.skew = 0.0
-        """Seconds that our clock is ahead of the API server's."""
+        """Seconds by which our clock is ahead of the API server's."""
         self._told, self._skew_told = LogLimiter(TOLD_SECONDS), LogLimiter(SKEW_TOLD_SECONDS)
         self._watch = JoinTokenWatch(kube, JoinTokens(), seconds_left=seconds_left)
         self.issuing = Issuing(
@@ -142,12 +145,12 @@ class IdentityService:
 
     @property
     def signer_ends(self) -> tuple[str, str, float] | None:
-        """Name, fingerprint and end (a Unix time) of the authority that signs; None: only the issuer knows."""
+        """Name, fingerprint and expiry (Unix time) of the authority that signs; None if only the issuer knows."""
         found = self.authority
         return (found.name, found.fingerprint, found.not_after.timestamp()) if found.fingerprint else None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         authority = self.authority
         _log.info(
             "signer", signer=self._settings.signs_with, authority=authority.name, fingerprint=authority.fingerprint
@@ -197,7 +200,7 @@ class IdentityService:
 
     def _may_not_sign(self) -> IdentityRefused | None:
         if self._seconds_left() <= 0 or not self._may_send():
-            reason = "this hub may have been replaced: try again"
+            reason = "this hub may have been replaced: retry"
             return IdentityRefused("signer_unavailable", reason, retry_after=LEASE_RETRY_SECONDS)
         self._look_at_clock()
         return clock_skew.refusal(self.skew)
@@ -223,7 +226,7 @@ class IdentityService:
     def _refused(self, error: IdentityRefused, node: str, token: str, peer: str) -> None:
         self._counts.joins[error.code] += 1
         now, reason = self._clock(), str(error)
-        # A stranger makes up as many ids as it likes: only those of tokens that exist have lines of their own.
+        # A stranger can invent any number of ids: only those of existing tokens get log lines of their own.
         known = token if self._watch.tokens.of(token) is not None else ""
         times = self._told.due((error.code, node, known), now)
         if times is not None:
@@ -232,7 +235,7 @@ class IdentityService:
         self._hub.certificates.join_refused(node, code=error.code, reason=reason, token=token, peer=peer, now=now)
 
     def _turned_away(self, refusal: message.Refuse, peer: str) -> None:
-        """Before it asked for anything: by what it speaks, or because there is no room."""
+        """A connection refused before it asked for anything: because of its protocol, or because there is no room."""
         self._counts.joins[refusal.code] += 1
         times = self._told.due(refusal.code, self._clock())
         if times is not None:

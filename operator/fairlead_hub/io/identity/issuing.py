@@ -1,8 +1,8 @@
-"""Signing for devices that may have a certificate: the last checks, and the signer.
+"""Signs for devices that may have a certificate: the last checks, then the signer.
 
     may this hub sign now (Lease, clock)? ▸ Template ▸ Signer ─▶ Issued
 
-Join, renewal and late renewal decide who may have one; all of them end here.
+Joining, renewal and late renewal decide who may have a certificate; all of them end here.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from fairlead_wire.identity import node_names
 
 
 def new_serial() -> int:
-    """At least 1; drawn, so that a certificate cannot be foretold."""
+    """At least 1, and random, so that a certificate cannot be predicted."""
     return secrets.randbits(SERIAL_BITS) or 1
 
 
 class Issuing:
-    """``refusal`` says why this hub may not sign now, or None: asked before anything is decided, and when signing."""
+    """``refusal`` returns why this hub may not sign now, or None; called before a decision and before signing."""
 
     def __init__(
         self,
@@ -46,18 +46,18 @@ class Issuing:
         self.signed = 0
 
     def check(self, node: str, der: bytes) -> CheckedRequest:
-        """Raises ``CsrRefused``."""
+        """Check a request.  Raises ``CsrRefused``."""
         return csr.check(der, node_names.of(node, self._installation), has_names=self.signer.takes_names)
 
     def require(self) -> None:
-        """Raises ``IdentityRefused``: this hub may not sign now."""
+        """Raises ``IdentityRefused`` if this hub may not sign now."""
         if (found := self._refusal()) is not None:
             raise found
 
     async def issue(
         self, node: str, request: CheckedRequest, *, revoked_before: datetime.datetime | None = None
     ) -> SignedCertificate:
-        """A new certificate from now on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
+        """Issue a new certificate, valid from now.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         now = datetime.datetime.fromtimestamp(self.wall(), datetime.UTC)
         authority = self.signer.authority
         since, until = validity(
@@ -77,7 +77,7 @@ class Issuing:
         not_after: datetime.datetime,
         revoked_before: datetime.datetime | None = None,
     ) -> SignedCertificate:
-        """The certificate that was decided on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
+        """Sign the certificate that was decided on.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         self.require()
         names = node_names.of(node, self._installation)
         issued = await self.signer.sign(

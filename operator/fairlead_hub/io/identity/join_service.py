@@ -1,13 +1,12 @@
-"""One admission, step by step: judged, written down, the old identity revoked, signed, answered.
+"""Admits a device, step by step: decide, record the use, revoke the old identity, sign, answer.
 
     limits ▸ secret ▸ name ▸ request ▸ judge ─▶ 1 the use, into the JoinToken at the version we know
                                                 2 with ``replace``: EdgeNode.spec.revoked
                                                 3 sign ─▶ 4 answer
 
-The use is written before anything is signed, at the version that was judged: of two hubs, or of a hub that was deposed
-without noticing, one alone gets it through.  What was written determines the certificate, so a hub that is stopped
-after any of the steps leaves a device that asks again, and gets what it would have got.  Without the API server no
-device joins.
+The use is recorded before anything is signed, with the version that was judged: of two hubs, or of a deposed hub that
+has not noticed yet, only one succeeds.  The record determines the certificate, so if a hub stops after any of the
+steps, the device asks again and gets the certificate it would have got.  Without the API server no device joins.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from fairlead_wire.objects import api_group
 
 EDGE_NODES: Final = f"{api_group.ROOT}/edgenodes"
 CONFLICTS_MAX: Final = 5
-"""Versions that are tried in one admission: a token of many uses changes while many join."""
+"""Versions tried in one admission: a token with many uses changes while many devices join."""
 
 
 class JoinService:
-    """``known`` says what the hub knows of a name; ``joined`` and ``refused`` get the outcome of each attempt."""
+    """``known`` returns what the hub knows of a name; ``joined`` and ``refused`` receive the outcome of attempts."""
 
     def __init__(
         self,
@@ -69,11 +68,11 @@ class JoinService:
             node = joining.node_of(token, header.node)
             request = self._issuing.check(node, content)
             self._issuing.require()
-            # By name first: two tokens must not admit two devices under one name.
+            # Lock the name first: two tokens must not admit two devices under one name.
             async with self._lock(f"node/{node}"):
                 async with self._lock(f"token/{token.id}"):
                     admitted = await self._admit(token.id, node, request)
-                # A signer may take half a minute: others join by the same token meanwhile.
+                # A signer may take half a minute: others may join with the same token meanwhile.
                 issued = await self._finish(admitted, node, request)
         except (CsrRefused, SignerUnavailable, IdentityRefused) as error:
             found = refusal.of(error)
@@ -86,7 +85,7 @@ class JoinService:
         return self._locks.setdefault(key, asyncio.Lock())
 
     def _authenticated(self, header: message.Join) -> JoinTokenObject:
-        """From memory alone: a guess costs the API server nothing."""
+        """From memory only: a guess must cost the API server nothing."""
         now = self._clock()
         token = self._watch.tokens.of(header.token_id)
         if wait := self._limits.take(now, is_known=token is not None):
@@ -100,7 +99,7 @@ class JoinService:
         if token is None or not is_right:
             if token is not None:
                 self._limits.failed(token.id, now)
-            reason = "there is no such token, or its secret is another: was it copied whole, was it deleted?"
+            reason = "there is no such token, or its secret is different: was it copied completely, or deleted?"
             raise IdentityRefused("token_unknown", reason)
         self._limits.passed(token.id)
         return token
@@ -144,7 +143,10 @@ class JoinService:
         )
 
     async def _write_use(self, admitted: Admitted) -> bool:
-        """False: the token changed since, perhaps by this very write; judge again what stands there now."""
+        """Record the use.
+
+        Returns False if the token changed since, perhaps by this very write: judge the new version.
+        """
         token = admitted.token
         uses = (*token.uses, admitted.use)
         status = {"uses": [use.document() for use in uses], "usedBy": join_tokens.names(uses)}
@@ -156,18 +158,18 @@ class JoinService:
             if error.status == 404:
                 raise IdentityRefused("token_unknown", "the token was deleted") from None
             if error.status != 409:
-                reason = f"the use cannot be written down ({error}): the hub's account needs patch on jointokens/status"
+                reason = f"the use cannot be recorded ({error}): the hub's account needs patch on jointokens/status"
                 raise SignerUnavailable(reason) from None
             if not await self._watch.newer(token.id, token.version):
                 raise SignerUnavailable("the token changes, and the hub does not see how: try again") from None
             return False
         except (ApiUnavailable, Malformed) as error:
-            # Perhaps it is written. Then the same request finds it, and is answered from it.
-            raise SignerUnavailable(f"without the API server no device joins: {error}") from None
+            # It may have been written.  Then the same request finds it and is answered from it.
+            raise SignerUnavailable(f"no device can join without the API server: {error}") from None
         return True
 
     async def _revoke(self, admitted: Admitted) -> None:
-        """Certificates of the name from before this use; an EdgeNode is made where there is none."""
+        """Revoke certificates of the name from before this use; creates the EdgeNode if there is none."""
         node = admitted.use.node
         revoked = {
             "before": WallClock.text_of(admitted.revoke_before),

@@ -1,9 +1,10 @@
-"""JoinTokens as the API server has them, and what the hub writes into each: its authorities' pins, its address, names.
+"""Watches JoinTokens, and writes into each what the hub adds: its authorities' pins, its address, and names.
 
-    watch ─▶ JoinTokens (asked at each attempt)          a token without our pins ─▶ status.pins, status.url
-                                                         uses that are not in one line ─▶ status.usedBy
+    watch ─▶ JoinTokens (read at each attempt)    a token without our pins ─▶ status.pins, status.url
+                                                  uses not listed on one line ─▶ status.usedBy
 
-So that who makes a token learns both from the API alone, and that a hub has seen the token before a device comes.
+So whoever creates a token reads all of this from the API, and knows that a hub has seen the token before a device
+comes.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ ROOT: Final = f"{api_group.ROOT}/jointokens"
 GONE, CHANGED = 404, 409
 RETRY_SECONDS: Final = 5.0
 CHANGE_SECONDS: Final = 5.0
-"""How long a write that met a newer version waits for the watch to bring it."""
+"""How long a write that met a newer version waits for the watch to report that version."""
 _log = logs.get("hub.join_tokens")
 
 
 class JoinTokenWatch:
-    """A reflector's sink.  ``fill`` runs beside it."""
+    """A reflector's listener.  ``fill`` runs beside it."""
 
     def __init__(self, kube: Kube, tokens: JoinTokens, *, seconds_left: Callable[[], float]) -> None:
         self.tokens = tokens
@@ -42,7 +43,7 @@ class JoinTokenWatch:
         self._pins: tuple[str, ...] = ()
         self._url = ""
         self._keeps_names = True
-        """False: the definition of the cluster is older than ``usedBy``, and leaves it out of what we write."""
+        """False if the cluster's definition is older than ``usedBy`` and drops it from what we write."""
         self._to_fill: set[str] = set()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -66,7 +67,7 @@ class JoinTokenWatch:
     def on_listed(self, identities: set[str], version: str) -> None:
         self.tokens.keep(identities)
         self._changed.set()
-        self._keeps_names = True  # the definition may have become ours
+        self._keeps_names = True  # the definition may have been upgraded
         self._look_at_all()
 
     def on_lost(self, restored: bool) -> None:
@@ -79,16 +80,16 @@ class JoinTokenWatch:
     # ---- one token -------------------------------------------------------------------------------
 
     def put(self, token: JoinTokenObject) -> None:
-        """As the watch brought it, or as the answer to a write of ours says."""
+        """Store the token as the watch reported it, or as the answer to our write says."""
         known = self.tokens.of(token.id)
         if known is not None and is_newer(known.version, token.version):
-            return  # the watch brings again what the answer to our own write said before
+            return  # the watch repeats what the answer to our own write said before
         self.tokens.put(token)
         self._changed.set()
         self._look(token)
 
     async def newer(self, id: str, version: str) -> bool:
-        """Wait until the watch has brought another version than this; False: it did not in time."""
+        """Wait until the watch has reported a version other than this one; False on timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CHANGE_SECONDS):
                 while (token := self.tokens.of(id)) is not None and token.version == version:
@@ -100,7 +101,7 @@ class JoinTokenWatch:
     # ---- what the hub says of itself -------------------------------------------------------------
 
     def announce(self, pins: tuple[str, ...], url: str) -> None:
-        """From now on; tokens that say otherwise are written again."""
+        """Set what the hub writes into tokens; tokens that differ are written again."""
         if (pins, url) != (self._pins, self._url):
             self._pins, self._url = pins, url
             self._look_at_all()
@@ -115,7 +116,7 @@ class JoinTokenWatch:
             self._wake.set()
 
     def _missing(self, token: JoinTokenObject) -> dict[str, Any]:
-        """Of its status: what it has not, or what another hub wrote, perhaps one before ``usedBy``."""
+        """The fields its status lacks, or that another hub wrote, perhaps one that did not know ``usedBy``."""
         found: dict[str, Any] = {}
         if (token.pins, token.url) != (self._pins, self._url):
             found |= {"pins": list(self._pins), "url": self._url}
@@ -124,7 +125,7 @@ class JoinTokenWatch:
         return found
 
     async def fill(self) -> None:
-        """Until cancelled: write into tokens what they lack."""
+        """Run until cancelled: write missing fields into tokens."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -138,7 +139,7 @@ class JoinTokenWatch:
         token = self.tokens.of(id)
         if token is None or not (status := self._missing(token)):
             return True
-        # Names are those of the uses that we know; the version makes sure that they are all.
+        # Names are those of the uses we know; the version ensures that they are complete.
         change = {"metadata": {"resourceVersion": token.version}, "status": status}
         try:
             answer = await self._kube.request(
@@ -146,7 +147,7 @@ class JoinTokenWatch:
             )
             written = read(answer)
         except ApiRefused as error:
-            done = error.status in (GONE, CHANGED)  # the watch brings it again as it is now
+            done = error.status in (GONE, CHANGED)  # the watch will report its new version
             if not done:
                 remedy = "grant the hub's account patch on jointokens/status"
                 _log.error("join_token_unwritten", token=id, reason=str(error), remedy=remedy)
@@ -155,7 +156,7 @@ class JoinTokenWatch:
             _log.warning("join_token_unwritten", token=id, reason=str(error), retry_seconds=RETRY_SECONDS)
             return False
         except Malformed:
-            return True  # written all the same
+            return True  # a drop of usedBy is not an error
         if "usedBy" in status and written.used_by != status["usedBy"]:
             self._keeps_names = False
         self.put(written)
@@ -163,7 +164,7 @@ class JoinTokenWatch:
 
 
 def read(raw: bytes) -> JoinTokenObject:
-    """A JoinToken as the API server answers.  Raises ``Malformed``."""
+    """A JoinToken from the API server's answer.  Raises ``Malformed``."""
     found = api_json.own(raw)
     try:
         return join_tokens.read(found.header.name, found.header.version, found.spec, found.status)

@@ -1,9 +1,9 @@
-"""The conversation of a device that shows no certificate: it may ask who we are, join, renew late, and nothing else.
+"""The conversation with a device without certificate: it may ask who we are, join, or renew late, and nothing else.
 
     upgrade, no certificate ─▶ agreed on ``fairlead-join/1``? ▸ fewer than ``CONVERSATIONS_MAX``? ─▶ frames, one by one
                                        └─ no, or any other frame ─▶ refused with code ``identity``, closed
 
-It has a deadline of its own and is never a session: nothing here reaches the hub's core but by the services' verdicts.
+It has its own deadline and never becomes a session: it reaches the hub's core only through the services' decisions.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from fairlead_wire.link import codec
 
 CONVERSATIONS_MAX: Final = 16
 SECONDS_MAX: Final = 60.0
-"""Of one conversation; an issuer outside may take a while."""
+"""Time limit of a conversation; an external issuer may take a while."""
 IDLE_SECONDS: Final = 10.0
-"""Without a frame, while none is being answered."""
+"""Time limit without a frame, while none is being answered."""
 QUIET_SECONDS: Final = 2.0
-"""After so long without a frame a conversation makes room for another, where all are taken."""
+"""If all conversations are taken, one that has been idle for this long is closed to make room."""
 FRAMES_MAX: Final = 8
 FRAME_BYTES_MAX: Final = 128 * 1024
 BUSY_RETRY_SECONDS: Final = 5.0
@@ -43,13 +43,13 @@ _log = logs.get("hub.joining")
 
 
 class LateRenewals(Protocol):
-    """Late renewal: who lost the certificate by time proves its key."""
+    """Late renewal: a device whose certificate expired proves that it has the key."""
 
     async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Any]:
-        """The challenge, and what ``prove`` of the same conversation gets of it.  Raises ``IdentityRefused``."""
+        """The challenge, and the state to pass to ``prove`` in the same conversation.  Raises ``IdentityRefused``."""
 
     async def prove(self, begun: Any, content: bytes, peer: str) -> SignedCertificate:
-        """Raises ``IdentityRefused``."""
+        """Verify the proof and issue a certificate.  Raises ``IdentityRefused``."""
 
 
 class _Conversation:
@@ -65,11 +65,11 @@ class _Conversation:
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
         self.begun: Any = None
-        """What was asked of a device that renews late."""
+        """The challenge sent to a device that renews late."""
 
 
 class JoinServer:
-    """``greet`` gets each connection without a certificate.
+    """``greet`` receives each connection without a certificate.
 
     ``roots`` is the PEM of the hub's own authorities, ``issuers`` of those of nodes.
     """
@@ -84,7 +84,7 @@ class JoinServer:
         late: LateRenewals | None = None,
         refused: Callable[[message.Refuse, str], None] = lambda refusal, peer: None,
     ) -> None:
-        """``refused`` gets what is refused here, and from where; the services tell of theirs themselves."""
+        """``refused`` receives refusals made here, with the peer; the services report their own."""
         self._refused = refused
         self._join, self._roots, self._issuers, self._may_send, self._late = join, roots, issuers, may_send, late
         self._loop = asyncio.get_running_loop()
@@ -95,9 +95,9 @@ class JoinServer:
         return len(self._open)
 
     def greet(self, socket: LinkSocket, over: Callable[[], None]) -> None:
-        """``over`` is called at once: the slot of a node's handshake is not for devices to keep."""
+        """``over`` is called immediately: devices do not occupy the handshake slot of a node."""
         over()
-        # A message of a device is short: what is longer ends the connection while it arrives.
+        # Messages of a device are short; a longer one ends the connection while it arrives.
         socket.protocol.max_message_size = FRAME_BYTES_MAX
         socket.on_message = _ignore
         if not self._may_send():
@@ -105,14 +105,14 @@ class JoinServer:
             return
         if tls.speaks(socket.transport.get_extra_info("ssl_object")) != join_token.ALPN:
             reason = (
-                f"no certificate was shown; without one only {join_token.ALPN} is spoken (fairlead edge join)"
+                f"no certificate was presented; without one only {join_token.ALPN} is supported (fairlead edge join)"
             )
-            self._turn_away(socket, "identity", reason)
+            self._refuse_connection(socket, "identity", reason)
             return
         conversation = _Conversation(socket, self._loop.time() + SECONDS_MAX)
         if len(self._open) >= CONVERSATIONS_MAX and not self._make_room(conversation.address):
-            reason = f"{CONVERSATIONS_MAX} devices join at this moment: try again"
-            self._turn_away(socket, "too_many", reason, BUSY_RETRY_SECONDS)
+            reason = f"{CONVERSATIONS_MAX} devices are joining at the moment: try again"
+            self._refuse_connection(socket, "too_many", reason, BUSY_RETRY_SECONDS)
             return
         self._open.add(conversation)
         socket.on_message = functools.partial(self._receive, conversation)
@@ -120,15 +120,15 @@ class JoinServer:
         self._wait(conversation)
 
     def close(self) -> None:
-        """End all of them without a word."""
+        """End all conversations without a message."""
         for conversation in list(self._open):
             conversation.socket.transport.abort()
 
     def _make_room(self, address: str) -> bool:
-        """End one that only waits: it said nothing for long, or its address has more than its share."""
+        """Close an idle conversation: one that was silent for long, or whose address has more than its share."""
         now, of = self._loop.time(), Counter(each.address for each in self._open)
         waiting = [each for each in self._open if each.task is None]
-        # Between a challenge and its proof a slow device starts a process that signs: that takes a while.
+        # Between challenge and proof a slow device starts a process that signs, which takes a while.
         quiet = [each for each in waiting if each.begun is None and now - each.since >= QUIET_SECONDS]
         found = quiet or [each for each in waiting if of[each.address] > of[address] + 1]
         if not found:
@@ -147,14 +147,14 @@ class JoinServer:
             if isinstance(frame, str):
                 raise Malformed("text where a binary frame is expected")
             if conversation.task is not None:
-                raise Malformed("another frame before the answer to the one before")
+                raise Malformed("a frame arrived before the previous one was answered")
             if conversation.frames > FRAMES_MAX:
                 raise Malformed(f"more than {FRAMES_MAX} frames")
             header, content = codec.decode_from_device(frame)
         except RemoteError as error:
-            reason = f"without a certificate a device may join, and nothing else: {error}"
+            reason = f"a device without a certificate may only join: {error}"
             conversation.socket.on_message = _ignore
-            self._turn_away(conversation.socket, "identity", reason)
+            self._refuse_connection(conversation.socket, "identity", reason)
             return
         if isinstance(header, message.AskAuthorities):
             try:
@@ -182,7 +182,7 @@ class JoinServer:
                     return
                 case _:
                     if conversation.begun is None:
-                        raise IdentityRefused("identity", "there is no challenge that this would be the answer to")
+                        raise IdentityRefused("identity", "there is no challenge that this proof could answer")
                     begun, conversation.begun = conversation.begun, None
                     issued = await self._late_renewals().prove(begun, content, conversation.peer)
             answer = self._issued(issued)
@@ -195,7 +195,7 @@ class JoinServer:
             self._close(conversation.socket)
 
     def _failed(self, conversation: _Conversation, error: OSError | ValueError) -> IdentityRefused:
-        """A file of ours, or what the signer made: the device asks again, and gets what it would have got."""
+        """The hub cannot read one of its files or the signer's answer: the device may repeat the request."""
         _log.error("joining_failed", peer=conversation.peer, reason=errors.described(error))
         reason = "the hub cannot read a certificate of its own: see its log"
         return IdentityRefused("signer_unavailable", reason, retry_after=FAILED_RETRY_SECONDS)
@@ -229,13 +229,13 @@ class JoinServer:
         self._open.discard(conversation)
         if conversation.timer is not None:
             conversation.timer.cancel()
-        # What was begun is not broken off: a use that is written down is signed, and given when the device asks again.
+        # Work in progress continues: a recorded use is signed, and the device gets the certificate when it asks again.
 
     def _refuse(self, conversation: _Conversation, refusal: message.Refuse) -> None:
         conversation.socket.on_message = _ignore
         self._end(conversation.socket, refusal)
 
-    def _turn_away(self, socket: LinkSocket, code: str, reason: str, retry_after: float | None = None) -> None:
+    def _refuse_connection(self, socket: LinkSocket, code: str, reason: str, retry_after: float | None = None) -> None:
         refusal = message.Refuse(code=code, reason=reason, retry_after=retry_after)
         self._refused(refusal, _peer(socket)[1])
         self._end(socket, refusal)
@@ -255,7 +255,7 @@ class JoinServer:
         self._run(socket.close())
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Kept until it is done, also when its connection is gone."""
+        """Run to completion, even if its connection closes."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -263,10 +263,10 @@ class JoinServer:
 
 
 def _peer(socket: LinkSocket) -> tuple[str, str]:
-    """Its address, and that with its port."""
+    """Its address, and its address with port."""
     found = socket.transport.get_extra_info("peername")
     return (str(found[0]), f"{found[0]}:{found[1]}") if found else ("", "")
 
 
 def _ignore(frame: str | bytes) -> None:
-    """What comes after a refusal."""
+    """Ignore frames after a refusal."""

@@ -1,8 +1,8 @@
-"""Late renewal: a device whose certificate ended while it was away proves its key, and gets a new one if all else fits.
+"""Late renewal: a device whose certificate expired while it was away proves its key and may get a new certificate.
 
     late ─challenge─▶ nonce │ prove ▸ chain at its end ▸ signature over nonce, hub, request ▸ request ▸ judge ▸ signed
 
-Nothing is believed before the signature is right; what is refused before that names no node, and writes nothing.
+Nothing is trusted before the signature is verified; refusals before that name no node and write nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fairlead_wire.link import peer_json
 from fairlead_wire.log_limiter import LogLimiter
 
 PROOFS_PER_SECOND: Final = 50.0
-"""Each costs about a millisecond; a fleet that was away comes back within minutes."""
+"""Each costs about a millisecond; a fleet that was away is back within minutes."""
 PROOFS_BURST: Final = 100.0
 PROOF_RETRY_SECONDS: Final = 30.0
 BUSY_RETRY_SECONDS: Final = 5.0
@@ -43,8 +43,8 @@ _proof = msgspec.json.Decoder(message.Proof)
 _log = logs.get("hub.identity")
 
 
-class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``challenge`` leaves for ``prove`` of the same conversation."""
+class PendingRenewal(msgspec.Struct, frozen=True, kw_only=True):
+    """State that ``challenge`` leaves for ``prove`` in the same conversation."""
 
     late: message.Late
     nonce: bytes
@@ -71,15 +71,15 @@ class LateService:
         self._issued: dict[str, tuple[str, str]] = {}
         """By node: the old certificate and the new key of its last late renewal; oldest first."""
 
-    async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, Begun]:
+    async def challenge(self, header: message.Late, peer: str) -> tuple[message.Challenge, PendingRenewal]:
         """Raises ``IdentityRefused``."""
         nonce = secrets.token_bytes(message.NONCE_BYTES)
         if not self._hub.view.settings.identity.late_days:
             reason = "late renewal is off here ([identity] late_days = 0): join again with a token"
             raise self._refused(IdentityRefused("late_off", reason, retry_after=PROOF_RETRY_SECONDS), "", peer)
-        return message.Challenge(nonce=nonce.hex()), Begun(late=header, nonce=nonce)
+        return message.Challenge(nonce=nonce.hex()), PendingRenewal(late=header, nonce=nonce)
 
-    async def prove(self, begun: Begun, content: bytes, peer: str) -> SignedCertificate:
+    async def prove(self, begun: PendingRenewal, content: bytes, peer: str) -> SignedCertificate:
         """Raises ``IdentityRefused``."""
         node = ""
         try:
@@ -115,25 +115,25 @@ class LateService:
             )
         finally:
             self._under_way.discard(node)
-        # An answer that got lost is given again; to another key it would be a second machine with this identity.
+        # A lost answer is sent again; a request with another key would be a second machine with this identity.
         self._issued[node] = by
         while len(self._issued) > REMEMBERED_MAX:
             del self._issued[next(iter(self._issued))]
         return issued
 
-    def _proven(self, begun: Begun, content: bytes) -> tuple[Claim, bytes]:
+    def _proven(self, begun: PendingRenewal, content: bytes) -> tuple[Claim, bytes]:
         """Raises ``RemoteError`` or ``IdentityRefused``."""
         now = self._clock()
         if not self._bucket.has_one(now):
             wait = max(1.0, self._bucket.next_at(now) - now)
-            raise IdentityRefused("too_many", "too many devices come back at once: try again", retry_after=wait)
+            raise IdentityRefused("too_many", "too many devices are renewing at once: try again", retry_after=wait)
         self._bucket.take(now)
         proof = peer_json.decode(_proof, content)
         try:
             request = base64.b64decode(proof.request, validate=True)
             signature = base64.b64decode(proof.signature, validate=True)
         except (binascii.Error, ValueError):
-            raise ProofRefused("the request or the signature is no base64") from None
+            raise ProofRefused("the request or the signature is not base64") from None
         old = old_certificate.verify(proof.certificates, self._roots())
         if old.name != begun.late.node:
             raise ProofRefused(f"the certificate is {old.name}'s, not {begun.late.node}'s")

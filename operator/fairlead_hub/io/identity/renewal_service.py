@@ -1,9 +1,9 @@
-"""Renewal in a session: the node asks with a request, and gets its next certificate while everything else goes on.
+"""Renewal in a session: the node sends a request and gets its next certificate while everything else continues.
 
     renew ─accept─▶ queue ─ ``WORKERS`` ▸ request checked ▸ signed ─▶ issued, in the session it came from
                       └─ refused, or the signer is away: nack; the node asks again later
 
-The name is the session's, never the request's.  A session that ended meanwhile gets nothing: its node asks anew.
+The name is the session's, never the request's.  If the session ended meanwhile, nothing is sent: its node asks again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.identity import refusal
 from fairlead_hub.identity.csr import CsrRefused
@@ -30,11 +30,11 @@ from fairlead_wire.io.tls import RFC_3339
 from fairlead_wire.log_limiter import LogLimiter
 
 WORKERS: Final = 8
-"""Requests at a signer at once."""
+"""Parallel requests to a signer."""
 RETRY_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 600.0
 OFTEN_SECONDS: Final = 10.0
-"""Between two certificates of one node, on average; a node that asks without end costs signing, writes and events."""
+"""Average interval between certificates of a node: unlimited requests would cost signing, writes and events."""
 OFTEN_BURST: Final = 10.0
 REMEMBERED_MAX: Final = 10_000
 TOLD_SECONDS: Final = 60.0
@@ -42,9 +42,9 @@ _encoder = msgspec.json.Encoder()
 _log = logs.get("hub.identity")
 
 
-def shown(issued: SignedCertificate) -> Shown:
-    """A certificate as the core knows it."""
-    return Shown(
+def shown(issued: SignedCertificate) -> NodeCertificate:
+    """A certificate in the form the core uses."""
+    return NodeCertificate(
         issued=issued.not_before.strftime(RFC_3339),
         expires=issued.not_after.strftime(RFC_3339),
         serial=issued.serial,
@@ -55,7 +55,7 @@ def shown(issued: SignedCertificate) -> Shown:
 class RenewalService:
     """``roots`` is the PEM of the hub's own authorities, ``issuers`` of those of nodes.
 
-    ``counts`` gets the outcome of each request.
+    ``counts`` receives the outcome of each request.
     """
 
     def __init__(
@@ -71,22 +71,22 @@ class RenewalService:
         self._hub, self._issuing, self._clock, self._counts = hub, issuing, clock, counts
         self._roots, self._issuers = roots, issuers
         self._waiting: dict[SessionRef, tuple[int, bytes]] = {}
-        """Oldest first; one of each session."""
+        """Oldest first; one per session."""
         self._more = asyncio.Event()
         self._told = LogLimiter(TOLD_SECONDS)
         self._often: dict[str, TokenBucket] = {}
         """By node, oldest first: how many it may have now."""
 
     def accept(self, session: SessionRef, header: message.Renew, request: bytes) -> None:
-        """Answered later, in the session."""
+        """Queue a request; it is answered later, in the session."""
         if session in self._waiting:
             before, _ = self._waiting.pop(session)
-            self._refuse(session, before, IdentityRefused("too_many", "a newer request of this session came"))
+            self._refuse(session, before, IdentityRefused("too_many", "a newer request of this session arrived"))
         self._waiting[session] = (header.id, request)
         self._more.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(WORKERS):
                 group.create_task(self._work(), name=f"renewal {number}")
@@ -100,7 +100,7 @@ class RenewalService:
             id, request = self._waiting.pop(session)
             if self._hub.sessions.is_open(session):
                 await self._renew(session, id, request)
-            await asyncio.sleep(0)  # signing is work: others take their turn
+            await asyncio.sleep(0)  # signing is CPU work: let other tasks run
 
     async def _renew(self, session: SessionRef, id: int, request: bytes) -> None:
         try:
@@ -137,7 +137,7 @@ class RenewalService:
         self._hub.certificates.renewed(session, facts, now)
 
     def _require_not_often(self, node: str) -> None:
-        """Raises ``IdentityRefused``.  By name: a node that comes anew for each request gains nothing."""
+        """Raises ``IdentityRefused``.  Limited by name: a node gains nothing by reconnecting for each request."""
         now = self._clock()
         bucket = self._often.pop(node, TokenBucket(1 / OFTEN_SECONDS, OFTEN_BURST))
         self._often[node] = bucket

@@ -1,10 +1,10 @@
-"""Who may send to a node: who calls, and whether the cluster's own rules (RBAC) let them.
+"""Who may send to a node: identifies the caller, and checks the cluster's rules (RBAC).
 
     Authorization: Bearer …  ─TokenReview─▶ user, groups ┐
     certificate of tls_ca    ─▶ fairlead:<name>          ├─SubjectAccessReview─▶ yes | no, kept for ten seconds
     neither                  ─▶ refused                  ┘   create|get edgenodes/inputs, by the node's name
 
-With ``security = "insecure"`` all on this machine may, as they may say that they are any node.
+With ``security = "insecure"`` all programs on this machine may, since they may also claim to be any node.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ACCESS_REVIEWS: Final = "apis/authorization.k8s.io/v1/subjectaccessreviews"
 RESOURCE: Final = "edgenodes"
 SUBRESOURCE: Final = "inputs"
 CERTIFICATE_USER: Final = "fairlead:"
-"""Before the name in a certificate: the authority here is not the cluster's, and may not name its users."""
+"""Prefix of names from certificates: this authority is not the cluster's and must not name its users."""
 KNOWN_SECONDS: Final = 10.0
 REFUSED_SECONDS: Final = 1.0
-"""Shorter: a person who is refused grants the right and tries again."""
+"""Shorter than for allowed callers: a person who is refused grants the right and tries again."""
 KNOWN_MAX: Final = 4096
 ASK_SECONDS: Final = 5.0
 ASKING_MAX: Final = 16
@@ -43,7 +43,7 @@ _log = logs.get("hub.inputs")
 
 
 class ReviewClient(Protocol):
-    """What is used of ``io.cluster.kube.Kube``."""
+    """The part of ``io.cluster.kube.Kube`` that is used."""
 
     async def request(
         self, method: str, path: str, body: Any = None, *, attempts: int = 1, seconds: float | None = None
@@ -51,14 +51,14 @@ class ReviewClient(Protocol):
 
 
 class Requester(msgspec.Struct, frozen=True):
-    """What was shown: a token, or the name in a certificate; neither: a stranger."""
+    """The presented identity: a token, or the name in a certificate; with neither, the caller is anonymous."""
 
     token: str = ""
     certificate: str = ""
 
 
 class AccessDenied(Exception):
-    """``status`` 401: say who you are; 403: you may not; 503: it cannot be asked."""
+    """``status`` 401: identify yourself; 403: not allowed; 503: the check is not possible now."""
 
     def __init__(self, status: int, code: str, text: str) -> None:
         super().__init__(text)
@@ -95,7 +95,7 @@ class AccessReview:
     def __init__(self, kube: ReviewClient, *, is_open: bool, clock: Callable[[], float]) -> None:
         self._kube, self._is_open, self._clock = kube, is_open, clock
         self._known: dict[bytes, tuple[float, str]] = {}
-        """By caller, verb and node: when it was asked, and the user who may; "" no one."""
+        """By caller, verb and node: when it was checked, and the user who is refused; "" if allowed."""
         self._room = asyncio.Semaphore(ASKING_MAX)
         self._waiting = 0
         self._said = LogLimiter(SAID_SECONDS)
@@ -108,11 +108,11 @@ class AccessReview:
             raise AccessDenied(
                 401,
                 "no_identity",
-                "show a token (Authorization: Bearer …, for example of `kubectl create token NAME`) or, where the hub"
+                "send a token (Authorization: Bearer …, for example of `kubectl create token NAME`) or, where the hub"
                 " listens beyond loopback, a certificate",
             )
         if len(caller.token) > TOKEN_CHARS_MAX or len(caller.certificate) > NAME_CHARS_MAX:
-            raise AccessDenied(401, "no_identity", "no token or name of a certificate is so long")
+            raise AccessDenied(401, "no_identity", "the token or the certificate's name is too long")
         key = hashlib.sha256(msgspec.json.encode([caller.token, caller.certificate, verb, node])).digest()
         known = self._known.get(key)
         if known is not None and self._clock() - known[0] < (KNOWN_SECONDS if known[1] == _MAY else REFUSED_SECONDS):
@@ -133,9 +133,12 @@ class AccessReview:
             )
 
     async def _ask(self, caller: Requester, verb: Verb, node: str) -> str:
-        """``_MAY``, or who may not.  Raises ``AccessDenied`` for a token of no one, and where it cannot be asked."""
+        """``_MAY``, or the user who is refused.
+
+        Raises ``AccessDenied`` for an unknown token, or if the check fails.
+        """
         if self._waiting >= WAITING_MAX:
-            raise AccessDenied(503, "busy", f"{WAITING_MAX} callers are being looked up")
+            raise AccessDenied(503, "busy", f"{WAITING_MAX} callers are being checked")
         self._waiting += 1
         try:
             async with self._room:
@@ -156,7 +159,7 @@ class AccessReview:
                 remedy = "let the hub's account create tokenreviews and subjectaccessreviews (the chart does)"
                 _log.warning("access_unknown", reason=str(error), remedy=remedy, times=times)
             raise AccessDenied(
-                503, "access_unknown", "the API server does not say who may do this; see the hub's log"
+                503, "access_unknown", "the API server did not answer the access check; see the hub's log"
             ) from None
         finally:
             self._waiting -= 1
@@ -167,7 +170,7 @@ class AccessReview:
         content = await self._post(TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": caller.token})
         found = msgspec.json.decode(content, type=_TokenReview).status
         if not found.authenticated or not found.user.username:
-            raise AccessDenied(401, "no_identity", "the API server does not know this token, or it has ended")
+            raise AccessDenied(401, "no_identity", "the API server does not know this token, or it has expired")
         return found.user
 
     async def _post(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> bytes:
@@ -176,4 +179,4 @@ class AccessReview:
 
 
 _MAY: Final = "\x00may"
-"""No user is called so."""
+"""No user has this name."""

@@ -1,6 +1,6 @@
-"""Delivers what waits for one node: reads its topic, sends what is due, notes how far it came.
+"""Delivers the messages that wait for one node: reads its topic, sends what is due, records the position.
 
-One task for each node for which something waits; none for a node for which nothing does.
+One task for each node with waiting messages; none for other nodes.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from fairlead_wire.link import codec
 from fairlead_wire.log_limiter import LogLimiter
 
 RETRY_SECONDS = 1.0
-"""After messaging could not be asked."""
+"""Pause after messaging could not be reached."""
 PUT_OFF_SECONDS = 5.0
-"""Where a node says "not now" and no time."""
+"""Delay if a node answers "not now" without a time."""
 PUT_OFF_SECONDS_MIN = 1.0
 PUT_OFF_SECONDS_MAX = 300.0
-"""A node that says a moment, or a year, is asked again at these."""
+"""Bounds for the delay that a node requests."""
 READ_MAX = 2 * node_queue.MESSAGES_MAX
-"""Of a topic that others write into, too."""
+"""Messages read from a topic that others may write to, too."""
 SAID_SECONDS = 3600.0
 _said = LogLimiter(SAID_SECONDS)
 _log = logs.get("hub.inputs")
 
 
 class InputDelivery:
-    """Of one node.  ``wall`` is seconds since 1970; ``idle`` is called when nothing waits any more."""
+    """Delivery to one node.  ``wall`` returns seconds since 1970; ``idle`` is called when nothing waits any more."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class InputDelivery:
         self.queue = NodeQueue()
         self.session: SessionRef | None = None
         self.coming = 0
-        """Messages that are being published: room is kept for them."""
+        """Messages that are being published: room is reserved for them."""
         self.coming_bytes = 0
         self.held = 0
-        """Callers that are about to publish; it does not end before them."""
+        """Callers that are about to publish; the task does not end before them."""
         self.loaded = asyncio.Event()
-        """What waited before is known."""
+        """Whether the messages that waited before are known."""
         self.changed = asyncio.Event()
-        """Set at each change, and taken by who waits for one."""
+        """Set at each change and cleared by whoever waits for one."""
         self._hub, self._input_log, self._wall = hub, log, wall
         self._outcomes, self._counts, self._may_send, self._idle = outcomes, counts, may_send, idle
         self._frames: dict[int, str] = {}
         self._may_be_there: set[str] = set()
-        """Ids of those that were sent, by this hub or perhaps by one before it, and of which no answer came."""
+        """Ids of messages sent by this hub, or possibly by an earlier one, that have not been answered."""
         self._unread = True
         self._noted = ""
         self._wake = asyncio.Event()
@@ -76,34 +76,34 @@ class InputDelivery:
     # ---- what happened ----
 
     def published(self) -> None:
-        """There is more in the topic."""
+        """There are new messages in the topic."""
         self._unread = True
         self._wake.set()
 
-    def let_go(self) -> None:
-        """A caller is done with it."""
+    def release(self) -> None:
+        """A caller has finished publishing."""
         self.held -= 1
         self._wake.set()
 
     def session_opened(self, session: SessionRef) -> None:
-        """The node is there."""
+        """The node has connected."""
         self._leave()
         self.session = session if session.takes_inputs else None
         if not session.takes_inputs and len(self.queue):
             times = _said.due(("old", self.node), asyncio.get_running_loop().time())
             if times is not None:
-                remedy = "upgrade the agent; the messages wait until their time is over"
+                remedy = "upgrade the agent; the messages wait until they expire"
                 _log.warning("inputs_wait_for_agent", node=self.node, agent=session.agent, remedy=remedy)
         self._wake.set()
 
     def session_closed(self, session: SessionRef) -> None:
-        """It went away."""
+        """The node has disconnected."""
         if self.session is session:
             self._leave()
             self._wake.set()
 
     def answered(self, answer: message.Ack | message.Nack) -> bool:
-        """The node's answer.  False: it is not about a message for a module."""
+        """Handle the node's answer.  Returns False if it is not about a message for a module."""
         id = self._frames.pop(answer.parent_id, None)
         if id is None:
             return False
@@ -159,7 +159,7 @@ class InputDelivery:
             self._noted = reached
 
     async def _read(self) -> bool:
-        """One page.  False: there was none."""
+        """Read one page.  Returns False if there was none."""
         try:
             found = await self._input_log.read(self.node, self.queue.read_upto)
         except BaseException:
@@ -195,7 +195,7 @@ class InputDelivery:
         payload = await self._input_log.one(self.node, waiting.position)
         session = self.session
         if session is None or not self._hub.sessions.is_open(session) or not self._may_send():
-            self.session = None  # it is on its way out
+            self.session = None  # the session is ending
             return
         if payload is None:  # messaging's clock is ahead of ours
             self._end(waiting.id, "expired", submission.MAY_BE_THERE if waiting.id in self._may_be_there else "")
@@ -203,7 +203,7 @@ class InputDelivery:
         kept = submission.read(payload, self.node)
         known = self._hub.view.node_uid(self.node)
         if known and kept.uid and known != kept.uid:
-            self._end(waiting.id, "refused", "the Node it was sent to is gone; another one has its name")
+            self._end(waiting.id, "refused", "the Node it was sent to is gone; another one has its name now")
             return
         left = kept.expires - self._wall()
         if left <= 0:
@@ -236,7 +236,7 @@ def _put_off_seconds(said: float | None) -> float:
 
 
 def frame(kept: StoredInput, seconds_left: float) -> tuple[Callable[[int], message.Input], bytes]:
-    """What the node gets: its header for an id, and its content."""
+    """What the node receives: its header for a given id, and its content."""
     encoding, content = codec.pack(bytes(kept.message))
     ttl = min(seconds_left, float(message.INPUT_TTL_SECONDS_MAX))
 

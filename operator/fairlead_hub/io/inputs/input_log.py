@@ -1,7 +1,7 @@
-"""Messages to modules in messaging: one topic for each node, how far the hub has delivered it, and their state.
+"""Messages to modules in messaging: one topic per node, the hub's position in it, and the state of messages.
 
-The topic is the only place where these messages wait.  ``NodeAnswers`` asks connected nodes for the state of messages,
-one question to a node at a time.
+These messages wait only in the topic.  ``NodeAnswers`` asks connected nodes for the state of messages, one question per
+node at a time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ NAMESPACE: Final = "system"
 PREFIX: Final = "inputs-"
 READER: Final = "hub"
 TTL_SECONDS: Final = message.INPUT_TTL_SECONDS_MAX + 24 * 3600
-"""Of the topics: longer than of any message, so that a clock that is ahead takes nothing away too early."""
+"""Time to live in the topics: longer than that of any message, so that a fast clock removes nothing too early."""
 PAGE_MESSAGES: Final = 16
 """Of at most 256 KiB each."""
 _NODE: Final = re.compile(r"[a-z0-9.-]{1,190}\Z")
 
 
 class InputLogClient(Protocol):
-    """What is used of ``AsyncClient``."""
+    """The part of ``AsyncClient`` that is used."""
 
     async def create_topic(self, namespace: str, name: str, properties: dict[str, Any] | None = None) -> bool: ...
 
@@ -52,12 +52,12 @@ class InputLogClient(Protocol):
 
 
 def topic_of(node: str) -> str | None:
-    """None: no topic can be called after this node."""
+    """Returns None if a topic cannot be named after this node."""
     return PREFIX + node.replace(".", "_") if _NODE.match(node) else None
 
 
 def node_of(topic: str) -> str | None:
-    """None: it is no topic of a node."""
+    """Returns None if it is not a node's topic."""
     return topic[len(PREFIX) :].replace("_", ".") if topic.startswith(PREFIX) else None
 
 
@@ -68,11 +68,11 @@ class InputLog:
         self._messaging = messaging
 
     async def nodes(self) -> list[str]:
-        """To which something was sent at some time."""
+        """All nodes to which something was ever sent."""
         return [node for topic in await self._messaging.topics(NAMESPACE) if (node := node_of(topic)) is not None]
 
     async def append(self, node: str, payloads: Sequence[bytes]) -> None:
-        """All or none, durably."""
+        """Append all or none, durably."""
         topic = _named(node)
         try:
             await self._messaging.publish(NAMESPACE, topic, payloads)
@@ -81,7 +81,7 @@ class InputLog:
             await self._messaging.publish(NAMESPACE, topic, payloads)
 
     async def reached(self, node: str) -> str:
-        """Up to where all was delivered, as it was noted last."""
+        """The position up to which everything was delivered, as last recorded."""
         try:
             readers = await self._messaging.readers(NAMESPACE, _named(node))
         except TopicMissing:
@@ -89,7 +89,7 @@ class InputLog:
         return next((each.position for each in readers if each.name == READER), node_queue.AT_START)
 
     async def read(self, node: str, after: str) -> list[tuple[str, bytes]]:
-        """The next messages with their positions; empty: there are no more."""
+        """The next messages with their positions; empty if there are no more."""
         try:
             page = await self._messaging.poll(
                 NAMESPACE, _named(node), start_from=after or None, inclusive=not after, limit=PAGE_MESSAGES
@@ -99,7 +99,7 @@ class InputLog:
         return [(each.id, each.payload) for each in page.messages]
 
     async def one(self, node: str, position: str) -> bytes | None:
-        """None: it is there no more."""
+        """Returns None if the message is no longer there."""
         try:
             page = await self._messaging.poll(NAMESPACE, _named(node), start_from=position, inclusive=True, limit=1)
         except TopicMissing:
@@ -107,7 +107,7 @@ class InputLog:
         return next((each.payload for each in page.messages if each.id == position), None)
 
     async def note(self, node: str, position: str) -> None:
-        """All up to this is delivered."""
+        """Record that everything up to this position is delivered."""
         await self._messaging.note_reader(NAMESPACE, _named(node), READER, position=position)
 
 
@@ -121,14 +121,14 @@ SECONDS_MAX = 10.0
 
 
 class Unanswered(Temporary):
-    """The node went away, or says nothing: it may know the message."""
+    """The node disconnected or does not answer: it may know the message."""
 
 
 _states = msgspec.json.Decoder(list[message.InputReached])
 
 
 class _OpenQuestions(msgspec.Struct):
-    """What is open with one node, and who waits for which message."""
+    """The open question to one node, and the callers waiting per message."""
 
     id: int
     messages: list[str]
@@ -137,17 +137,17 @@ class _OpenQuestions(msgspec.Struct):
 
 
 class NodeAnswers:
-    """For all sessions."""
+    """The questions of all sessions."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._asked: dict[SessionRef, _OpenQuestions] = {}
 
     async def ask(self, session: SessionRef, id: str) -> message.InputState | None:
-        """None: the node does not know it.  Raises ``Unanswered``."""
+        """Returns None if the node does not know the message.  Raises ``Unanswered``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_MAX):
-                # Waited for without being cancelled: its answer is still to come, and others wait for it.
+                # Shielded from cancellation: the answer is still to come, and others wait for it.
                 while (open_one := self._asked.get(session)) is not None:
                     await asyncio.wait([open_one.answer])
                 asked = self._ask(session, id)
@@ -162,13 +162,13 @@ class NodeAnswers:
         asked = self._asked[session] = _OpenQuestions(number, [id], asyncio.get_running_loop().create_future())
         return asked
 
-    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
-        """The answer.  Raises ``Malformed`` for one to what was not asked."""
+    def received_states(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+        """Handle an answer.  Raises ``Malformed`` if it was not asked for."""
         asked = self._asked.get(session)
         if asked is None or asked.id != header.parent_id:
-            raise Malformed("states of messages came that were not asked for")
+            raise Malformed("unrequested states of messages")
         if len(content) > 256 * message.INPUT_STATES_MAX:
-            raise Malformed("the states of so few messages are not so long")
+            raise Malformed("the states are longer than the requested messages allow")
         found = peer_json.decode(_states, content)
         del self._asked[session]
         if not asked.answer.done():

@@ -1,8 +1,8 @@
-"""Messages from the cloud for modules: takes them from callers, and reports their state.
+"""Messages from the cloud to modules: accepts them from callers, and reports their state.
 
 send  ─▶ messaging (then the caller is answered ``accepted``) ─▶ Delivery of the node
       └▶ without messaging: straight to the node (``delivered``), or refused where it is away
-state ─▶ what waits, what this hub saw, and what the node says
+    state ─▶ waiting messages, what this hub has seen, and what the node says
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from fairlead_wire.errors import Permanent, RemoteError, Temporary
 from fairlead_wire.io import logs
 
 NODES_MAX = 20_000
-"""For which something waits; a caller for one more is asked to come later."""
+"""Nodes with waiting messages; a caller for another node is asked to retry later."""
 LOAD_SECONDS = 10.0
 DIRECT_SECONDS = 20.0
-"""So long a caller waits for the node, where nothing keeps the message meanwhile."""
+"""How long a caller waits for the node if nothing stores the message meanwhile."""
 LOOK_AGAIN_SECONDS = 1.0
-"""While a caller waits for the state to change at the node."""
+"""Poll interval while a caller waits for the state to change at the node."""
 SCAN_RETRY_SECONDS = 5.0
 SCAN_PAUSE_SECONDS = 0.02
 SCANS_AT_ONCE = 16
 STATE_ASKERS_MAX = 256
-"""Callers that wait for a state at once; one more is answered with what is known now."""
+"""Callers that may wait for a state at once; further ones get the current state."""
 _log = logs.get("hub.inputs")
 
 
 class NotNow(Temporary):
-    """Try again: ``code`` says why not now, ``status`` is the answer's."""
+    """Retry later: ``code`` says why, ``status`` is the HTTP status."""
 
     def __init__(self, code: str, text: str, *, status: int = 503, retry_after_seconds: float = 5.0) -> None:
         super().__init__(text, retry_after_seconds=retry_after_seconds)
@@ -51,7 +51,7 @@ class NotNow(Temporary):
 
 
 class InputService:
-    """One for all nodes."""
+    """Serves all nodes."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class InputService:
 
     @property
     def waiting(self) -> int:
-        """Messages that are accepted and not delivered, of all nodes."""
+        """Messages that are accepted and not delivered, for all nodes."""
         return sum(len(each.queue) for each in self._deliveries.values())
 
     # ---- from callers ----
@@ -80,7 +80,7 @@ class InputService:
     async def send(
         self, to: Address, messages: Sequence[InputSubmission], *, ttl: float, key: str | None
     ) -> list[MessageState]:
-        """Take all or none.  Raises ``submission.InputRefused``, ``NotNow``, and what messaging raises."""
+        """Accept all or none.  Raises ``submission.InputRefused``, ``NotNow``, and what messaging raises."""
         submission.check_names(to.module, to.input)
         ids = submission.ids(to.node, to.module, to.input, key, len(messages), lambda: secrets.token_hex(16))
         now = self._wall()
@@ -92,14 +92,14 @@ class InputService:
         if session is not None and not session.takes_inputs:
             raise NotNow(
                 "agent_too_old",
-                f"the agent of node {to.node} ({session.agent}) takes no messages from the cloud: upgrade it",
+                f"the agent of node {to.node} ({session.agent}) does not support messages from the cloud: upgrade it",
                 status=409,
             )
         if self._input_log is None:
             return [await self._hand_over(session, each) for each in every]
         await self._keep(self._input_log, to.node, every)
         self._counts.inputs["accepted"] += len(every)
-        for id in ids:  # until the topic is read
+        for id in ids:  # until the topic has been read
             if self._outcomes.of(to.node, id) is None:
                 self._outcomes.note(to.node, id, "accepted")
         return [MessageState(id=id, state="accepted") for id in ids]
@@ -108,11 +108,11 @@ class InputService:
         if topic_of(node) is None:
             raise submission.InputRefused("messages can be sent to nodes of up to 190 characters", code="bad_node")
         found = self._delivery_for(node)
-        found.held += 1  # it ends when nothing waits, and would not see what is published
+        found.held += 1  # it ends when nothing waits, and would miss what is being published
         try:
             await self._publish(log, found, every)
         finally:
-            found.let_go()
+            found.release()
 
     async def _publish(self, log: InputLog, found: InputDelivery, every: Sequence[StoredInput]) -> None:
         await self._loaded(found)
@@ -121,7 +121,7 @@ class InputService:
         payloads = [submission.encode(each) for each in new]
         size = sum(map(len, payloads))
         if not payloads:
-            return  # sent before under this key, and they wait
+            return  # sent before with this key, and still waiting
         if not found.queue.has_room(found.coming + len(new), found.coming_bytes + size):
             self._counts.inputs["too_many"] += 1
             raise NotNow(
@@ -134,10 +134,10 @@ class InputService:
         found.coming_bytes += size
         for each in new:
             self._outcomes.begin_again(node, each.id)
-        # A caller that hangs up must not keep the node from hearing of what was kept.
+        # A caller that disconnects must not prevent delivery of what was stored.
         await asyncio.shield(asyncio.ensure_future(self._append(log, found, payloads, len(new), size)))
         if not self._may_send():
-            # The one that took over may have looked into the topic before it was there.
+            # A hub that took over may have read the topic before the message was in it.
             raise NotNow("not_the_hub", "another hub may have taken over; send it again with the same Idempotency-Key")
 
     async def _append(
@@ -148,7 +148,7 @@ class InputService:
         finally:
             found.coming -= count
             found.coming_bytes -= size
-            # Also after a lost answer: it may be there.
+            # Also after a lost answer: the message may be stored.
             self._delivery(found.node).published()
 
     def _delivery_for(self, node: str) -> InputDelivery:
@@ -163,11 +163,12 @@ class InputService:
             async with asyncio.timeout(LOAD_SECONDS):
                 await found.loaded.wait()
         except TimeoutError:
-            raise NotNow("messaging_unavailable", "messaging does not say what waits for the node") from None
+            raise NotNow("messaging_unavailable", "messaging does not answer which messages wait for the"
+            " node") from None
         return found
 
     async def _hand_over(self, session: SessionRef | None, kept: StoredInput) -> MessageState:
-        """Without messaging: the node keeps it, or nothing does."""
+        """Without messaging: the node stores the message, or nothing does."""
         if session is None or not self._hub.sessions.is_open(session):
             raise NotNow(
                 "node_away",
@@ -175,7 +176,8 @@ class InputService:
                 " send it again when the node is connected",
             )
         if sum(each is session for each, _ in self._direct) >= message.INPUT_WINDOW:
-            raise NotNow("too_many_waiting", f"{message.INPUT_WINDOW} messages are on their way to it", status=429)
+            raise NotNow("too_many_waiting", f"{message.INPUT_WINDOW} messages to the node are not acknowledged"
+            " yet", status=429)
         make, content = delivery.frame(kept, kept.expires - self._wall())
         id = self._hub.sessions.ask(session, make, content)
         answer = self._direct[session, id] = asyncio.get_running_loop().create_future()
@@ -196,9 +198,9 @@ class InputService:
         raise NotNow(found.code, found.reason, retry_after_seconds=found.retry_after or 5.0)
 
     async def state(self, node: str, id: str, *, until: frozenset[str], wait_seconds: float) -> MessageState | None:
-        """Its state, as soon as that is one of ``until``, or after so long; None: nothing is known of it.
+        """Its state, as soon as that is one of ``until``, or after this time; None if nothing is known of it.
 
-        Raises ``NotNow`` where only the node knows, and it is away.
+        Raises ``NotNow`` if only the node knows the state, and it is away.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (wait_seconds if self._askers < STATE_ASKERS_MAX else 0.0)
@@ -237,7 +239,7 @@ class InputService:
         if session is None and (seen is None or seen[0] in submission.FINAL):
             raise NotNow("node_away", f"node {node} knows the state of the message, and is away or does not answer")
         if seen is not None:
-            away = "" if session is not None else "as this hub saw it; the node is away"
+            away = "" if session is not None else "last state seen by this hub; the node is away"
             return MessageState(id=id, state=seen[0], reason=seen[1] or away)
         return None
 
@@ -245,7 +247,7 @@ class InputService:
         session = self._hub.sessions.of_node(node)
         if session is None:
             return "the node is away"
-        return "" if session.takes_inputs else "the node's agent takes no messages from the cloud: upgrade it"
+        return "" if session.takes_inputs else "the node's agent does not support messages from the cloud: upgrade it"
 
     async def _changed(self, node: str, seconds: float) -> None:
         found = self._deliveries.get(node)
@@ -256,13 +258,13 @@ class InputService:
     # ---- from the link ----
 
     def opened(self, session: SessionRef) -> None:
-        """A node is there."""
+        """A node has connected."""
         found = self._deliveries.get(session.node)
         if found is not None:
             found.session_opened(session)
 
     def forget(self, session: SessionRef) -> None:
-        """Its session ended."""
+        """A node's session ended."""
         found = self._deliveries.get(session.node)
         if found is not None:
             found.session_closed(session)
@@ -271,12 +273,12 @@ class InputService:
             if of is session and not answer.done():
                 answer.set_exception(NotNow("unanswered", _UNANSWERED.format(node=session.node)))
 
-    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
-        """What a node says of messages it was asked about.  Raises ``Malformed``."""
-        self._answers.told(session, header, content)
+    def received_states(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+        """Handle the message states a node was asked for.  Raises ``Malformed``."""
+        self._answers.received_states(session, header, content)
 
     def answered(self, session: SessionRef, header: message.Ack | message.Nack, content: bytes) -> None:
-        """A node's answer to a message for a module."""
+        """Handle a node's answer to a message for a module."""
         waiting = self._direct.get((session, header.parent_id))
         if waiting is not None:
             if not waiting.done():
@@ -289,7 +291,7 @@ class InputService:
     # ---- the start ----
 
     async def run(self) -> None:
-        """Until cancelled: finds what waited when this hub began.  Without messages an ``InputDelivery`` ends."""
+        """Find the messages that waited when this hub started, until cancelled.  An idle ``InputDelivery`` ends."""
         log = self._input_log
         while log is not None:
             try:

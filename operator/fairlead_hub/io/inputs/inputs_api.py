@@ -1,4 +1,4 @@
-"""The hub's HTTP for messages to modules: the one part of it that changes something."""
+"""The HTTP API for messages to modules: the only part of the hub's HTTP that changes anything."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _UNTIL = {
 
 
 class InputsApi:
-    """``serves`` once this hub is the one that serves nodes."""
+    """Call ``serves`` once this hub is the one that serves nodes."""
 
     def __init__(self, hub: Hub, access: AccessReview) -> None:
         self._hub, self._access = hub, access
         self._inputs: InputService | None = None
 
     def serves(self, inputs: InputService | None) -> None:
-        """From now on messages are taken; None: no more."""
+        """Accept messages from now on; None: no longer."""
         self._inputs = inputs
 
     def add_to(self, app: web.Application) -> None:
@@ -84,21 +84,21 @@ class InputsApi:
                 f"wait: 0 to {WAIT_SECONDS_MAX:g} seconds; until: delivered or consumed", code="bad_request"
             )
         id = request.match_info["id"]
-        if not _ID.match(id):  # a node ends the session of a hub that asks for such a one
+        if not _ID.match(id):  # a node ends the session of a hub that asks for an invalid id
             return _error(404, "no_message", f"no message has the id {id[:64]!r}")
         found = await inputs.state(to.node, id, until=until, wait_seconds=wait)
         if found is None:
-            return _error(404, "no_message", f"nothing is known of message {id} at node {to.node} (any more)")
+            return _error(404, "no_message", f"message {id} of node {to.node} is unknown (or no longer known)")
         return _json(found)
 
     async def _admitted(self, request: web.Request, verb: Verb) -> tuple[InputService, Address]:
         """Raises ``AccessDenied``, ``InputRefused``, ``NotNow``."""
         if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
-            raise AccessDenied(403, "forbidden", "a page of a browser sends nothing to modules; programs are answered")
+            raise AccessDenied(403, "forbidden", "browser pages may not send to modules; other programs may")
         node = request.match_info["node"]
         await self._access.check(_caller(request), verb, node)
         if self._inputs is None or not self._hub.view.nodes_known:
-            raise NotNow("starting", "this hub does not serve nodes yet, or no more", retry_after_seconds=1.0)
+            raise NotNow("starting", "this hub does not serve nodes yet, or no longer", retry_after_seconds=1.0)
         if node not in self._hub.view.edge_nodes:
             raise AccessDenied(404, "no_node", api_group.no_edge_node(node))
         uid = self._hub.view.node_uid(node)
@@ -133,8 +133,8 @@ def _number(text: str) -> float | None:
 
 
 async def _read(request: web.Request) -> bytes:
-    """Raises ``InputRefused``: too much, or too slowly."""
-    too_large = submission.InputRefused(f"the request is over {submission.REQUEST_BYTES_MAX} bytes", code="too_large")
+    """Raises ``InputRefused`` if the request is too large or too slow."""
+    too_large = submission.InputRefused(f"the request exceeds {submission.REQUEST_BYTES_MAX} bytes", code="too_large")
     if request.content_length is not None and request.content_length > submission.REQUEST_BYTES_MAX:
         raise too_large
     parts: list[bytes] = []
@@ -152,7 +152,7 @@ async def _read(request: web.Request) -> bytes:
     except TimeoutError:
         raise submission.InputRefused(f"the body took longer than {BODY_SECONDS_MAX:g} s", code="too_slow") from None
     except (Malformed, web.RequestPayloadError) as error:
-        raise submission.InputRefused(f"the request cannot be unpacked: {error}", code="bad_request") from None
+        raise submission.InputRefused(f"the request cannot be decompressed: {error}", code="bad_request") from None
     return b"".join(parts)
 
 

@@ -1,1 +1,1 @@
-"""The hub and its nodes: the port they dial, the handshake, and a socket for each session."""
+"""The hub's side of the link: the listening port, the handshake, and a socket per session."""

@@ -1,10 +1,10 @@
-"""The hub's listening socket: takes connections from the kernel's queue only as fast as they can be opened.
+"""The hub's listening socket: accepts connections only as fast as sessions can be opened.
 
     backlog ─accept─▶ Openings.begin ─▶ TLS ▸ upgrade ▸ hello ─▶ opened() ─▶ the caller's
                                              └─ left, refused, deadline ─▶ closed, counted by reason
 
-The queue is the kernel's: who waits there costs us nothing, and who left meanwhile is noticed before any work is done.
-``TCP_DEFER_ACCEPT`` keeps out who has not said anything yet.
+The kernel's queue holds waiting connections at no cost to us, and those that closed meanwhile are noticed before any
+work is done.  ``TCP_DEFER_ACCEPT`` keeps out connections that have not sent anything yet.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from fairlead_wire.link import codec
 from fairlead_wire.log_limiter import LogLimiter
 
 BACKLOG: Final = 4096
-"""Connections the kernel keeps for us (if its own ``somaxconn`` allows as many)."""
+"""Connections queued in the kernel (if its ``somaxconn`` allows as many)."""
 CLOSE_SECONDS: Final = 2.0
 EXHAUSTED_SECONDS: Final = 1.0
-"""Pause when the process has no file descriptors left."""
+"""Pause when the process has run out of file descriptors."""
 TOLD_SECONDS: Final = 60.0
-"""Between two lines about openings that failed at one address for one reason."""
+"""Interval between log lines about failed openings from one address for one reason."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _log = logs.get("hub.acceptor")
 
 
 class _Opening:
-    """One connection that is not a session yet."""
+    """A connection that is not a session yet."""
 
     __slots__ = ("deadline", "key", "over", "peer", "socket", "task")
 
@@ -55,7 +55,7 @@ class _Opening:
 
 
 class LinkAcceptor:
-    """``on_socket`` gets each connection when its upgrade is done; call ``opened`` when its session is."""
+    """``on_socket`` receives each connection when its upgrade is done; call ``opened`` when its session is."""
 
     def __init__(
         self,
@@ -78,16 +78,16 @@ class LinkAcceptor:
         self._wake: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self.handler_tasks: set[asyncio.Task[None]] = set()
-        """websockets puts a task for each connection here; it lasts until the upgrade is done."""
+        """websockets adds a task for each connection here; it lasts until the upgrade is done."""
 
     @property
     def under_way(self) -> int:
-        """Openings that have begun: TLS is spoken, or the upgrade or the hello is waited for."""
+        """Openings in progress: TLS, the upgrade or the hello is not finished."""
         return len(self._by_socket)
 
     @property
     def queued(self) -> int:
-        """Connections that wait in the kernel's queue; 0 where it does not tell."""
+        """Connections in the kernel's queue; 0 if the kernel does not tell."""
         return sum(map(_backlog, self._listeners))
 
     async def start(self, host: str, port: int) -> int:
@@ -103,7 +103,7 @@ class LinkAcceptor:
         return int(self._listeners[0].getsockname()[1])
 
     def close(self) -> None:
-        """Take no more connections; those being opened go on."""
+        """Accept no more connections; openings in progress continue."""
         self._pause()
         if self._wake is not None:
             self._wake.cancel()
@@ -112,7 +112,7 @@ class LinkAcceptor:
         self._listeners.clear()
 
     def opened(self, connection: LinkSocket) -> None:
-        """It is a session, or was refused with the reason: it needs no slot and has no deadline any more."""
+        """The connection became a session or was refused with a reason: free its slot and cancel its deadline."""
         opening = self._by_socket.get(connection)
         if opening is not None:
             self._end(opening)
@@ -140,7 +140,7 @@ class LinkAcceptor:
                 return
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
-                    # Linux hands errors of the network out here (accept(2)); they are that connection's, not ours.
+                    # Linux reports network errors here (accept(2)); they concern that connection, not us.
                     _log.warning("accept_failed", reason=str(error))
                     return
                 _log.error("accept_delayed", reason=str(error), seconds=EXHAUSTED_SECONDS)
@@ -185,7 +185,7 @@ class LinkAcceptor:
         if opening.over:
             return
         self._failed[reason] += 1
-        # A node that comes back every second is logged once in a while.
+        # A node that returns every second is logged only once in a while.
         times = self._limiter.due((opening.peer.rpartition(":")[0], reason, text), self._loop.time())
         if times is not None:
             _log.info("opening_failed", peer=opening.peer, reason=reason, text=text, times=times)
@@ -197,7 +197,7 @@ class LinkAcceptor:
         """TCP and TLS; the upgrade follows in ``handler``."""
 
         def protocol() -> LinkSocket:
-            # What websockets asks of its server is below: ``handler``, ``handler_tasks``, ``is_serving``.
+            # What websockets requires of its server is below: ``handler``, ``handler_tasks``, ``is_serving``.
             opening.socket = LinkSocket(
                 ServerProtocol(max_size=codec.FRAME_BYTES_MAX), cast(Server, self), close_seconds=CLOSE_SECONDS
             )
@@ -208,7 +208,7 @@ class LinkAcceptor:
         if self._context is not None:
             patience = {"ssl_handshake_timeout": self._seconds_max + 1, "ssl_shutdown_timeout": CLOSE_SECONDS}
         accepted.setblocking(False)
-        # Of our own: the loop closes its socket before we know that there is something left to say.
+        # Duplicate: the loop closes its socket before we know that there is something left to send.
         alert_socket = handshake.spare(accepted) if self._context is not None else None
         try:
             await self._loop.connect_accepted_socket(protocol, accepted, ssl=self._context, **patience)
@@ -228,7 +228,7 @@ class LinkAcceptor:
                 alert_socket.close()
 
     def _refuse(self, opening: _Opening, refused: handshake.HandshakeFailure, connection: socket.socket | None) -> None:
-        """Say whose certificate it was: in the log once in a while, to the node at once."""
+        """Report whose certificate failed: in the log once in a while, to the node immediately."""
         if opening.over:
             return
         handshake.send_alert(connection, refused)
@@ -237,11 +237,11 @@ class LinkAcceptor:
         self._end(opening)
 
     def is_serving(self) -> bool:
-        """websockets asks before it answers an upgrade; a hub that drains says so in its own words."""
+        """websockets calls this before it answers an upgrade; a hub that drains refuses with its own message."""
         return True
 
     async def handler(self, connection: LinkSocket) -> None:
-        """The upgrade; runs in a task that websockets makes."""
+        """The upgrade; runs in a task that websockets creates."""
         task = asyncio.current_task()
         assert task is not None
         opening = self._by_socket.get(connection)
@@ -270,12 +270,12 @@ def _backlog(listener: socket.socket) -> int:
         info = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
     except OSError:
         return 0
-    # Of a listening socket tcpi_unacked, behind eight bytes and four words, is the length of its queue.
+    # For a listening socket tcpi_unacked, after eight bytes and four words, is the length of its queue.
     return int.from_bytes(info[24:28], sys.byteorder)
 
 
 def _has_left(accepted: socket.socket) -> bool:
-    """A node that waited longer than it wanted to has closed its side: no handshake is wasted on it."""
+    """A node that waited too long has closed its side: no handshake is wasted on it."""
     if not hasattr(select, "POLLRDHUP"):
         return False
     poll = select.poll()

@@ -1,14 +1,14 @@
-"""The server nodes connect to: no task and no timer for a quiet node, and none for a busy one that reads as we write.
+"""The server that nodes connect to: no task or timer for a quiet node, nor for a busy one that reads promptly.
 
     Acceptor ─▶ LinkSocket ─ hello, identity ─▶ hub.sessions.open
-                     │ frames in ─▶ hub.sessions.receive ─▶ what a service has to answer ─▶ ``_services``, by its type
-                     └ room ──────▶ hub.sessions.room
+         │ frames in ─▶ hub.sessions.receive ─▶ frames for a service ─▶ ``_services``, by type
+         └ room ──────▶ hub.sessions.room
     Ready.sessions ─send─▶ frames out, connections closed
 
-Without a certificate, where devices may join: ``io.identity.joining``, and never a session.
+Connections without a certificate go to ``io.identity.joining``, if devices may join, and never become sessions.
 
-Identity is the client certificate's name and nothing else; with ``security = "insecure"`` (loopback only) it is what
-the hello says.
+The identity is the client certificate's name; with ``security = "insecure"`` (loopback only) it is the name in the
+hello.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request
 
 from fairlead_hub.delivery.opening import admission
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
@@ -43,7 +43,7 @@ from fairlead_wire.link import codec
 from fairlead_wire.link.session import OPENING_SECONDS_MAX
 
 UNHEARD_FRAMES_MAX = 4096
-"""A node that asks on and does not listen would have its answers kept in memory without end."""
+"""A node that keeps asking and does not read would have its answers pile up in memory."""
 DRAIN_SECONDS = 5.0
 RETRY_WHEN_DRAINING_SECONDS = 1.0
 RAISED_RETRY_SECONDS = 1.0
@@ -66,15 +66,15 @@ class _OpenLink:
         self.socket = socket
         self.session = session
         self.tells = False
-        """The core hears in the next turn of the loop whether there is room."""
+        """The core is told in the next turn of the loop whether there is room."""
         self.unheard = 0
         """Frames it sent since it stopped reading ours."""
         self.aborted = ""
-        """Why we ended it; empty while it is open or when the node did."""
+        """Why we aborted it; empty while it is open, or if the node closed it."""
 
 
 class WithoutCertificate(Protocol):
-    """Who speaks with devices that show no certificate: ``io.identity.joining``."""
+    """Handles connections without a certificate: ``io.identity.joining``."""
 
     def greet(self, socket: LinkSocket, over: Callable[[], None]) -> None:
         """``over``: the opening is over, its slot is free."""
@@ -89,7 +89,7 @@ class InputHandler(Protocol):
 
     def forget(self, session: SessionRef) -> None: ...
 
-    def told(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
+    def received_states(self, session: SessionRef, header: message.InputStates, content: bytes) -> None:
         """Raises ``Malformed``."""
 
     def answered(self, session: SessionRef, header: message.Ack | message.Nack, content: bytes) -> None: ...
@@ -102,11 +102,11 @@ class TakesReports(Protocol):
 
 
 Service = Callable[[SessionRef, Any, bytes], None]
-"""Answers a frame, later, by ``hub.sessions.say``.  Raises ``Malformed``."""
+"""Answers a frame later, with ``hub.sessions.say``.  Raises ``Malformed``."""
 
 
 class LinkServer:
-    """See the module.  ``send`` takes the sessions of a ``Ready``."""
+    """See the module docstring.  ``send`` takes the sessions of a ``Ready``."""
 
     def __init__(
         self,
@@ -126,13 +126,13 @@ class LinkServer:
         inputs: InputHandler | None = None,
         reports: TakesReports | None = None,
     ) -> None:
-        """``may_send`` is asked before anything is said to a node: False while we may have been replaced.
+        """``may_send`` is called before anything is sent to a node: False while we may have been replaced.
 
-        ``on_stale`` hears which node has obeyed which higher fencing number than ours, and says whether ours is going
-        to be raised.  ``is_leader``: the Lease is ours for certain, now.
+        ``on_stale`` is told which node has obeyed which fencing number above ours, and returns whether ours is going to
+        be raised.  ``is_leader``: whether the Lease is certainly ours now.
 
-        ``joining`` gets connections without a certificate, where ``context`` lets them in; ``renewals`` requests for
-        certificates in sessions, None: this hub signs none.
+        ``joining`` gets connections without a certificate if ``context`` admits them; ``renewals`` gets requests for
+        certificates in sessions, or is None if this hub signs none.
         """
         self._joining, self._inputs = joining, inputs
         self._tables = tables if tables is not None else TablePositions(hub, None)
@@ -141,7 +141,7 @@ class LinkServer:
             message.AskTables: self._tables.accept,
             message.Renew: renewals if renewals is not None else self._renewals_off,
             **({message.Report: reports.accept} if reports is not None else {}),
-            **({message.InputStates: inputs.told} if inputs is not None else {}),
+            **({message.InputStates: inputs.received_states} if inputs is not None else {}),
             **(dict.fromkeys((message.Ack, message.Nack), inputs.answered) if inputs is not None else {}),
         }
         self.counts = counts if counts is not None else IoCounts()
@@ -163,7 +163,7 @@ class LinkServer:
         )
 
     def openings(self) -> tuple[int, int]:
-        """Connections being opened, and those that wait for it."""
+        """Connections being opened, and those that wait to be opened."""
         return self._acceptor.under_way, self._acceptor.queued
 
     async def start(self, host: str, port: int) -> int:
@@ -171,7 +171,7 @@ class LinkServer:
         return await self._acceptor.start(host, port)
 
     async def drain(self) -> None:
-        """Tell every node to come back soon, and stop."""
+        """Tell every node to reconnect soon, and stop."""
         self._draining = True
         self._acceptor.close()
         if self._joining is not None:
@@ -181,7 +181,7 @@ class LinkServer:
             self._hub.sessions.refuse(link.session, refusal)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
-                # One that does not read would not hear it either.
+                # A node that does not read would not receive it either.
                 while any(not link.socket.paused for link in self._links.values()):
                     self._link_lost.clear()
                     await self._link_lost.wait()
@@ -190,8 +190,8 @@ class LinkServer:
         for link in list(self._links.values()):
             link.socket.transport.abort()
 
-    def fall_silent(self) -> None:
-        """End every connection without a word, also what was handed over and not sent yet."""
+    def abort_all(self) -> None:
+        """Abort every connection without a message, including frames that were written and not sent yet."""
         if self._joining is not None:
             self._joining.close()
         for link in list(self._links.values()):
@@ -201,8 +201,8 @@ class LinkServer:
     # ---- one connection --------------------------------------------------------------------------
 
     def _greet(self, socket: LinkSocket) -> None:
-        """The upgrade is done: what comes first must be a hello."""
-        # The opening's HTTP headers are never looked at again, and ten thousand quiet nodes would keep them for days.
+        """The upgrade is done: the first frame must be a hello."""
+        # The HTTP headers are not needed any more, and ten thousand quiet nodes would keep them for days.
         socket.request, socket.response = _OPENED, None
         if self._joining is not None and not socket.transport.get_extra_info("peercert"):
             self._joining.greet(socket, partial(self._acceptor.opened, socket))
@@ -239,7 +239,7 @@ class LinkServer:
         _log.info("session_opened", node=session.node, session=session.number, held=held)
 
     def _open(self, socket: LinkSocket, frame: bytes | str) -> tuple[SessionRef | message.Refuse, int]:
-        """And how many objects the node says that it holds.  Raises ``RemoteError`` on a hello that is none."""
+        """Also returns the number of objects the node says it holds.  Raises ``RemoteError`` for an invalid hello."""
         header, _ = codec.decode_from_edge(_binary(frame))
         if not isinstance(header, message.Hello):
             raise Malformed("the first frame must be a hello")
@@ -257,36 +257,36 @@ class LinkServer:
         return outcome, int(header.held)
 
     def _stale(self, refusal: message.Refuse, *, is_raised: bool) -> message.Refuse:
-        """What a node hears that has obeyed a higher fencing number."""
-        if not self._is_leader():  # there may be a newer hub, which the node finds, and it must not follow us
+        """The refusal for a node that has obeyed a higher fencing number."""
+        if not self._is_leader():  # there may be a newer hub for the node to find, and it must not follow us
             return msgspec.structs.replace(refusal, fence=None, approved=False, retry_after=RAISED_RETRY_SECONDS)
         return msgspec.structs.replace(refusal, retry_after=RAISED_RETRY_SECONDS) if is_raised else refusal
 
-    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, Shown | None, str]:
-        """Who it is, what its certificate says of itself, and why that is no node's."""
+    def _identity(self, socket: LinkSocket, hello: message.Hello) -> tuple[str, NodeCertificate | None, str]:
+        """The node's name, the data of its certificate, and why that is not a node's certificate."""
         if self._context is None:
             return hello.node, None, ""
-        # Parsed by the transport already; a kilobyte for each node, and names and times are all that is wanted of it.
+        # The transport has parsed it already; it takes a kilobyte per node, and only names and times are needed.
         certificate = socket.transport.get_extra_info("peercert")
         name, times = tls.peer_name(certificate), tls.peer_times(certificate)
         (serial, issuer), roles = tls.peer_origin(certificate), tls.peer_roles(certificate)
         if certificate:
             certificate.clear()
         if not name or times is None:
-            return "", None, "the client certificate carries no name"
+            return "", None, "the client certificate contains no name"
         if roles and roles != [(tls.NODE_ROLE, name)]:
-            # One authority may sign for all: then only this tells a node from a program that is named like it.
+            # One authority may sign for all: then only the role distinguishes a node from a program with its name.
             role, named = roles[0]
             said = f"of {role} {named}" if role else "of none that we know"
             return "", None, f"the client certificate has the role {said[:ROLE_CHARS_MAX]}, not that of node {name}"
-        return name, Shown(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
+        return name, NodeCertificate(issued=times[0], expires=times[1], serial=serial, issuer=sys.intern(issuer)), ""
 
     def _receive(self, link: _OpenLink, frame: str | bytes) -> None:
         self.counts.received(len(frame))
         link.unheard = link.unheard + 1 if link.socket.paused else 0
         try:
             if link.unheard > UNHEARD_FRAMES_MAX:
-                raise Malformed(f"{UNHEARD_FRAMES_MAX} frames were sent and no answer was read")
+                raise Malformed(f"the node sent {UNHEARD_FRAMES_MAX} frames without reading an answer")
             header, content = codec.decode_from_edge(_binary(frame))
             asked = self._hub.sessions.receive(link.session, header, content, self._clock())
             if asked is not None:
@@ -306,7 +306,7 @@ class LinkServer:
                 link.socket.transport.abort()  # it reads nothing: a reason would not arrive
 
     def _renewals_off(self, session: SessionRef, header: message.Renew, request: bytes) -> None:
-        reason = "this hub signs no certificates ([identity] signer): who issued the node's certificate renews it"
+        reason = "this hub signs no certificates ([identity] signer): renew the node's certificate where it was issued"
         off = message.Nack(
             parent_id=header.id, code="join_off", reason=reason, permanent=True, retry_after=RENEWAL_OFF_SECONDS
         )
@@ -316,7 +316,7 @@ class LinkServer:
         self._hub.sessions.receive_part(link.session, self._clock())
 
     def _room_changed(self, link: _OpenLink) -> None:
-        """Perhaps in the middle of ``send``: the core hears of it when that is over."""
+        """May be called in the middle of ``send``: the core is told when that is over."""
         if not link.tells:
             link.tells = True
             self._loop.call_soon(self._tell_room, link)
@@ -326,7 +326,7 @@ class LinkServer:
         self._hub.sessions.room(link.session, not link.socket.paused)
 
     def _forget(self, link: _OpenLink) -> None:
-        reason = link.aborted or ("closed" if link.socket.closed_calmly else "broken")
+        reason = link.aborted or ("closed" if link.socket.closed_normally else "broken")
         self._links.pop(link.session, None)
         self._link_lost.set()
         self._upstream.forget(link.session)
@@ -341,12 +341,12 @@ class LinkServer:
     # ---- sending ---------------------------------------------------------------------------------
 
     def send(self, outputs: Iterable[SessionOutput]) -> None:
-        """Write what goes out, and end what is over.  Nothing here calls the core."""
+        """Write what goes out, and close what is over.  Nothing here calls the core."""
         may_send = self._may_send()
         for output in outputs:
             link = self._links.get(output.session)
             if link is None:
-                continue  # its connection is gone
+                continue  # its connection is closed
             if not may_send:
                 link.socket.transport.abort()
             elif output.cut:
@@ -361,7 +361,8 @@ class LinkServer:
                 frames = [self._traces.leaving(link.session, frame) for frame in frames]
             batch = [codec.encode(*frame) for frame in frames]
         except LocalError as error:
-            # A fault of ours with one node's frame: that node comes back and compares, the others never notice.
+            # This is a defect of ours that affects one node: it reconnects and is compared; the others are not
+            # affected.
             self._cut(link, f"unsendable: {error}")
             return
         if batch:
@@ -378,7 +379,7 @@ class LinkServer:
         link.socket.transport.abort()
 
     def _close(self, socket: LinkSocket) -> None:
-        """Say goodbye, and wait for the answer no longer than ``acceptor.CLOSE_SECONDS``."""
+        """Send a close frame, and wait at most ``acceptor.CLOSE_SECONDS`` for the answer."""
         task = self._loop.create_task(socket.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -391,4 +392,4 @@ def _binary(frame: str | bytes) -> bytes:
 
 
 def _ignore(frame: str | bytes) -> None:
-    """What comes after a refusal."""
+    """Ignore frames after a refusal."""

@@ -1,9 +1,9 @@
-"""A WebSocket whose frames go straight to a function: a quiet node keeps no task, no future and no coroutine.
+"""A WebSocket that passes frames directly to a function: a quiet node needs no task, future or coroutine.
 
-websockets' own connection hands messages to what awaits ``recv``.  With thousands of quiet nodes that is a task and
-half a dozen frames of coroutines each, and for every ack a future and a turn of the loop.  Here a message is handled
-where it is decoded, and frames are written where they are handed over: ``paused`` says whether there is room for more,
-``on_room`` that this has changed.
+websockets' own connection hands messages to whoever awaits ``recv``.  With thousands of quiet nodes that is a task and
+half a dozen coroutine frames each, and for every ack a future and a turn of the loop.  Here a message is handled where
+it is decoded, and frames are written immediately: ``paused`` says whether there is room for more, ``on_room`` that this
+changed.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 
 WRITE_BYTES = 64 * 1024
-"""Frames are joined up to about this before they are handed to the kernel or to TLS: one record instead of many."""
+"""Frames are combined up to about this size before they are written to the kernel or TLS: one record instead of
+many."""
 PART_SECONDS = 10.0
 FRAGMENTS_MAX = 64
-"""Pieces of one message; our own ends send whole ones."""
-_CALM = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
+"""Fragments per message; our own ends send whole messages."""
+_NORMAL_CODES = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
 
 
 def _nothing() -> None:
-    """Until there is a listener."""
+    """Used until there is a listener."""
 
 
 def _ignore(message: bytes | str) -> None:
-    """What had arrived when the connection was ended."""
+    """Ignore data that had arrived when the connection was closed."""
 
 
 class LinkSocket(ServerConnection):
     """Set the three functions as soon as the upgrade is done.
 
-    ``on_message`` gets bytes, or text (which the link does not speak) as ``str``; ``on_room`` is called whenever
-    ``paused`` changes, also in the middle of ``write_frames``; ``on_lost`` once, when the connection is over.
-    ``on_part`` is called about every ``part_seconds`` while a message is arriving: on a slow line one alone can take
+    ``on_message`` receives bytes, or ``str`` for text (which the link does not use); ``on_room`` is called whenever
+    ``paused`` changes, including in the middle of ``write_frames``; ``on_lost`` once, when the connection is over.
+    ``on_part`` is called about every ``part_seconds`` while a message is arriving: on a slow link a single one can take
     minutes.
     """
 
@@ -49,7 +50,7 @@ class LinkSocket(ServerConnection):
         self.on_part: Callable[[], None] = _nothing
         self.part_seconds = PART_SECONDS
         self._heard_at = self.loop.time()
-        """When the last message was complete, or ``on_part`` was called."""
+        """When the last message was complete, or ``on_part`` was last called."""
         self._parts: list[Frame] = []
         self._ending: asyncio.TimerHandle | None = None
 
@@ -58,12 +59,12 @@ class LinkSocket(ServerConnection):
         return self.protocol.state is State.OPEN and not self.transport.is_closing()
 
     @property
-    def closed_calmly(self) -> bool:
-        """The peer said goodbye."""
-        return self.protocol.close_rcvd is not None and self.protocol.close_rcvd.code in _CALM
+    def closed_normally(self) -> bool:
+        """Whether the peer closed the connection cleanly."""
+        return self.protocol.close_rcvd is not None and self.protocol.close_rcvd.code in _NORMAL_CODES
 
     def write_frames(self, frames: Sequence[bytes]) -> None:
-        """Binary messages, in this order, without waiting; nothing is written once the connection is not open."""
+        """Write binary messages in this order, without waiting; nothing is written once the connection is not open."""
         if not self.is_open:
             return
         size = 0
@@ -103,7 +104,7 @@ class LinkSocket(ServerConnection):
             self._heard_at = now
             self.on_part()
         if self._ending is None and self.request is not None and self.protocol.state is State.CLOSING:
-            # The goodbye was answered; a peer that now keeps the connection is not waited for.
+            # The close frame was answered; a peer that keeps the connection open is not waited for.
             self._ending = self.loop.call_later(self.close_timeout or 0, self.transport.abort)
 
     def pause_writing(self) -> None:

@@ -1,1 +1,1 @@
-"""The hub and the messaging service: what nodes publish, and what happens to the hub itself, as CloudEvents."""
+"""The hub and the messaging service: messages of nodes, and CloudEvents about the hub itself."""

@@ -1,9 +1,9 @@
-"""Publishes CloudEvents on the system topic: in order, each once however often it is sent, never waited for.
+"""Publishes CloudEvents on the system topic: in order, without duplicates, and without blocking the hub.
 
     Ready.cloud_events ─publish─▶ AsyncBufferedPublisher ─▶ messaging (the producer numbers them: repeats store nothing)
 
-Messaging away: events wait in bounded memory, what does not fit is dropped, counted and logged.  A hub that is killed
-takes what was not sent yet with it; ``hub.started`` of the next one says so, and the status of our documents is true.
+While messaging is away, events wait in bounded memory; further ones are dropped, counted and logged.  If a hub is
+killed, unsent events are lost; ``hub.started`` of the next hub says so, and the status of our documents is correct.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fairlead_wire.io import logs
 RETRY_SECONDS = 1.0
 REFUSED_RETRY_SECONDS = 30.0
 LOOK_SECONDS = 1.0
-"""How often to report what was dropped."""
+"""How often dropped events are reported."""
 _log = logs.get("hub.cloud_events")
 
 
 class CloudEventPublisher:
-    """``topic`` is ``namespace/name``; ``epoch`` a random number of this run, by which its events are distinguished."""
+    """``topic`` is ``namespace/name``; ``epoch`` is a random number that identifies this run's events."""
 
     def __init__(self, client: AsyncClient, *, topic: str, source: str, epoch: int) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class CloudEventPublisher:
         self._refused = asyncio.Event()
 
     def publish(self, events: Iterable[Event]) -> None:
-        """Never waits."""
+        """Queue events; never blocks."""
         for each in events:
             self._number += 1
             self._publisher.publish(event.encode(each, id=f"{self._epoch:x}-{self._number}", source=self._source))
@@ -52,11 +52,11 @@ class CloudEventPublisher:
 
     @property
     def dropped(self) -> int:
-        """For want of room, refused by messaging, or given up at the end."""
+        """Events dropped for lack of room, refused by messaging, or given up at the end."""
         return self._publisher.dropped
 
     async def run(self) -> None:
-        """Until cancelled; then what waits has a moment to leave."""
+        """Run until cancelled; then waiting events get a moment to be sent."""
         try:
             await self._make_topic()
             async with self._publisher:
@@ -65,11 +65,11 @@ class CloudEventPublisher:
                         async with asyncio.timeout(LOOK_SECONDS):
                             await self._refused.wait()
                     except TimeoutError:
-                        pass  # what found no room is only counted
+                        pass  # events without room are only counted
                     self._refused.clear()
                     await self._look_at_drops()
         finally:
-            await self._publisher.close(0.0)  # again, where there never was a topic: what waits is dropped and counted
+            await self._publisher.close(0.0)  # again, if there never was a topic: waiting events are dropped, counted
             _log.info("cloud_events_published", events=self.published, dropped=self.dropped)
 
     def _on_drop(self, count: int, error: FairleadError) -> None:
@@ -83,7 +83,7 @@ class CloudEventPublisher:
             await self._make_topic()  # it may have been deleted
 
     async def _make_topic(self) -> None:
-        """Return once it is there.  Events gather meanwhile."""
+        """Return once the topic exists.  Events accumulate meanwhile."""
         said = ""
         while True:
             try:

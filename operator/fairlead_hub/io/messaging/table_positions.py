@@ -1,9 +1,9 @@
-"""How far tables have read topics: asked of messaging for the nodes that want to know, and answered to each.
+"""How far tables have read topics: queried from messaging for the nodes that ask, and answered to each.
 
     node ─tables▶ accept ─▶ granted topics ─▶ what is known for less than a second, or messaging's readers ─tables▶ node
 
-One place asks, however many nodes do: each topic at most once in ``FRESH_SECONDS``, few at the same time.  A reader
-fills a table where it says so (ingest does, with each commit); other readers are passed over.
+All nodes share the queries: each topic at most once per ``FRESH_SECONDS``, and few at the same time.  A reader fills a
+table if it says so (ingest does, with each commit); other readers are ignored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fairlead_wire.log_limiter import LogLimiter
 
 FRESH_SECONDS = 1.0
 ASKED_AT_ONCE_MAX = 4
-"""Questions to messaging at the same time."""
+"""Parallel queries to messaging."""
 WAITING_NODES_MAX = 2_000
-"""Nodes that are being answered; more are asked to come later."""
+"""Nodes being answered; further ones are asked to retry later."""
 TOPICS_KEPT_MAX = 4_096
 RETRY_SECONDS = 2.0
 REFUSED_LOG_SECONDS = 60.0
@@ -35,26 +35,26 @@ _encode = msgspec.json.encode
 
 
 class PositionsClient(Protocol):
-    """What is used of ``AsyncClient``."""
+    """The part of ``AsyncClient`` that is used."""
 
     async def readers(self, namespace: str, name: str) -> Sequence[Reader]: ...
 
 
 class TablePositions:
-    """One for all sessions."""
+    """Serves all sessions."""
 
     def __init__(self, hub: Hub, messaging: PositionsClient | None) -> None:
         self._hub, self._messaging = hub, messaging
         self._known: dict[str, tuple[float, asyncio.Task[message.TopicTables | None]]] = {}
-        """By topic: when it was asked for, oldest first, and the answer."""
+        """By topic: when it was queried, oldest first, and the answer."""
         self._room = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
         self._answering: dict[SessionRef, asyncio.Task[None]] = {}
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
 
     def accept(self, session: SessionRef, header: message.AskTables, content: bytes = b"") -> None:
-        """Raises ``Malformed`` where the answer before is still awaited."""
+        """Raises ``Malformed`` if the previous question is still unanswered."""
         if session in self._answering:
-            raise Malformed("tables are asked for while an answer is awaited")
+            raise Malformed("table positions were requested again before the answer")
         if self._messaging is None:
             self._not_now(session, header, "no_messaging", "this hub has no messaging service")
         elif len(self._answering) >= WAITING_NODES_MAX:
@@ -96,7 +96,7 @@ class TablePositions:
         self._hub.sessions.say(session, nack)
 
     def _topic(self, topic: str) -> asyncio.Task[message.TopicTables | None]:
-        """The latest answer, or the one that is under way."""
+        """The latest answer, or the query in progress."""
         loop = asyncio.get_running_loop()
         known = self._known.get(topic)
         if known is not None and (not known[1].done() or loop.time() - known[0] < FRESH_SECONDS):
@@ -123,9 +123,10 @@ class TablePositions:
 
 
 def tables_of(topic: str, readers: Sequence[Reader]) -> message.TopicTables | None:
-    """What a node gets to know of a topic; None where no reader fills a table.
+    """What a node is told about a topic; None if no reader fills a table.
 
-    Bounded by what was noted last: a frame has to hold it, and who may consume a topic names readers as it likes.
+    Limited to the most recent readers: the answer has to fit into a frame, and consumers of a topic may use any number
+    of names.
     """
     filling = [each for each in readers if each.table is not None and each.service]
     if not filling:
@@ -152,6 +153,6 @@ def tables_of(topic: str, readers: Sequence[Reader]) -> message.TopicTables | No
 
 
 def _looked_at(task: asyncio.Task[message.TopicTables | None]) -> None:
-    """Each that waits gets the error; where none does any more, it is not a surprise either."""
+    """Retrieve the error, so that asyncio does not log it as unhandled if nothing waits any more."""
     if not task.cancelled():
         task.exception()

@@ -1,9 +1,9 @@
-"""Upstream batches into messaging, and the answer back to the edge: an ack only after messaging said 200.
+"""Publishes upstream batches to messaging and answers the edge: an ack only after messaging answered 200.
 
-Batches of one stream are published one after the other, streams beside each other.  A topic that takes nothing now
-(over the quota of its namespace, forbidden, in a state that rules it out) is deferred alone, with the time to come
-back.  Messaging down or not configured: a temporary nack, also for what followed in that stream
-(``upstream.Order``).  Nothing is kept here and nothing is lost.
+Batches of one stream are published one after the other, streams in parallel.  A topic that accepts nothing now (its
+namespace is over quota, access is denied, its state rules it out) is deferred alone, with a time to retry.  If
+messaging is down or not configured: a temporary nack, also for the batches that follow in that stream
+(``publish_batch.Order``). Nothing is kept here and nothing is lost.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from fairlead_wire.traces import span_names, trace
 NOT_NOW_SECONDS = 5.0
 STARTING_SECONDS = 1.0
 AWAY_SECONDS = 1.0
-"""How long messaging is taken for away after it was found so; then a batch finds out."""
+"""How long messaging counts as away after it was found to be; then a batch tries again."""
 AWAY_STATUSES = frozenset({502, 503, 504, 507})
-"""Answers "not now" that are not about one topic or producer."""
+""""Not now" answers that are not about one topic or producer."""
 QUOTA_STATUS = 429
 CONFLICT_STATUS = 409
 UNAUTHENTICATED_STATUS = 401
-"""Who the hub is is not known there: that is about every topic."""
+"""The hub's identity is unknown there, which concerns every topic."""
 BATCH_SECONDS_MAX = 25.0
-"""Afterwards no further topic of a batch is tried: the edge waits a minute for its answer, and one may take half."""
+"""After this time no further topic of a batch is tried: the edge waits a minute, and one topic may take half of
+that."""
 CREATED_MAX = 2
-"""Attempts at a topic that is missing; it is created in between."""
+"""Attempts for a topic that is missing; it is created in between."""
 REFUSED_LOG_SECONDS = 60.0
 STREAMS_MAX = 1024
-"""Streams of one session that have something to remember; an edge has one for each priority, and one more for each
-deferred topic of a priority."""
+"""Streams of one session with state; an edge has one per priority, and one more per deferred topic of a priority."""
 _log = logs.get("hub.upstream")
 
 
 class PublishClient(Protocol):
-    """What is used of ``AsyncClient``."""
+    """The part of ``AsyncClient`` that is used."""
 
     async def create_topic(self, namespace: str, name: str) -> bool: ...
 
@@ -69,23 +69,23 @@ class PublishClient(Protocol):
 
 
 class _TopicRefused(Temporary):
-    """Messaging says that this topic can never be."""
+    """Messaging says that this topic can never exist."""
 
 
 class _StreamQueue:
-    """One stream of one session: what waits to be published, and whether it may be."""
+    """One stream of one session: the batches to publish, and whether they may be."""
 
     __slots__ = ("batches", "is_worked_on", "order")
 
     def __init__(self) -> None:
         self.batches: deque[tuple[message.Upstream, bytes, float]] = deque()
-        """Header, content, and when it came (the loop's clock)."""
+        """Header, content, and arrival time (the loop's clock)."""
         self.order = publish_batch.Order()
         self.is_worked_on = False
 
 
 class UpstreamPublisher:
-    """One chain of batches for each session and stream."""
+    """One queue of batches per session and stream."""
 
     def __init__(
         self,
@@ -100,17 +100,17 @@ class UpstreamPublisher:
         self.counts = counts if counts is not None else IoCounts()
         self._hub, self._messaging, self._window = hub, messaging, window
         self._chains: dict[SessionRef, dict[tuple[str, str], _StreamQueue]] = {}
-        """By session, stream and topic ("": those that go together)."""
+        """By session, stream and topic ("": batches with several topics)."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusals = LogLimiter(REFUSED_LOG_SECONDS)
         self._ready: set[str] = set()
         """Topics known to exist."""
         self._away_until = float("-inf")
-        """Messaging was found away: until then no batch is tried, so that no less urgent one is the first."""
+        """Messaging was found to be away: no batch is tried before, so that a less urgent one is not first."""
         self._away_reason = ""
 
     def accept(self, session: SessionRef, header: message.Upstream, content: bytes) -> None:
-        """Raises ``Malformed`` when the edge sends more at once than its window allows."""
+        """Raises ``Malformed`` if the edge sends more at once than its window allows."""
         chains = self._chains.setdefault(session, {})
         chain = chains.get((header.stream, header.topic))
         if chain is None:
@@ -127,7 +127,7 @@ class UpstreamPublisher:
             task.add_done_callback(self._tasks.discard)
 
     def forget(self, session: SessionRef) -> None:
-        """The session ended: what was not answered, the edge sends again."""
+        """The session ended: the edge sends again what was not answered."""
         for chain in self._chains.pop(session, {}).values():
             chain.batches.clear()
 
@@ -228,12 +228,12 @@ class UpstreamPublisher:
         put_off: message.Nack | None = None
         began = asyncio.get_running_loop().time()
         is_first = True
-        while put_off is None and (parcel := publishing.next()) is not None:
+        while put_off is None and (topic_batch := publishing.next()) is not None:
             if not is_first and asyncio.get_running_loop().time() - began >= BATCH_SECONDS_MAX:
                 reason = f"other topics of its batch took more than {BATCH_SECONDS_MAX:g} s"
-                publishing.defer(parcel.topic, "messaging_slow", reason, STARTING_SECONDS)
+                publishing.defer(topic_batch.topic, "messaging_slow", reason, STARTING_SECONDS)
                 continue
-            put_off = await self._publish(header, publishing, parcel, traceparent)
+            put_off = await self._publish(header, publishing, topic_batch, traceparent)
             is_first = False
         self.counts.stored(publishing.stored_count)
         for item in publishing.refused:
@@ -250,25 +250,30 @@ class UpstreamPublisher:
         self,
         header: message.Upstream,
         publishing: publish_batch.Publishing,
-        parcel: publish_batch.PublishBatch,
+        topic_batch: publish_batch.PublishBatch,
         traceparent: str | None,
     ) -> message.Nack | None:
-        """Publish one parcel and note what came of it; the answer where nothing of the batch would be taken now."""
+        """Publish part of a batch and record the result.
+
+        Returns an answer if nothing of the batch would be accepted now.
+        """
         try:
-            published = await self._stored(parcel, traceparent)
+            published = await self._stored(topic_batch, traceparent)
         except NotAllowed as error:
-            # What the hub may not do is no fault of the message: dropped for it, all that the nodes say would be lost.
-            self._log_denied(parcel.topic, error)
+            # A right that the hub lacks is no fault of the message: dropping messages for it would lose everything
+            # nodes send.
+            self._log_denied(topic_batch.topic, error)
             if error.status == UNAUTHENTICATED_STATUS:
                 return self._not_now(header, "messaging_denied", f"messaging refuses the hub: {error}", NOT_NOW_SECONDS)
-            publishing.defer(parcel.topic, "messaging_denied", f"messaging refuses the hub: {error}", NOT_NOW_SECONDS)
+            reason = f"messaging refuses the hub: {error}"
+            publishing.defer(topic_batch.topic, "messaging_denied", reason, NOT_NOW_SECONDS)
         except Permanent as error:
             if isinstance(error, Denied) and error.status == CONFLICT_STATUS and not isinstance(error, Fenced):
-                publishing.defer(parcel.topic, "topic_conflict", str(error), NOT_NOW_SECONDS)
+                publishing.defer(topic_batch.topic, "topic_conflict", str(error), NOT_NOW_SECONDS)
             else:
-                publishing.never(parcel, error.code, str(error))
+                publishing.never(topic_batch, error.code, str(error))
         except _TopicRefused as error:
-            publishing.defer(parcel.topic, "topic_refused", str(error), NOT_NOW_SECONDS)
+            publishing.defer(topic_batch.topic, "topic_refused", str(error), NOT_NOW_SECONDS)
         except Temporary as error:
             seconds = error.retry_after_seconds or STARTING_SECONDS
             if await self._is_away(error):
@@ -278,12 +283,12 @@ class UpstreamPublisher:
             is_quota = isinstance(error, Busy) and error.status == QUOTA_STATUS
             code = "over_quota" if is_quota else "messaging_unavailable"
             in_doubt = isinstance(error, Failed) and error.in_doubt
-            publishing.defer(parcel.topic, code, str(error), seconds, in_doubt=in_doubt)
-        except RemoteError as error:  # of what answers in messaging's place, not of the node
+            publishing.defer(topic_batch.topic, code, str(error), seconds, in_doubt=in_doubt)
+        except RemoteError as error:  # an error of whatever answers in messaging's place, not of the node
             return self._not_now(header, "messaging_unavailable", str(error), NOT_NOW_SECONDS)
         else:
             self.counts.stored_before(len(published.known))
-            publishing.stored(parcel, published)
+            publishing.stored(topic_batch, published)
         return None
 
     def _log_denied(self, topic: str, error: NotAllowed) -> None:
@@ -292,9 +297,9 @@ class UpstreamPublisher:
             _log.error("messaging_refuses_hub", topic=topic, reason=str(error), remedy=remedy, times=times)
 
     async def _is_away(self, error: Temporary) -> bool:
-        """Would messaging take nothing at all?  Or is it this topic, or something in this batch?
+        """Whether messaging accepts nothing at all, or only this topic or something in this batch is the problem.
 
-        Where no answer came the service is asked something small: a batch it chokes on must not stop all others.
+        If no answer came, the service is sent a small query: a batch that it cannot handle must not stop all others.
         """
         assert self._messaging is not None
         if isinstance(error, Busy):
@@ -322,40 +327,44 @@ class UpstreamPublisher:
         self.counts.put_off(code)
         return message.Nack(parent_id=header.id, code=code, reason=reason, retry_after=seconds, scope=scope)
 
-    async def _stored(self, parcel: publish_batch.PublishBatch, traceparent: str | None) -> Placed:
-        """Publish it; a topic that is not there is created.  Raises ``Temporary``, ``Permanent``, ``RemoteError``."""
+    async def _stored(self, topic_batch: publish_batch.PublishBatch, traceparent: str | None) -> Placed:
+        """Publish it, creating a missing topic.  Raises ``Temporary``, ``Permanent``, ``RemoteError``."""
         assert self._messaging is not None
-        namespace, _, name = parcel.topic.partition("/")
-        producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
+        namespace, _, name = topic_batch.topic.partition("/")
+        producer = Producer(id=topic_batch.producer, epoch=topic_batch.epoch, sequences=topic_batch.sequences)
         for _ in range(CREATED_MAX):
             try:
                 return await self._messaging.publish(
-                    namespace, name, parcel.payloads, producer=producer, traceparent=traceparent
+                    namespace, name, topic_batch.payloads, producer=producer, traceparent=traceparent
                 )
             except Permanent as error:
                 if error.code != TOPIC_NOT_FOUND:
                     raise
-                self._ready.discard(parcel.topic)
-                await self._create(parcel.topic)
-        raise Temporary(f"topic {parcel.topic} was created and is missing again", retry_after_seconds=STARTING_SECONDS)
+                self._ready.discard(topic_batch.topic)
+                await self._create(topic_batch.topic)
+        missing = f"topic {topic_batch.topic} was created and is missing again"
+        raise Temporary(missing, retry_after_seconds=STARTING_SECONDS)
 
     async def ensure_topics(self) -> None:
-        """Create what EdgeRoutes name; called again when they change.  Failures are tried again at the next call."""
+        """Create the topics that EdgeRoutes name; call again when they change.
+
+        Failures are retried at the next call.
+        """
         if self._messaging is None:
             return
         for topic in self._hub.view.all_topics() - self._ready:
             try:
                 await self._create(topic)
             except _TopicRefused:
-                continue  # it harms itself alone; the others are created
+                continue  # affects only itself; the others are created
             except Temporary as error:
                 _log.warning("topic_delayed", topic=topic, reason=str(error))
                 if isinstance(error, Busy) and error.status == QUOTA_STATUS:
-                    continue  # of its namespace alone
+                    continue  # affects only its namespace
                 return
 
     async def _create(self, topic: str) -> None:
-        """Raises ``Temporary``; a topic that can never be created is reported; its messages are not dropped."""
+        """Raises ``Temporary``; a topic that can never be created is reported, and its messages are not dropped."""
         assert self._messaging is not None
         namespace, _, name = topic.partition("/")
         try:

@@ -41,7 +41,7 @@ def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schemaVersion": "1.0"}, ["schemaVersion: '1.0' is not taken, 1.1 to 1.3 are"]),
+        ({"schemaVersion": "1.0"}, ["schemaVersion: '1.0' is not supported; 1.1 to 1.3 are"]),
         (
             {"routes": {"a": {"route": UP, "priority": 10}}},
             ["routes.a.priority: must be a whole number from 0 to 9, is 10"],
@@ -50,7 +50,10 @@ def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() 
         ({"routes": {"a": {"priority": 1}}}, ["routes.a.route: required, but not set"]),
         (
             {"routes": {"a": {"route": UP, "topic": "system/x"}}},
-            ["routes.a.topic: namespace system is for Fairlead's own events, is 'system/x'"],
+            [
+                "routes.a.topic: must not be in namespace system, which is reserved for Fairlead's own events, is"
+                " 'system/x'"
+            ],
         ),
     ],
 )

@@ -91,8 +91,8 @@ def test_a_selector_is_read_alike_by_the_model_and_by_the_compiler(value: dict[s
         ),
         (
             {"resources": [{"apiVersion": "v1", "kind": "Pod"}], "nodeSelector": {"matchLabels": {"a": "-"}}},
-            "nodeSelector.matchLabels.a: '-' is no label's value; it has letters, digits, -, _ and ., the first and"
-            " last a letter or digit",
+            "nodeSelector.matchLabels.a: '-' is not a label value: letters, digits, -, _ and ., beginning and ending"
+            " with a letter or digit",
         ),
     ],
 )

@@ -25,16 +25,6 @@ def test_urgent_keys_go_first_and_others_keep_their_order():
     assert (len(queue), bool(queue)) == (0, False)
 
 
-def test_a_key_that_becomes_more_urgent_moves_up():
-    """Removed from its priority and added to the other."""
-    queue = WorkQueue()
-    queue.add("a", 5)
-    queue.add("b", 5)
-    queue.remove("b", 5)
-    queue.add("b", 1)
-    assert queue.first() == "b"
-
-
 @given(st.dictionaries(st.text(max_size=2), st.integers(-2, 2)))
 def test_as_sorting_would_have_it(priorities):
     """By priority, then by arrival."""

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.delivery.opening.identities import Identities, Shown
+from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
 from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.status import edge_node, status_cache
@@ -12,8 +12,8 @@ from fairlead_wire import message
 from fairlead_wire.objects.api_group import APPROVE_IDENTITY
 
 PLAN = RenewalPlan(WallClock(lambda: 0.0), lambda: 0.5)
-OLD = Shown(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z")
-NEW = Shown(issued="2026-06-01T00:00:00Z", expires="2027-06-01T00:00:00Z")
+OLD = NodeCertificate(issued="2026-01-01T00:00:00Z", expires="2027-01-01T00:00:00Z")
+NEW = NodeCertificate(issued="2026-06-01T00:00:00Z", expires="2027-06-01T00:00:00Z")
 
 
 def met(shown=OLD, uid="first", **options):
@@ -34,7 +34,7 @@ def test_a_node_made_again_does_not_revive_the_old_certificate():
     """It says how to go on."""
     identities = met()
     reason = identities.judge("n", "second", OLD)
-    assert f"{APPROVE_IDENTITY}=second" in reason and "deleted and made again" in reason
+    assert f"{APPROVE_IDENTITY}=second" in reason and "deleted and recreated" in reason
     assert identities.held == {"n": "second"}
     assert identities.status("n")["nodeUID"] == "first"
 
@@ -60,9 +60,9 @@ def test_the_old_one_does_not_come_back_when_a_newer_one_was_taken():
     assert identities.status("n")["formerIssued"] == OLD.issued
     other.observed("n", {"identity": identities.status("n")}, {})
     for each in (identities, other):
-        assert "deleted and made again" in each.judge("n", "second", OLD)
+        assert "deleted and recreated" in each.judge("n", "second", OLD)
         assert each.judge("n", "second", NEW) == ""
-        between = Shown(issued="2026-02-01T00:00:00Z", expires=NEW.expires)
+        between = NodeCertificate(issued="2026-02-01T00:00:00Z", expires=NEW.expires)
         assert each.judge("n", "second", between) == ""
         each.observed("n", {}, {APPROVE_IDENTITY: "second"})
         assert each.judge("n", "second", OLD) == ""
@@ -194,7 +194,7 @@ async def test_who_is_held_throws_no_other_out():
     assert isinstance(served, SessionRef)
     core.hub.cluster.drop_node("edge-1", core.now)
     core.node("edge-1", uid="third")
-    newest = Shown(issued="2026-09-01T00:00:00Z", expires="2027-09-01T00:00:00Z")
+    newest = NodeCertificate(issued="2026-09-01T00:00:00Z", expires="2027-09-01T00:00:00Z")
     served = session(core, newest)
     for former in (OLD, NEW):
         assert isinstance(session(core, former), message.Refuse)
@@ -207,7 +207,7 @@ async def test_no_certificate_is_judged_before_the_lists_are_in():
     session(core)
     await written(core)
     again = Core(listed=False)
-    for name, missing in (("syncrules", "edgenodes and nodes"), ("nodes", ": edgenodes")):
+    for name, missing in (("syncrules", "edgenodes and nodes"), ("nodes", "listed edgenodes yet")):
         again.hub.cluster.input_synced(name)
         refusal = session(again)
         assert isinstance(refusal, message.Refuse) and refusal.code == "starting" and missing in refusal.reason
@@ -223,7 +223,7 @@ async def test_what_is_over_is_forgotten():
     """The certificate has ended, or the EdgeNode of a Node that is gone was deleted by hand."""
     for forget in ("time", "hand"):
         core = Core("edge-1")
-        session(core, Shown(issued=OLD.issued, expires="2027-01-16T00:00:00Z"))
+        session(core, NodeCertificate(issued=OLD.issued, expires="2027-01-16T00:00:00Z"))
         await written(core)
         core.hub.cluster.drop_node("edge-1", core.now)
         await core.flush()
@@ -354,7 +354,7 @@ async def test_lifting_it_is_an_event_too():
 
 
 def by(issuer, issued=OLD.issued):
-    return Shown(issued=issued, expires=OLD.expires, issuer=issuer)
+    return NodeCertificate(issued=issued, expires=OLD.expires, issuer=issuer)
 
 
 async def test_nodes_are_counted_by_the_authority_of_their_certificates():

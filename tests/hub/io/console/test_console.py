@@ -23,13 +23,13 @@ async def test_a_hub_that_does_not_serve_says_so() -> None:
     """It starts, waits for the Lease, or stops."""
     async with serving(fleet(3), ready=False) as served, aiohttp.ClientSession() as session:
         async with session.get(f"{served.url}/console/") as answer:
-            assert "waits for the Lease" in await answer.text()
+            assert "waiting for the Lease" in await answer.text()
         served.health.serves()
         async with session.get(f"{served.url}/console/") as answer:
-            assert "waits for the Lease" not in await answer.text()
+            assert "waiting for the Lease" not in await answer.text()
         served.health.stops()
         async with session.get(f"{served.url}/console/") as answer:
-            assert "This hub stops" in await answer.text()
+            assert "This hub is stopping" in await answer.text()
 
 
 def test_it_is_on_unless_it_is_switched_off() -> None:

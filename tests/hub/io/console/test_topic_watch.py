@@ -24,7 +24,7 @@ class Looking:
     async def look(self) -> None:
         before = self.watch.seen
         self.now += topic_watch.EVERY_SECONDS
-        self.watch.look_if_due()
+        self.watch.poll_if_due()
         await until(lambda: self.watch.seen is not before, "a look")
 
 
@@ -64,7 +64,7 @@ async def test_a_service_that_is_away_is_said_and_what_was_known_stays() -> None
 async def test_without_messaging_nothing_is_asked() -> None:
     """And not more often than it is due."""
     looking = Looking(None)
-    looking.watch.look_if_due()
+    looking.watch.poll_if_due()
     assert looking.watch.seen.lines == ()
 
 
@@ -80,7 +80,7 @@ async def test_a_look_on_its_way_ends_with_the_client() -> None:
     """A client that is asked after its end would open connections that are never closed."""
     async with Silent("http://127.0.0.1:9") as client:
         looking = Looking(client)
-        looking.watch.look_if_due()
+        looking.watch.poll_if_due()
         [task] = [each for each in asyncio.all_tasks() if each.get_name() == "console topics"]
         looking.watch.ask(None)
         assert await asyncio.wait([task]) and task.cancelled()

@@ -46,7 +46,7 @@ def test_what_cannot_be_said_has_a_reason(tmp_path: Path) -> None:
     roots, own = authority.certificate.read_bytes(), authority.issue("hub").certificate.read_bytes()
     wrongs = {
         "tls_ca holds no certificate": (b"", own),
-        "tls_cert is of no authority in tls_ca": (Authority(tmp_path / "two").certificate.read_bytes(), own),
+        "is not signed by any authority in tls_ca": (Authority(tmp_path / "two").certificate.read_bytes(), own),
         "tls_cert is larger than": (roots, own + b"#" * authority_bundle.CHAIN_BYTES_MAX),
     }
     for sentence, files in wrongs.items():

@@ -59,8 +59,7 @@ async def nodes_taken(pki: Pki, authorities: LoadedAuthorities) -> set[str]:
     """Which of two machines that say to be edge-1 the link takes: by which authority signed their certificates."""
     taken = set()
     for name, authority in (("internal", pki.internal), ("edge", pki.edge)):
-        core = Core("edge-1")
-        core.rule(CONFIG_MAPS)
+        core = Core("edge-1").rule(CONFIG_MAPS)
         server = LinkServer(
             core.hub, UpstreamPublisher(core.hub, None, window=1), context=authorities.link, on_stale=lambda *_: False
         )

@@ -136,7 +136,7 @@ async def test_another_request_of_the_name_is_not_taken(tmp_path: Path):
     """Made by hand, or left by another installation."""
     issuer, api = Issuer(tmp_path), Api(ApiUnavailable("x"))
     api.document = {"metadata": {"name": "fairlead-4d", "resourceVersion": "1"}, "spec": {"request": "other"}}
-    with pytest.raises(SignerUnavailable, match="asks for something else"):
+    with pytest.raises(SignerUnavailable, match="exists with different content"):
         await _signer(api, issuer).sign(TEMPLATE)
 
 
@@ -145,7 +145,7 @@ async def test_another_request_of_the_name_is_not_taken(tmp_path: Path):
     [
         (ApiRefused(404, "no such resource"), "not installed"),
         (ApiRefused(403, "forbidden"), "grant"),
-        (ApiRefused(422, "invalid"), "does not take"),
+        (ApiRefused(422, "invalid"), "refuses the request"),
     ],
 )
 async def test_why_it_cannot_be_asked(tmp_path: Path, error: Exception, text: str):

@@ -77,7 +77,7 @@ def test_what_cannot_sign_is_refused_at_the_start(tmp_path: Path):
     large.write_bytes(b"#" * 300_000)
     for certificate, key, text in (
         (root.certificate, other.key, "is not the key of the first certificate"),
-        (leaf.certificate, leaf.key, "is not that of an authority"),
+        (leaf.certificate, leaf.key, "is not an authority"),
         (noise, root.key, f"ca_cert {noise}"),
         (root.certificate, noise, f"ca_key {noise}"),
         (tmp_path / "none", root.key, "ca_cert .*none"),

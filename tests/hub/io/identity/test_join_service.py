@@ -31,6 +31,12 @@ def _token(cluster: JoinCluster, **spec: Any) -> JoinToken:
     return token
 
 
+def _made(folder: Path, **spec: Any) -> tuple[JoinCluster, JoinToken, JoiningHub]:
+    """A hub, and a token for edge-1 unless it says otherwise."""
+    cluster = JoinCluster()
+    return cluster, _token(cluster, **(spec or {"node": "edge-1"})), JoiningHub(cluster, folder)
+
+
 async def _code(hub: JoiningHub, token: JoinToken, node: str, key: Any = KEY, **request: Any) -> str:
     with pytest.raises(IdentityRefused) as caught:
         await hub.join(token, node, key, **request)
@@ -45,9 +51,7 @@ def _uses(cluster: JoinCluster, token: JoinToken) -> list[dict[str, Any]]:
 
 async def test_the_use_is_written_and_then_the_certificate_made(tmp_path: Path):
     """What stands there is what was signed; the same request gets the same bytes, and writes nothing."""
-    cluster = JoinCluster()
-    token = _token(cluster, node="edge-1")
-    hub = JoiningHub(cluster, tmp_path)
+    cluster, token, hub = _made(tmp_path)
     issued = await hub.join(token, "edge-1", KEY)
     [use] = _uses(cluster, token)
     [leaf] = x509.load_pem_x509_certificates(issued.chain)
@@ -61,9 +65,7 @@ async def test_the_use_is_written_and_then_the_certificate_made(tmp_path: Path):
 
 async def test_refusals_write_nothing(tmp_path: Path):
     """The token is as good as before."""
-    cluster = JoinCluster()
-    token = _token(cluster, node="edge-1")
-    hub = JoiningHub(cluster, tmp_path)
+    cluster, token, hub = _made(tmp_path)
     wrong = msgspec.structs.replace(token, secret="a" * 26)
     unknown = msgspec.structs.replace(token, id="b" * 10)
     assert await _code(hub, wrong, "edge-1") == await _code(hub, unknown, "edge-1") == "token_unknown"
@@ -79,9 +81,7 @@ async def test_refusals_write_nothing(tmp_path: Path):
 
 async def test_guesses_are_slowed_and_lock_their_token(tmp_path: Path):
     """Without one question to the API server; then the right secret has to wait, too."""
-    cluster = JoinCluster()
-    token = _token(cluster, node="edge-1")
-    hub = JoiningHub(cluster, tmp_path)
+    cluster, token, hub = _made(tmp_path)
     codes = []
     for _ in range(2 * joining.FAILURES_MAX):
         guess = msgspec.structs.replace(token, secret=join_token.make(secrets.token_bytes, []).secret)
@@ -98,9 +98,7 @@ async def test_guesses_are_slowed_and_lock_their_token(tmp_path: Path):
 
 async def test_made_up_ids_do_not_keep_a_device_out(tmp_path: Path):
     """They have a share of their own."""
-    cluster = JoinCluster()
-    token = _token(cluster, node="edge-1")
-    hub = JoiningHub(cluster, tmp_path)
+    _, token, hub = _made(tmp_path)
     made_up = msgspec.structs.replace(token, id="b" * 10)
     codes = [await _code(hub, made_up, "edge-1") for _ in range(joining.ATTEMPTS_AT_ONCE + 1)]
     assert codes[-1] == "too_many" and await hub.join(token, "edge-1", KEY)
@@ -108,9 +106,7 @@ async def test_made_up_ids_do_not_keep_a_device_out(tmp_path: Path):
 
 async def test_a_slow_signer_holds_up_one_device_and_not_all_of_its_token(tmp_path: Path):
     """cert-manager may wait for a person's approval."""
-    cluster = JoinCluster()
-    token = _token(cluster, pattern="edge-*", uses=2)
-    hub = JoiningHub(cluster, tmp_path)
+    cluster, token, hub = _made(tmp_path, pattern="edge-*", uses=2)
     approved, sign = asyncio.Event(), hub.signer.sign
 
     async def slow(template: CertificateTemplate) -> SignedCertificate:
@@ -152,9 +148,7 @@ async def test_the_same_device_at_two_hubs_gets_one_certificate(tmp_path: Path):
 
 async def test_many_devices_by_one_token(tmp_path: Path):
     """Each once, and no more than it admits; a hub holds them apart by itself."""
-    cluster = JoinCluster()
-    token = _token(cluster, pattern="shop-*", uses=5)
-    hub = JoiningHub(cluster, tmp_path)
+    cluster, token, hub = _made(tmp_path, pattern="shop-*", uses=5)
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(7)]
     tries = [hub.join(token, f"shop-{number}", key) for number, key in enumerate(keys)]
     answers = await asyncio.gather(*tries, return_exceptions=True)
@@ -253,9 +247,7 @@ async def test_a_hub_that_sees_nothing_any_more_admits_none(tmp_path: Path, monk
 
 async def test_a_token_that_was_deleted_meanwhile(tmp_path: Path):
     """It admits none from then on."""
-    cluster = JoinCluster()
-    token = _token(cluster, node="edge-1")
-    hub = JoiningHub(cluster, tmp_path)
+    cluster, token, hub = _made(tmp_path)
     del cluster.objects[f"apis/fairlead.dev/v1alpha1/jointokens/{token.id}"]
     assert await _code(hub, token, "edge-1") == "token_unknown"
     hub.tokens.remove(token.id)

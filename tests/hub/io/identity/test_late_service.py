@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
-from fairlead_hub.io.identity.late_service import PROOFS_BURST, Begun, LateService
+from fairlead_hub.io.identity.late_service import PROOFS_BURST, LateService, PendingRenewal
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.settings import IdentitySettings
 from fairlead_wire import message
@@ -41,7 +41,7 @@ class Desk:
         now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
         self.pair = self.edges.issue("edge-1", hosts=("edge-1",), begins=now - 100 * DAY, valid=-10 * DAY)
         [leaf] = x509.load_pem_x509_certificates(self.pair.certificate.read_bytes())
-        shown = Shown(
+        shown = NodeCertificate(
             issued=leaf.not_valid_before_utc.strftime(TEXT),
             expires=leaf.not_valid_after_utc.strftime(TEXT),
             serial=f"{leaf.serial_number:x}",
@@ -69,7 +69,9 @@ class Desk:
         )
         self.request = pki.signing_request(ec.generate_private_key(ec.SECP256R1()))
 
-    def proof(self, begun: Begun, *, hub: bytes = HUB, request: bytes = b"", pair: pki.Pair | None = None) -> bytes:
+    def proof(
+        self, begun: PendingRenewal, *, hub: bytes = HUB, request: bytes = b"", pair: pki.Pair | None = None
+    ) -> bytes:
         pair = pair or self.pair
         key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -81,13 +83,13 @@ class Desk:
         )
         return msgspec.json.encode(made)
 
-    async def begin(self, node: str = "edge-1", epoch: int = 7) -> Begun:
+    async def begin(self, node: str = "edge-1", epoch: int = 7) -> PendingRenewal:
         late = message.Late(node=node, agent="1", store_epoch=epoch, fence=0)
         challenge, begun = await self.service.challenge(late, "peer")
         assert bytes.fromhex(challenge.nonce) == begun.nonce
         return begun
 
-    async def refused(self, begun: Begun, content: bytes) -> str:
+    async def refused(self, begun: PendingRenewal, content: bytes) -> str:
         with pytest.raises(IdentityRefused) as caught:
             await self.service.prove(begun, content, "peer")
         return caught.value.code

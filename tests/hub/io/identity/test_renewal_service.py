@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
-from fairlead_hub.delivery.opening.identities import Shown
+from fairlead_hub.delivery.opening.identities import NodeCertificate
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignerUnavailable
 from fairlead_hub.io.identity import renewal_service
@@ -29,7 +29,7 @@ from fairlead_hub.session_ref import SessionRef
 from fairlead_wire import message
 
 SECONDS = 60.0
-SHOWN = Shown(issued="2027-01-01T00:00:00Z", expires="2027-03-01T00:00:00Z", serial="1", issuer="edges")
+SHOWN = NodeCertificate(issued="2027-01-01T00:00:00Z", expires="2027-03-01T00:00:00Z", serial="1", issuer="edges")
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 

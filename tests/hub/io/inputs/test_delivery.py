@@ -92,13 +92,3 @@ async def test_inputs_do_not_wait_for_each_other(line: InputLine) -> None:
     line.connect()
     await line.settle(lambda: len(line.node.put) == 6)
     assert [sorted(line.node.put[3:]), line.node.put[:3]] == [["a2", "b2", "c2"], ["a", "b", "c"]]
-
-
-async def test_an_answer_to_something_else_is_not_ours(line: InputLine) -> None:
-    """Objects have acks of the same kind."""
-    line.connect()
-    assert line.edge is not None
-    line.edge.sent()
-    await line.send("a")
-    assert line.edge.receive(message.Ack(parent_id=999)) is None
-    assert line.edge.receive(message.Keepalive()) is None

@@ -182,7 +182,7 @@ async def test_a_node_that_does_not_answer_is_not_one_that_knows_nothing(
     sent = await line.send("a")
     await line.settle(lambda: bool(line.messaging.noted))
     seen = await line.state(sent.id)
-    assert seen is not None and seen.state == "delivered" and "as this hub saw it" in seen.reason
+    assert seen is not None and seen.state == "delivered" and "last state seen by this hub" in seen.reason
     line.new_hub()
     line.connect()
     with pytest.raises(NotNow) as silent:

@@ -26,7 +26,7 @@ async def test_questions_to_a_node_wait_for_each_other() -> None:
     )
     await asyncio.sleep(0)
     [asked] = edge.sent()
-    answers.told(
+    answers.received_states(
         edge.ref, message.InputStates(parent_id=asked.id), b'[{"message":"%b","state":"expired"}]' % A.encode()
     )
     assert await first == "expired"
@@ -34,7 +34,7 @@ async def test_questions_to_a_node_wait_for_each_other() -> None:
         await asyncio.sleep(0)
     [asked] = edge.sent()
     assert asked.messages == [B]
-    answers.told(edge.ref, message.InputStates(parent_id=asked.id), b"[]")
+    answers.received_states(edge.ref, message.InputStates(parent_id=asked.id), b"[]")
     assert await second is None
 
 
@@ -59,13 +59,13 @@ async def test_what_was_not_asked_for_ends_the_session() -> None:
     core = Core("edge-1")
     edge, answers = core.connect(inputs=True), NodeAnswers(core.hub)
     with pytest.raises(Malformed):
-        answers.told(edge.ref, message.InputStates(parent_id=1), b"[]")
+        answers.received_states(edge.ref, message.InputStates(parent_id=1), b"[]")
     asking = asyncio.ensure_future(answers.ask(edge.ref, A))
     await asyncio.sleep(0)
     [asked] = [each for each in edge.sent() if isinstance(each, message.AskInputs)]
     for parent_id, content in ((asked.id + 1, b"[]"), (asked.id, b"{"), (asked.id, b" " * 100_000)):
         with pytest.raises(Malformed):
-            answers.told(edge.ref, message.InputStates(parent_id=parent_id), content)
+            answers.received_states(edge.ref, message.InputStates(parent_id=parent_id), content)
     answers.forget(edge.ref)
     with pytest.raises(Unanswered):
         await asking

@@ -91,7 +91,7 @@ async def test_the_end_is_reported_once(ends: Ends) -> None:
     """With a goodbye or without."""
     await ends.theirs.close()
     await until(lambda: ends.lost == 1)
-    assert ends.ours.closed_calmly
+    assert ends.ours.closed_normally
     ends.ours.write_frames([b"it does not arrive"])
     ends.ours.transport.abort()
     assert ends.lost == 1
@@ -101,7 +101,7 @@ async def test_a_break_is_no_goodbye(ends: Ends) -> None:
     """The other end vanishes."""
     ends.theirs.transport.abort()
     await until(lambda: ends.lost == 1)
-    assert not ends.ours.closed_calmly and not ends.ours.is_open
+    assert not ends.ours.closed_normally and not ends.ours.is_open
 
 
 async def test_who_says_goodbye_and_stays_is_put_out(ends: Ends) -> None:

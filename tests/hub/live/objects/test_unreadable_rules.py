@@ -75,7 +75,7 @@ def fairlead(*arguments: str, exit: int = 0) -> str:
 async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_no_other(
     kube: Cluster, namespace: str, hub: HubProcess
 ) -> None:
-    """Over a kill of the hub, under stricter definitions, until it is mended; everybody who is asked says so."""
+    """Over a kill of the hub, under stricter definitions, until it is fixed; everybody who is asked says so."""
     kube.apply([edge_node("edge-1"), edge_node("edge-2", site="other")])
     kube.apply([labelled(name, namespace, app=name[0]) for name in ("a1", "a2", "b1", "b2")])
     secrets = {"apiVersion": "v1", "kind": "Secret", "namespaces": [namespace]}
@@ -102,7 +102,7 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_no_other(
         await until("kept", lambda: condition(kube, "edgenodes", "edge-1", "Synced")[0] == "False")
         columns = kube.kubectl("get", "syncrule")
         assert "last readable form (generation 1) stays in force" in columns
-        assert "selects nothing until it is mended" in columns
+        assert "selects nothing until it is fixed" in columns
         events = kube.kubectl("get", "events", "-n", "default", "-o", "json")
         found = [each for each in json.loads(events)["items"] if each["reason"] == "Unreadable"]
         about = {each["involvedObject"]["name"] for each in found}

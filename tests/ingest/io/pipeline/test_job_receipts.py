@@ -36,11 +36,11 @@ class Hub(FakeHub):
         header = message.Upstream(id=1, stream=stream, positions=True)
         plan = publish_batch.plan("edge-1", header, msgspec.json.encode(batch), frozenset((self._topic,)))
         publishing = publish_batch.Publishing(header, plan, publish_batch.Order())
-        [parcel] = plan.parcels
-        producer = Producer(id=parcel.producer, epoch=parcel.epoch, sequences=parcel.sequences)
+        [topic_batch] = plan.topic_batches
+        producer = Producer(id=topic_batch.producer, epoch=topic_batch.epoch, sequences=topic_batch.sequences)
         namespace, _, name = self._topic.partition("/")
-        placed = self._client.publish(namespace, name, parcel.payloads, producer=producer)
-        publishing.stored(parcel, placed)
+        placed = self._client.publish(namespace, name, topic_batch.payloads, producer=producer)
+        publishing.stored(topic_batch, placed)
         answer = publishing.answer()
         assert isinstance(answer, message.Ack) and answer.positions
         return answer
