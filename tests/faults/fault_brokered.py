@@ -147,7 +147,7 @@ def _count(kills: int, edge: EdgeProgram, modules: Modules, producer: Producer) 
         total.update({key: queue[key] for key in ("accepted", "sent", "expired", "evicted", "deadLettered", "leased")})
     ended = total["sent"] + total["expired"] + total["evicted"] + total["deadLettered"]
     # A module that is killed between getting a message and noting it costs that message an attempt.
-    untrue_letters = sum(f"given out {1 + RETRIES} times" not in letter["reason"] for letter in letters)
+    untrue_letters = sum(f"delivered {1 + RETRIES} times" not in letter["reason"] for letter in letters)
     return Count(
         kills=kills,
         acknowledged=len(producer.answered),

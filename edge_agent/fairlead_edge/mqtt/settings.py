@@ -21,26 +21,28 @@ class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """MQTT 3.1.1 and 5 for programs and devices on this node."""
 
     listen: str | None = None
-    """`host:port` where MQTT is spoken, for example `0.0.0.0:8883`; without it there is no MQTT. TLS always, but with
-    `security = "insecure"` and a loopback address: `127.0.0.1:1883`."""
+    """The address of the MQTT listener as `host:port`, for example `0.0.0.0:8883`; without it there is no MQTT. TLS is
+    required, except with `security = "insecure"` on a loopback address such as `127.0.0.1:1883`."""
     tls_cert: FilePath | None = None
-    """Certificate MQTT clients see; without it the agent's `tls_cert`. Read again when the file changes, as the two
-    below."""
+    """The certificate of the MQTT listener; the default is the agent's `tls_cert`. This file and the next two are read
+    again when they change."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     tls_ca: FilePath | None = None
-    """Authority of client certificates; without it the agent's `tls_ca`. A certificate's name is the module or device
-    that connects."""
+    """The authority of client certificates; the default is the agent's `tls_ca`. The name in a certificate is the
+    module
+    or device that connects."""
     tokens_file: FilePath | None = None
-    """Tokens of modules that connect without a certificate, shown as the password; a file as `modules.tokens_file`,
-    which counts when this is not given."""
+    """The file with tokens of modules, which connect without a certificate and send the token as the password; its
+    format
+    and default are those of `modules.tokens_file`."""
     other_topics: bool = False
-    """Whether topics that are neither `fairlead/…` nor `devices/…` are taken: `a/b` has the source
+    """Whether topics that are neither `fairlead/…` nor `devices/…` are accepted: `a/b` gets the source
     `/messages/mqtt/a/b`."""
     connections_max: Annotated[int, Meta(ge=1, le=CONNECTIONS_MAX)] = 512
-    """Clients at once; one more closes the one that was silent for longest, of the module that has most."""
+    """How many clients may be connected; one more closes the longest silent client of the module with the most."""
     packet_bytes_max: Annotated[int, Meta(ge=PACKET_BYTES_MIN, le=PACKET_BYTES_MAX)] = 258 * 1024
-    """Size of a packet; a larger one ends its connection. A message may have 256 KiB."""
+    """The largest packet; a larger one ends its connection. A message may have up to 256 KiB."""
 
     @property
     def own_tls(self) -> bool:
@@ -48,7 +50,7 @@ class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def find_mistakes(settings: MqttSettings, *, insecure: bool, other_tokens: bool) -> Iterator[Mistake]:
-    """``other_tokens``: there is a ``modules.tokens_file``."""
+    """Check the settings.  ``other_tokens``: whether there is a ``modules.tokens_file``."""
     if (settings.tls_cert is None) != (settings.tls_key is None):
         missing = "tls_cert" if settings.tls_cert is None else "tls_key"
         yield Mistake(f"mqtt.{missing}", "required: certificate and key belong together")
@@ -62,4 +64,4 @@ def find_mistakes(settings: MqttSettings, *, insecure: bool, other_tokens: bool)
     if not settings.own_tls and not listen_address.is_loopback(host):
         yield Mistake("mqtt.listen", "must be a loopback address without TLS: give mqtt.tls_cert and mqtt.tls_key")
     if settings.own_tls and settings.tls_ca is None and settings.tokens_file is None and not other_tokens:
-        yield Mistake("mqtt.tls_ca", "required, or mqtt.tokens_file: else it cannot be known who connects")
+        yield Mistake("mqtt.tls_ca", "required unless mqtt.tokens_file is given, to identify clients")

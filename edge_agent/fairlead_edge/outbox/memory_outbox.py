@@ -1,7 +1,4 @@
-"""The outbox's twin: the same answers and refusals in memory.
-
-Nothing survives the process; tests and the simulation stand on it.
-"""
+"""The outbox in memory, for tests and the simulation: it accepts and refuses exactly what the SQLite one does."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class _KeptMessage(msgspec.Struct):
 
 
 class _MemoryLog:
-    """One queue of the twin."""
+    """One queue."""
 
     def __init__(self) -> None:
         self.kept: dict[int, _KeptMessage] = {}  # by offset, in order
@@ -61,7 +58,7 @@ class _MemoryLog:
 
 
 class MemoryOutbox:
-    """The twin: the same answers and refusals, nothing survives the process."""
+    """See ``outbox.Outbox``; nothing survives the process."""
 
     def __init__(self, *, epoch: int, max_bytes: int, refused: RefusedInputPolicy = REFUSED_INPUT_DEFAULT) -> None:
         self.epoch = epoch
@@ -309,7 +306,7 @@ class MemoryOutbox:
         self._bytes -= outbox.letter_cost(len(letter.content))
 
     def _evictable(self, entries: Sequence[Entry], excess: int) -> list[tuple[QueueId, int]] | None:
-        """What has to go so that ``excess`` bytes become free, in steps; None when that is not enough."""
+        """What must be evicted, in steps, to free ``excess`` bytes; None if that would not be enough."""
         left = Counter(self._references)
         found: list[tuple[QueueId, int]] = []
         for queue in sorted(self._logs, key=lambda queue: (-rank(queue.priority), queue.endpoint)):

@@ -32,7 +32,7 @@ def test_a_text(value: str) -> None:
 def test_what_has_no_place_in_a_packet_is_not_cut() -> None:
     assert FieldReader(codec.text_field("é" * 32_767)).text() == "é" * 32_767
     for too_long in (lambda: codec.text_field("é" * 32_768), lambda: codec.binary_field(b"x" * 65_536)):
-        with pytest.raises(TooLong, match="65536 bytes where MQTT carries 65535"):
+        with pytest.raises(TooLong, match="65536 bytes, and MQTT allows 65535"):
             too_long()
 
 

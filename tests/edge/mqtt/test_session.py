@@ -489,7 +489,7 @@ def test_a_message_larger_than_the_client_takes_is_not_sent() -> None:
     """5: [MQTT-3.1.2-24]"""
     talk = open_talk(5, more=b"\x27\0\0\0\x40")
     why = talk.session.deliver(SUBSCRIBED, "i", "e", leased(body=b'"' + b"x" * 100 + b'"'))
-    assert why == "it is a packet of 128 bytes, and the client takes 64"
+    assert why == "its packet has 128 bytes, and the client accepts 64"
     assert talk.answers() == []
     assert len(talk.session.delivered) == 0
 
@@ -516,7 +516,7 @@ def test_a_property_that_has_no_place_in_a_packet_is_not_cut(more: dict[str, Any
     """And none is lost silently: the message is given back with the reason."""
     talk = open_talk(5)
     why = talk.session.deliver(SUBSCRIBED, "i", "e", leased(**more))
-    assert "where MQTT carries 65535" in why
+    assert "and MQTT allows 65535" in why
     assert (talk.answers(), len(talk.session.delivered)) == ([], 0)
     assert open_talk(4).session.deliver(SUBSCRIBED, "i", "e", leased(**more)) == ""  # which carries no properties
 

@@ -63,9 +63,9 @@ def test_device_behind_a_module_is_marked() -> None:
         (said("/messages/modules/pump/outputs/o"), "module filter may not publish as module pump"),
         (said("/messages/modules/other"), "module filter may not publish as module other"),
         (said("/messages/modules/filter", connectionModuleId="pump"), "may not publish as module pump"),
-        (said("/messages/modules/filter", connectionDeviceId="sensor-7"), "speaks for the device sensor-7 with source"),
-        (said("/messages"), "name that in connectionDeviceId"),
-        (said("/messages", connectionDeviceId="edge-1"), "name that in connectionDeviceId"),
+        (said("/messages/modules/filter", connectionDeviceId="sensor-7"), "must publish for the device sensor-7 with source"),
+        (said("/messages"), "name the device in connectionDeviceId"),
+        (said("/messages", connectionDeviceId="edge-1"), "name the device in connectionDeviceId"),
         (said("/messages/other"), "its sources begin with /messages/modules/filter"),
         (said("/twinChangeNotifications"), "may not publish with source /twinChangeNotifications"),
     ],
@@ -90,7 +90,7 @@ def test_program_without_a_token_is_no_module_that_has_one(submission: Submissio
     """Not by source, nor by the property that says it."""
     refused = sign(submission, module="")
     assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
-    assert "has a token of its own" in refused.message
+    assert "has its own token" in refused.message
 
 
 def test_program_without_a_token_may_be_what_has_none() -> None:

@@ -70,8 +70,8 @@ def test_of_one_form_the_older_object_owns_the_name(form: Any) -> None:
     )
     assert owners(merged) == [("r", "z"), ("s", "z")]
     [(origin, error)], [(owner, warning)] = said(merged)
-    assert (origin, owner) == ("a", "z") and "which was made first" in error
-    assert "EdgeRoutes a" in warning and "it was made first" in warning
+    assert (origin, owner) == ("a", "z") and "which was created first" in error
+    assert "EdgeRoutes a" in warning and "it was created first" in warning
 
 
 @pytest.mark.parametrize("created", ["", "2026-01-01T00:00:00Z"])
@@ -80,7 +80,7 @@ def test_objects_of_one_second_are_told_apart_by_name(created: str) -> None:
     merged = union(b=document({"r": UP}, created=created), a=document({"r": UP}, created=created))
     assert owners(merged) == [("r", "a")]
     [(origin, error)], [(owner, warning)] = said(merged)
-    assert (origin, owner) == ("b", "a") and error.endswith("at the same time and comes first by name: it runs")
+    assert (origin, owner) == ("b", "a") and error.endswith("at the same time and sorts first by name: it runs")
     assert "EdgeRoutes b" in warning
 
 
@@ -98,7 +98,7 @@ def test_a_bad_route_owns_nothing() -> None:
         [error] = merged.quarantined
         assert (error.origin, error.line) == (bad, 1) and f"in EdgeRoutes {good} runs" in error.message
         [warning] = merged.warnings
-        assert (warning.name, warning.origin) == ("r", good) and f"EdgeRoutes {bad}, where it is bad" in warning.message
+        assert (warning.name, warning.origin) == ("r", good) and f"EdgeRoutes {bad}, where it is invalid" in warning.message
 
 
 def test_routes_that_are_bad_everywhere_run_nowhere() -> None:

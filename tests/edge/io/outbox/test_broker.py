@@ -178,7 +178,7 @@ async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) 
         assert await bench.broker.abandon(ENDPOINT, ["a"]) == []
         [letter] = await bench.box.dead_letters()
         assert (letter.code, letter.offset) == ("retries_used_up", 0)
-        assert letter.reason == "given out 4 times; the last time the module gave it back"
+        assert letter.reason == "delivered 4 times; the last time the module gave it back"
         assert await bench.broker.ack(ENDPOINT, ["a"]) == ["a"]
         await bench.box.replay(None, now=bench.now)
         bench.broker.appended([letter.queue])

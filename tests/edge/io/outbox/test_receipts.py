@@ -137,7 +137,7 @@ async def test_a_topic_made_anew_claims_no_message_of_before(line: Line) -> None
     await until(lambda: len(line.hub.asked) > asked + 1)
     found = await line.ask(id)
     assert found is not None and (found["state"], found["in_table"]) == ("in_topic", None)
-    assert found["deliveries"][0]["note"] == receipt.MADE_ANEW
+    assert found["deliveries"][0]["note"] == receipt.TOPIC_RECREATED
 
 
 async def test_a_hub_that_says_nonsense_or_not_now_costs_nothing_but_the_answer(

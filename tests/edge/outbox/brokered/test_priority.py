@@ -79,7 +79,7 @@ def test_failed_message_waits_and_is_given_up_at_last() -> None:
     assert priority.run_out(65.9, POLICY, uniform) == ([], [])
     assert priority.run_out(66, POLICY, uniform) == ([], [7])
     settle = priority.given_up([7], module.RAN_OUT)
-    assert settle.refused[0].reason == "given out 2 times; the last time its lease ended without an acknowledgement"
+    assert settle.refused[0].reason == "delivered 2 times; the last time its lease ended without an acknowledgement"
     assert settle.checkpoint == 7
     priority.settled(settle)
     assert priority.attempts() == [] and priority.offset_of("id-7") is None

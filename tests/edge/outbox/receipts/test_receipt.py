@@ -70,7 +70,7 @@ def test_a_message_in_its_topic_and_in_a_table() -> None:
     """Each table is named; the first that has it is the answer."""
     found = describe(left())
     assert (found["state"], found["in_topic"]["position"], found["deliveries"][0]["note"]) == (
-        "in_topic", AT, receipt.NOT_TOLD,
+        "in_topic", AT, receipt.NO_REPORT,
     )  # fmt: skip
     found = describe(left(), known=topics())
     assert (found["state"], found["in_table"]["reader"], found["in_table"]["batch"]) == ("in_table", "b", 7)
@@ -81,7 +81,7 @@ def test_a_message_in_its_topic_and_in_a_table() -> None:
 def test_what_is_not_known_is_said() -> None:
     assert describe(left(position=""), known=topics())["deliveries"][0]["note"] == receipt.NO_POSITION
     anew = describe(left(), known=topics(generation=2))
-    assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == ("in_topic", None, receipt.MADE_ANEW)
+    assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == ("in_topic", None, receipt.TOPIC_RECREATED)
     empty = {"n/t": TopicReach(topic="n/t", service="s", generation=1, as_of=1.0)}
     assert describe(left(), known=empty)["deliveries"][0]["note"] == receipt.NO_TABLE
     assert receipt.describe(ID, [], topics(), NOW, is_online=True) is None

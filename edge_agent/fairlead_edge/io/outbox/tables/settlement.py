@@ -1,4 +1,4 @@
-"""Delivery in the tables: attempts while a message is not done, and settlement once it is sent or refused for good."""
+"""Delivery in the tables: attempts while a message is not done, and settlement once it is sent or refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def settle(
     at: str,
     departures: Sequence[Departure] = (),
 ) -> list[Damage]:
-    """See ``outbox.Outbox.settle``; returns refused messages that are damaged, which are not removed."""
+    """See ``outbox.Outbox.settle``; returns refused messages that turn out to be damaged and are not removed."""
     number = log.number_of(connection, queue)
     if number is None:
         return []
@@ -59,8 +59,10 @@ def refuse(
     max_bytes: int,
     refused_bytes_max: int,
 ) -> int:
-    """See ``outbox.Outbox.refuse``: in one step, so that a message is never found in its queue; returns how many
-    dead letters of refused input were evicted for their share."""
+    """See ``outbox.Outbox.refuse``; returns how many dead letters of refused input were evicted.
+
+    It is one step, so that a message is never found in its queue.
+    """
     entries = [each.entry for each in refused]
     append_once(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
     for queue, refusals in last_refused(refused, lambda queue: _next_offset(connection, queue)).items():
@@ -103,7 +105,7 @@ def _bury(
     read = Bodies(connection)
     damaged: list[Damage] = []
     for refusal in refused:
-        # Otherwise it is gone, and was counted elsewhere.
+        # Otherwise it no longer exists, and was counted elsewhere.
         for row in rows(connection, sql.ONE_MESSAGE, (number, refusal.offset)):
             item = read.checked(queue, row)
             if isinstance(item, Damage):
@@ -131,7 +133,7 @@ def note_attempts(connection: apsw.Connection, queue: QueueId, attempts: Sequenc
 
 
 def read_attempts(connection: apsw.Connection) -> dict[QueueId, list[Attempt]]:
-    """Of all queues; damaged rows are omitted, so that their messages count as never delivered."""
+    """The attempts of all queues; damaged rows are omitted, so their messages count as never delivered."""
     found: dict[QueueId, list[Attempt]] = defaultdict(list)
     for endpoint, priority, number, offset, id, times, leased, until, delay, waited, expected in rows(
         connection, sql.ATTEMPTS
