@@ -485,7 +485,7 @@ async def test_what_is_in_flight_is_decided_by_its_answer_alone(box: Outbox) -> 
     """Its time ends on the way: it is neither swept nor counted as gone, and then it is sent; what stayed is gone."""
     await box.append([entry(str(number), ALARMS, ttl=10) for number in range(4)], now=0)
     items = await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=3, bytes_max=1000, leaving=True)
-    box.in_flight.give_back(ALARMS, [items[2].offset])
+    box.in_flight.release(ALARMS, [items[2].offset])
     for entire in (True, False):
         while await box.sweep(now=20, entire=entire):
             pass
@@ -517,7 +517,7 @@ async def test_what_came_back_without_an_answer_and_is_gone_then_is_in_doubt(box
     """It may be in its topic, and counts as expired: how many of these there are is said."""
     await box.append([entry(str(number), ALARMS, ttl=10) for number in range(3)], now=0)
     await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=2, bytes_max=1000, leaving=True)
-    box.in_flight.give_back(ALARMS, [0, 1], in_doubt=True)
+    box.in_flight.release(ALARMS, [0, 1], in_doubt=True)
     await box.settle(ALARMS, sent=[0], checkpoint=0, at=AT)
     while await box.sweep(now=20, entire=True):
         pass

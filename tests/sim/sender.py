@@ -201,7 +201,7 @@ class Sender:
             if not isinstance(wanted, Settle):
                 leaves = {item.offset for item in wanted.items} if wanted else set()
                 stays = [item.offset for item in items if item.offset not in leaves]
-                self._give_back(step.queue, self.pump.at_rest(step.queue, stays))
+                self._give_back(step.queue, self.pump.not_in_batch(step.queue, stays))
             match wanted:
                 case SendBatch() as send:
                     self._deliver(send)
@@ -212,7 +212,7 @@ class Sender:
         self._schedule(self._now() + self._random.uniform(0.0005, 0.02), fetched)
 
     def _give_back(self, queue: QueueId, offsets: list[int], *, in_doubt: bool = False) -> None:
-        self.outbox.in_flight.give_back(queue, offsets, in_doubt=in_doubt)
+        self.outbox.in_flight.release(queue, offsets, in_doubt=in_doubt)
 
     def _deliver(self, send: SendBatch) -> None:
         if self._forgets_what_is_out:  # the planted mistake: sweep and evict take what is on its way

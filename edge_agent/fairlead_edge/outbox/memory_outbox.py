@@ -155,7 +155,7 @@ class MemoryOutbox:
         for refusal in refused:
             kept = self._remove(log, refusal.offset)
             if kept is not None:
-                self._bury(queue, refusal, kept, at)
+                self._dead_letter(queue, refusal, kept, at)
         log.sent += sum(self._remove(log, offset) is not None for offset in sent)
         log.checkpoint = max(log.checkpoint, min(checkpoint, log.next_offset - 1))
 
@@ -217,7 +217,7 @@ class MemoryOutbox:
                     ttl = ttl_seconds[kept.inherits]
                     kept.expires = None if ttl is None else kept.enqueued + ttl
 
-    async def give_back(self) -> int:
+    async def shrink(self) -> int:
         return 0
 
     async def status(self, *, now: float) -> OutboxStatus:
@@ -312,7 +312,7 @@ class MemoryOutbox:
         for queue in sorted(self._logs, key=lambda queue: (-rank(queue.priority), queue.endpoint)):
             if base(queue.priority) <= least_urgent(entries):
                 break
-            offsets = self.in_flight.spare(queue, self._logs[queue].kept)
+            offsets = self.in_flight.not_in_flight(queue, self._logs[queue].kept)
             for first in range(0, len(offsets), outbox.EVICT_ROWS):
                 for offset in offsets[first : first + outbox.EVICT_ROWS]:
                     segment = self._logs[queue].kept[offset].segment
@@ -356,7 +356,7 @@ class MemoryOutbox:
                 self._bytes -= self._segment_bytes.pop(kept.segment)
         return kept
 
-    def _bury(self, queue: QueueId, refusal: Refusal, kept: _KeptMessage, at: str) -> None:
+    def _dead_letter(self, queue: QueueId, refusal: Refusal, kept: _KeptMessage, at: str) -> None:
         self._bytes += outbox.letter_cost(len(kept.content))
         self._dead[self._next_letter] = DeadLetter(
             number=self._next_letter,

@@ -371,7 +371,7 @@ class Outbox(Protocol):
         """
         ...
 
-    async def give_back(self) -> int:
+    async def shrink(self) -> int:
         """Return unused space to the file system, in one bounded step; returns the bytes, 0 if it is not worth it."""
         ...
 

@@ -168,7 +168,7 @@ class InFlight:
         self._left(queue, offsets)
         self._out[queue].update(offsets)
 
-    def give_back(self, queue: QueueId, offsets: Iterable[int], *, in_doubt: bool = False) -> None:
+    def release(self, queue: QueueId, offsets: Iterable[int], *, in_doubt: bool = False) -> None:
         """These are no longer in flight, and are sent again unless settled.  ``in_doubt``: they may have arrived."""
         found = list(offsets)
         self._out[queue].difference_update(found)
@@ -191,7 +191,7 @@ class InFlight:
         """The offsets that are in flight now."""
         return frozenset(self._out.get(queue, ()))
 
-    def spare(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
+    def not_in_flight(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
         """Those of the offsets that are not in flight."""
         out: set[int] | frozenset[int] = self._out.get(queue, frozenset())
         return [offset for offset in offsets if offset not in out]

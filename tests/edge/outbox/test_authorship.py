@@ -63,7 +63,10 @@ def test_device_behind_a_module_is_marked() -> None:
         (said("/messages/modules/pump/outputs/o"), "module filter may not publish as module pump"),
         (said("/messages/modules/other"), "module filter may not publish as module other"),
         (said("/messages/modules/filter", connectionModuleId="pump"), "may not publish as module pump"),
-        (said("/messages/modules/filter", connectionDeviceId="sensor-7"), "must publish for the device sensor-7 with source"),
+        (
+            said("/messages/modules/filter", connectionDeviceId="sensor-7"),
+            "must publish for the device sensor-7 with source",
+        ),
         (said("/messages"), "name the device in connectionDeviceId"),
         (said("/messages", connectionDeviceId="edge-1"), "name the device in connectionDeviceId"),
         (said("/messages/other"), "its sources begin with /messages/modules/filter"),

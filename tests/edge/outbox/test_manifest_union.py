@@ -98,7 +98,10 @@ def test_a_bad_route_owns_nothing() -> None:
         [error] = merged.quarantined
         assert (error.origin, error.line) == (bad, 1) and f"in EdgeRoutes {good} runs" in error.message
         [warning] = merged.warnings
-        assert (warning.name, warning.origin) == ("r", good) and f"EdgeRoutes {bad}, where it is invalid" in warning.message
+        assert (warning.name, warning.origin) == (
+            "r",
+            good,
+        ) and f"EdgeRoutes {bad}, where it is invalid" in warning.message
 
 
 def test_routes_that_are_bad_everywhere_run_nowhere() -> None:

@@ -106,10 +106,10 @@ def test_what_is_out_is_spared_until_it_is_decided() -> None:
     """By queue."""
     out = InFlight()
     out.take(ONE, [1, 2, 3])
-    assert out.spare(ONE, [0, 1, 2, 3, 4]) == [0, 4]
-    assert out.spare(OTHER, [1]) == [1]
+    assert out.not_in_flight(ONE, [0, 1, 2, 3, 4]) == [0, 4]
+    assert out.not_in_flight(OTHER, [1]) == [1]
     out.decided(ONE, [1])
-    out.give_back(ONE, [2])
+    out.release(ONE, [2])
     assert out.of(ONE) == {3} and out.of(OTHER) == frozenset()
 
 
@@ -117,8 +117,8 @@ def test_what_came_back_in_doubt_counts_when_it_ends_otherwise() -> None:
     """Not when it is decided after all, and once."""
     out = InFlight()
     out.take(ONE, [1, 2, 3])
-    out.give_back(ONE, [1, 2], in_doubt=True)
-    out.give_back(ONE, [3])
+    out.release(ONE, [1, 2], in_doubt=True)
+    out.release(ONE, [3])
     out.decided(ONE, [1])
     for _ in range(2):
         out.ended(ONE, [1, 2, 3])

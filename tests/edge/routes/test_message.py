@@ -43,7 +43,11 @@ def test_encodings(encoding: str, raw: bytes | str) -> None:
         ({"contentType": "application/json", "contentEncoding": "utf-16"}, b"{", "the body is not utf-16"),
         ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"", "the body is not JSON"),
         ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"{a:1}", "the body is not JSON"),
-        ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"[1]", "the body is JSON, but not an object"),
+        (
+            {"contentType": "application/json", "contentEncoding": "utf-8"},
+            b"[1]",
+            "the body is JSON, but not an object",
+        ),
         ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"[" * 200_000, "the body is"),
     ],
 )

@@ -100,11 +100,11 @@ class ModuleBroker:
         with self._waits(endpoint, changed):
             while True:
                 changed.clear()
-                looked_at = self._clock()
+                checked_at = self._clock()
                 taken = await self._take_or_nothing(endpoint, messages_max, lease_seconds)
                 if taken or self._clock() >= deadline:
                     return taken
-                await self._wait(endpoint, changed, deadline, looked_at)
+                await self._wait(endpoint, changed, deadline, checked_at)
 
     @contextlib.contextmanager
     def followed(self, found: Callable[[str], None]) -> Iterator[None]:
@@ -157,10 +157,10 @@ class ModuleBroker:
         while True:
             self._changed.clear()
             seconds: float | None = None
-            looked_at = self._clock()  # taken first: a lease that ends meanwhile is then due at once
+            checked_at = self._clock()  # taken first: a lease that ends meanwhile is then due at once
             try:
-                await self._run_out()
-                times = (served.endpoint.next_time(looked_at) for served in self._served.values())
+                await self._expire_leases()
+                times = (served.endpoint.next_time(checked_at) for served in self._served.values())
                 until = min((time for time in times if time is not None), default=None)
                 seconds = None if until is None else max(0.0, until - self._clock())
             except Temporary as error:
@@ -208,11 +208,11 @@ class ModuleBroker:
         for changed in self._waiting.get(endpoint, ()):
             changed.set()
 
-    async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float, looked_at: float) -> None:
+    async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float, checked_at: float) -> None:
         """Wait for a change, a due message or the deadline; returns at once if something became due since
-        ``looked_at``."""
+        ``checked_at``."""
         served = self._served.get(endpoint)
-        due = served.endpoint.next_time(looked_at) if served is not None else None
+        due = served.endpoint.next_time(checked_at) if served is not None else None
         until = deadline if due is None else min(deadline, due)
         with contextlib.suppress(TimeoutError):  # a message is due, or the caller's deadline has passed
             async with asyncio.timeout(max(0.0, until - self._clock())):
@@ -246,7 +246,7 @@ class ModuleBroker:
         if served is None:
             return []
         with contextlib.suppress(Temporary):  # ``run`` tries again
-            await self._run_out(endpoint)
+            await self._expire_leases(endpoint)
         taken: list[Leased] = []
         notes: list[tuple[QueueId, tuple[Attempt, ...]]] = []
         async with served.taking:
@@ -273,7 +273,7 @@ class ModuleBroker:
                     fetch, items, self._clock(),
                     messages_max=messages_max - len(taken), lease_seconds=lease_seconds,
                 )  # fmt: skip
-                self._outbox.in_flight.give_back(fetch.queue, given.left)
+                self._outbox.in_flight.release(fetch.queue, given.left)
                 taken += given.leased
                 notes.append((fetch.queue, given.attempts))
                 if fetch.alone and given.leased:
@@ -284,14 +284,14 @@ class ModuleBroker:
             self._changed.set()
         return taken
 
-    async def _run_out(self, only: str | None = None) -> None:
+    async def _expire_leases(self, only: str | None = None) -> None:
         for name in [only] if only is not None else list(self._served):
-            found = self._served[name].endpoint.run_out(self._clock())
+            found = self._served[name].endpoint.expire_leases(self._clock())
             # It is recorded at the next delivery: after a restart, the end of the lease has the same effect.
             await _each(self._note_failed(name, failed, durably=False) for failed in found)
 
     async def _note_failed(self, endpoint: str, failed: BrokeredFailed, *, durably: bool = True) -> None:
-        self._outbox.in_flight.give_back(failed.queue, [each.offset for each in failed.again], in_doubt=True)
+        self._outbox.in_flight.release(failed.queue, [each.offset for each in failed.again], in_doubt=True)
         if failed.again and durably:
             await self._note(failed.queue, failed.again)
         self._wake(endpoint)
@@ -324,7 +324,7 @@ class ModuleBroker:
                 at=self._timestamp(),
             )
         except BaseException:
-            endpoint.not_settled(settle)
+            endpoint.settle_failed(settle)
             raise
         endpoint.settled(settle)
 

@@ -85,7 +85,7 @@ class SqliteOutbox:
         sound = salvage.make_sound(path, kept, epoch=epoch, thorough=thorough, access=access)
         self.salvaged = sound.salvaged
         """Why the file was salvaged at this opening; "" if it was sound."""
-        self.scrubber = Scrubber(self, is_looked_through=sound.is_looked_through)
+        self.scrubber = Scrubber(self, is_audited=sound.is_audited)
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -120,7 +120,7 @@ class SqliteOutbox:
         highest: dict[QueueId, int] = {}
         for queue, at in self._handed_out.read().items():
             last, left = log.handed_out(connection, queue, at)
-            self.in_flight.give_back(queue, left, in_doubt=True)
+            self.in_flight.release(queue, left, in_doubt=True)
             if last > NOTHING_DONE:
                 highest[queue] = min(at, last)
         self._handed_out.begin(highest)
@@ -200,7 +200,7 @@ class SqliteOutbox:
             read = partial(self._take_by_writer, queue, taken) if evicts else self.writer.read
             items = await self._fetch(queue, after, now, messages_max, bytes_max, only, read)
             offsets = [item.offset for item in items]
-            self.in_flight.give_back(queue, taken.difference(offsets))
+            self.in_flight.release(queue, taken.difference(offsets))
             if evicts == self._evicts:
                 self.in_flight.take(queue, offsets)
                 return items
@@ -258,7 +258,7 @@ class SqliteOutbox:
                 new_id=salvage.new_id,
             )
         )
-        self.scrubber.damage_met()
+        self.scrubber.damage_found()
         for gap in found:
             salvage.log_gap(queue, gap)
 
@@ -328,7 +328,7 @@ class SqliteOutbox:
                 await self.writer.submit(partial(expiry.follow, runs=found, now=now))
                 after = expiry.RunPlace(found[-1].segment, found[-1].queue)
 
-    async def give_back(self) -> int:
+    async def shrink(self) -> int:
         return await self.writer.submit(give_back)
 
     async def status(self, *, now: float) -> outbox.OutboxStatus:
@@ -342,7 +342,7 @@ class SqliteOutbox:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
             await self.writer.submit(partial(job, at=store_clock.timestamp(), new_id=salvage.new_id))
-            self.scrubber.damage_met()
+            self.scrubber.damage_found()
             _log.error("dead_letters_damaged", numbers=found.damaged, remedy="check the disk's health")
 
     async def discard(self, numbers: Sequence[int]) -> int:

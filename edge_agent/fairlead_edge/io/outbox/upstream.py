@@ -256,7 +256,7 @@ class ExpirySweeper:
         try:
             while count := await self._outbox.sweep(now=self._clock(), entire=entire):
                 swept += count
-            while await self._outbox.give_back():
+            while await self._outbox.shrink():
                 pass
         except StoreFull as error:
             _expiry_log.warning("sweep_delayed", reason=str(error))

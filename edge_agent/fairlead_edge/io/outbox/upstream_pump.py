@@ -251,7 +251,7 @@ class UpstreamPump:
         if not isinstance(wanted, Settle):
             leaves = {item.offset for item in wanted.items} if wanted else set()
             stays = [item.offset for item in items if item.offset not in leaves]
-            self._outbox.in_flight.give_back(fetch.queue, self._pump.at_rest(fetch.queue, stays))
+            self._outbox.in_flight.release(fetch.queue, self._pump.not_in_batch(fetch.queue, stays))
         match wanted:
             case SendBatch() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
@@ -305,7 +305,7 @@ class UpstreamPump:
         except LinkDown:
             self.counters["batches_lost"] += 1
             offsets = [item.offset for item in send.items]
-            self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=True)
+            self._outbox.in_flight.release(send.queue, offsets, in_doubt=True)
             self._pump.lost(send.batch)
             if not self._link.upstream_window:
                 self._pump.link_down()
@@ -319,7 +319,7 @@ class UpstreamPump:
             answer = message.Nack(parent_id=0, code="link_error", reason=f"{type(error).__name__}: {error}")
         settle = self._pump.answered(send.batch, answer, self._clock())
         done = {*settle.sent, *(refusal.offset for refusal in settle.refused)} if settle is not None else set()
-        self._give_back(send, answer, done)
+        self._release(send, answer, done)
         if isinstance(answer, message.Nack):
             self.counters[f"nack_{answer.code}"] += 1
             _log.warning(
@@ -342,15 +342,15 @@ class UpstreamPump:
             await self._settle(settle, [item for item in send.items if item.offset in done], departures)
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
-    def _give_back(self, send: SendBatch, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
+    def _release(self, send: SendBatch, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
         """Release what is not done, which is sent again unless it expires; some of it may be in its topic (in
         doubt)."""
         if len(done) == len(send.items):
             return
         doubtful = pump.doubtful(send.items, answer)
         again = {item.offset for item in send.items}.difference(done)
-        self._outbox.in_flight.give_back(send.queue, again - doubtful)
-        self._outbox.in_flight.give_back(send.queue, again & doubtful, in_doubt=True)
+        self._outbox.in_flight.release(send.queue, again - doubtful)
+        self._outbox.in_flight.release(send.queue, again & doubtful, in_doubt=True)
 
     async def _settle(self, settle: Settle, items: Sequence[Item], departures: Sequence[Departure] = ()) -> None:
         for refusal in settle.refused:

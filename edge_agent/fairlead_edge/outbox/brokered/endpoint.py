@@ -1,6 +1,6 @@
 """One brokered endpoint: which message a module gets next, and the outcome of those it holds.
 
-    wanted ─Fetch▶ (store) ─fetched▶ Given ▶ (noted on disk) ▶ module ─ack | abandon | silence▶ Settle ▶ (store)
+    wanted ─Fetch▶ (store) ─fetched▶ FetchResult ▶ (noted on disk) ▶ module ─ack | abandon | silence▶ Settle ▶ (store)
 
 The rules:
 
@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, BrokeredFetch, BrokeredSettle, Priority
+from fairlead_edge.outbox.brokered.priority import ABANDONED, LEASE_ENDED, BrokeredFetch, BrokeredSettle, Priority
 from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
@@ -48,7 +48,7 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a fetch: messages for the module, attempts to record on disk, and what stays in the log."""
 
     queue: QueueId
@@ -102,7 +102,7 @@ class Endpoint:
 
     def fetched(
         self, fetch: BrokeredFetch, items: Sequence[Item], now: float, *, messages_max: int, lease_seconds: float
-    ) -> Given:
+    ) -> FetchResult:
         """The store's answer to ``wanted``."""
         read = [(item, envelope.read(item.content)) for item in items]
         priority = self._priorities[fetch.queue.priority]
@@ -114,7 +114,7 @@ class Endpoint:
             lease_seconds=lease_seconds,
         )
         messages = {item.offset: message for item, message in read}
-        return Given(
+        return FetchResult(
             queue=fetch.queue,
             leased=tuple(
                 Leased(
@@ -161,13 +161,13 @@ class Endpoint:
             found.append(self._failed(priority, tuple(again), never, why))
         return found, unknown
 
-    def run_out(self, now: float) -> list[BrokeredFailed]:
+    def expire_leases(self, now: float) -> list[BrokeredFailed]:
         """Ends the leases that have run out.  The retries need not be recorded: a restart leads to the same result."""
         found: list[BrokeredFailed] = []
         for number, priority in self._priorities.items():
-            again, never = priority.run_out(now, self._policy, self._uniform)
+            again, never = priority.expire_leases(now, self._policy, self._uniform)
             if again or never:
-                found.append(self._failed(number, tuple(again), never, RAN_OUT))
+                found.append(self._failed(number, tuple(again), never, LEASE_ENDED))
         return found
 
     # ---- results of the store ----
@@ -176,9 +176,9 @@ class Endpoint:
         """The settlement is on disk."""
         self._priorities[settle.queue.priority].settled(settle)
 
-    def not_settled(self, settle: BrokeredSettle) -> None:
+    def settle_failed(self, settle: BrokeredSettle) -> None:
         """The store could not write the settlement: the messages stay as they were."""
-        self._priorities[settle.queue.priority].not_settled(settle)
+        self._priorities[settle.queue.priority].settle_failed(settle)
 
     # ---- reads ----
 

@@ -24,7 +24,7 @@ UNSETTLED_MAX: Final = 10_000
 GIVEN_UP: Final = "retries_used_up"
 """The code of a dead letter whose delivery policy allows no more attempts."""
 ABANDONED: Final = "the module gave it back"
-RAN_OUT: Final = "its lease ended without an acknowledgement"
+LEASE_ENDED: Final = "its lease ended without an acknowledgement"
 
 
 class DeliveryState(enum.Enum):
@@ -92,7 +92,7 @@ class BrokeredFetch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokeredSettle(msgspec.Struct, frozen=True, kw_only=True):
-    """Settle these offsets durably; then call ``settled``, or ``not_settled`` if that failed."""
+    """Settle these offsets durably; then call ``settled``, or ``settle_failed`` if that failed."""
 
     queue: QueueId
     sent: tuple[int, ...] = ()
@@ -228,7 +228,7 @@ class Priority:
         attempt = self._attempts[offset]
         return self._failed(attempt, now, policy, uniform) if attempt.leased else attempt
 
-    def run_out(self, now: float, policy: DeliveryPolicy, uniform: Uniform) -> tuple[list[Attempt], list[int]]:
+    def expire_leases(self, now: float, policy: DeliveryPolicy, uniform: Uniform) -> tuple[list[Attempt], list[int]]:
         """Ends the leases that have run out; returns what will be delivered again, and the offsets that are given
         up."""
         again: list[Attempt] = []
@@ -254,7 +254,7 @@ class Priority:
             del self._offsets[self._settling.pop(offset).id]
         self._durable += settle.offsets
 
-    def not_settled(self, settle: BrokeredSettle) -> None:
+    def settle_failed(self, settle: BrokeredSettle) -> None:
         """The store could not write the settlement: the messages stay as they were."""
         for offset in settle.offsets:
             self._put(self._settling.pop(offset))

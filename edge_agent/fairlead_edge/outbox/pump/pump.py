@@ -186,7 +186,7 @@ class Pump:
         self._come_due(now)
         self._end_deferrals()
         until: float | None = None
-        if (favoured := self._favoured(now)) is not None:
+        if (favoured := self._fair_share(now)) is not None:
             return favoured
         for stream in self._in_order():
             if self._outage is not None and stream.rank >= self._outage.rank and now < self._outage.until:
@@ -215,7 +215,7 @@ class Pump:
     def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> SendBatch | Settle | None:
         """The store's answer to ``Fetch``.  Checks the time to live again, because this is the moment of sending."""
         stream = self._streams[rank(fetch.queue.priority), fetch.topic]
-        page, mine = self._divided(stream, items)
+        page, mine = self._split_page(stream, items)
         live = stream.fetched(fetch, page, mine, now)
         if not live:
             return None
@@ -225,7 +225,7 @@ class Pump:
         stream.revive(now)
         if stream.state is EndpointState.DEAD:
             self._batches[batch] = _SentBatch(stream)
-            return _burial(stream, batch, offsets, self._remaining_of_others(stream))
+            return _dead_letters(stream, batch, offsets, self._remaining_of_others(stream))
         content_bytes = sum(len(item.content) for item in live)
         self._batches[batch] = _SentBatch(stream, tuple(item.topic for item in live), content_bytes)
         size = stream.frame_bytes(content_bytes)
@@ -234,7 +234,7 @@ class Pump:
         follows = stream.send(batch, offsets)
         return SendBatch(batch=batch, queue=stream.queue, topic=stream.topic, items=live, follows=follows)
 
-    def at_rest(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
+    def not_in_batch(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
         """Those of the offsets that are in no batch."""
         of_queue = [stream for stream in self._streams.values() if stream.queue == queue]
         out = {offset for stream in of_queue for offset in stream.offsets_out} if len(of_queue) > 1 else set()
@@ -284,7 +284,7 @@ class Pump:
         failure = None
         for index, each in deferred.items():
             nack = Nack(parent_id=answer.parent_id, code=each.code, reason=each.reason, retry_after=each.retry_after)
-            apart = None if known.stream.topic else self._apart(known.stream, known.topics[index])
+            apart = None if known.stream.topic else self._deferred_stream(known.stream, known.topics[index])
             if apart is None:
                 failure = failure or nack
             elif index == each.index:
@@ -292,7 +292,7 @@ class Pump:
                 apart.conclude(self._policy, self._uniform, now)
         return failure, set(deferred)
 
-    def _apart(self, stream: Stream, topic: str) -> Stream | None:
+    def _deferred_stream(self, stream: Stream, topic: str) -> Stream | None:
         """The stream of a deferred topic in the queue of ``stream``; None if too many are deferred."""
         found = self._streams.get((stream.rank, topic))
         if found is None and len(self.deferred_topics(stream.queue.priority)) < DEFERRED_TOPICS_MAX:
@@ -303,7 +303,7 @@ class Pump:
             self._streams[stream.rank, topic] = found
         return found
 
-    def _divided(self, stream: Stream, items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+    def _split_page(self, stream: Stream, items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
         """How much of a page this stream goes through, and the messages of it that are its own."""
         if stream.topic:
             cursor = self._streams[stream.rank, ""].cursor
@@ -319,18 +319,18 @@ class Pump:
     def _end_deferrals(self) -> None:
         """Topics that have caught up rejoin the queue's stream."""
         for place, topic in [place for place in self._streams if place[1]]:
-            if self._streams[place, topic].has_caught_up and not self._is_out_with_others(self._streams[place, topic]):
+            if self._streams[place, topic].has_caught_up and not self._is_in_queue_batch(self._streams[place, topic]):
                 del self._streams[place, topic]
                 self._streams[place, ""].drain()
 
-    def _is_out_with_others(self, stream: Stream) -> bool:
+    def _is_in_queue_batch(self, stream: Stream) -> bool:
         """Whether messages of this deferred topic are in a batch of the queue's own stream."""
         queues_own = self._streams[stream.rank, ""]
         return any(known.stream is queues_own and stream.topic in known.topics for known in self._batches.values())
 
     def _must_wait(self, stream: Stream) -> bool:
         """Whether something must be settled before the stream may fetch more."""
-        return stream.must_settle_first or bool(stream.topic and self._is_out_with_others(stream))
+        return stream.must_settle_first or bool(stream.topic and self._is_in_queue_batch(stream))
 
     def _remaining_of_others(self, stream: Stream) -> int | None:
         """The lowest offset that other streams of the queue have not done; None if there are no others."""
@@ -351,7 +351,7 @@ class Pump:
         batch_bytes = self._pace.batch_bytes(now)
         return stream.fetch(batch_bytes if room is None else min(room, batch_bytes))
 
-    def _favoured(self, now: float) -> Fetch | None:
+    def _fair_share(self, now: float) -> Fetch | None:
         """The fetch of a less urgent priority that has credit for a batch by its share."""
         if self._probing or self._outage is not None:
             return None
@@ -443,7 +443,7 @@ def _refusals(answer: Ack | Nack, offsets: tuple[int, ...]) -> dict[int, Refusal
     }
 
 
-def _burial(stream: Stream, batch: int, offsets: tuple[int, ...], others: int | None) -> Settle:
+def _dead_letters(stream: Stream, batch: int, offsets: tuple[int, ...], others: int | None) -> Settle:
     """Moves messages of a dead priority to the dead letters."""
     reason = "the delivery policy allows no more retries"
     return Settle(
@@ -451,7 +451,7 @@ def _burial(stream: Stream, batch: int, offsets: tuple[int, ...], others: int | 
         queue=stream.queue,
         sent=(),
         refused=tuple(Refusal(offset, "retries_used_up", reason) for offset in offsets),
-        checkpoint=stream.bury(batch, offsets, others),
+        checkpoint=stream.dead_letter(batch, offsets, others),
     )
 
 

@@ -332,7 +332,7 @@ class Stream:
         """The estimated size of a frame for ``content`` bytes."""
         return int(content * self._ratio)
 
-    def bury(self, batch: int, offsets: tuple[int, ...], others: int | None) -> int:
+    def dead_letter(self, batch: int, offsets: tuple[int, ...], others: int | None) -> int:
         """These go to the dead letters; returns the checkpoint to write with them."""
         checkpoint = self._commit(offsets, others)
         self._settling[batch] = offsets

@@ -334,13 +334,13 @@ async def test_lease_that_ends_between_two_looks_at_the_clock_is_noticed(
     await bench.store("a")
     await bench.take()
     bench.now = LEASE_SECONDS - 0.001
-    look = bench.broker._run_out
+    look = bench.broker._expire_leases
 
     async def slow(only: str | None = None) -> None:
         await look(only)
         bench.now = LEASE_SECONDS + 0.001
 
-    monkeypatch.setattr(bench.broker, "_run_out", slow)
+    monkeypatch.setattr(bench.broker, "_expire_leases", slow)
     running = asyncio.create_task(bench.broker.run())
     await until(lambda: bench.broker.counts()[ENDPOINT, 3] == (0, 1))
     running.cancel()

@@ -76,10 +76,10 @@ async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
     count = 24
     for _ in range(count):
         await box.append([Entry("", os.urandom(1 << 20), (Reference(ALARMS),))], now=0)
-    assert await box.give_back() == 0
+    assert await box.shrink() == 0
     await box.settle(ALARMS, sent=range(count), checkpoint=count - 1, at="t")
     given = 0
-    while step := await box.give_back():
+    while step := await box.shrink():
         given += step
     await box.close()
     size = (tmp_path / "outbox.db").stat().st_size
@@ -93,7 +93,7 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
     monkeypatch.setattr(salvage, "PROGRESS_STEPS", 1)
     box = opened(tmp_path)
     await box.append([Entry(str(n), b"{}", (Reference(ALARMS),)) for n in range(500)], now=0)
-    await box.scrubber.look_through()
+    await box.scrubber.audit_file()
     assert box.writer.failure is None
     await box.close()
     connection = apsw.Connection(str(tmp_path / "outbox.db"))

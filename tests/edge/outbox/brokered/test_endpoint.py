@@ -85,7 +85,7 @@ class Modules(RuleBasedStateMachine):
     @rule(most=st.integers(1, 5), lease=st.sampled_from([10.0, 60.0]), noted=st.booleans())
     def take(self, most: int, lease: float, noted: bool) -> None:
         """``noted`` False: the agent is killed before it wrote down who has what, and before the module got it."""
-        self.run_out()
+        self.expire_leases()
         taken: list[Leased] = []
         while len(taken) < most and (fetch := self.endpoint.wanted(self.now, most - len(taken))) is not None:
             log = self.log.kept[fetch.queue]
@@ -127,14 +127,14 @@ class Modules(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 5.0, 60.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.run_out()
+        self.expire_leases()
 
     @rule()
     def kill(self) -> None:
         self.start()
 
-    def run_out(self) -> None:
-        self.fail(self.endpoint.run_out(self.now), noted=False)
+    def expire_leases(self) -> None:
+        self.fail(self.endpoint.expire_leases(self.now), noted=False)
 
     def fail(self, failed: Sequence[BrokeredFailed], *, noted: bool) -> None:
         for each in failed:
@@ -184,5 +184,5 @@ def test_leases_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert endpoint.wanted(0, 10) is None
     assert endpoint.next_time(0) == 60
     assert endpoint.counts() == {1: (3, 0)}
-    endpoint.run_out(60)
+    endpoint.expire_leases(60)
     assert endpoint.wanted(60, 10) is not None

@@ -61,7 +61,7 @@ def test_checkpoint_passes_nothing_that_is_not_done() -> None:
     priority.settled(first)
     last = priority.acked([3])
     assert last.checkpoint == 3
-    priority.not_settled(last)
+    priority.settle_failed(last)
     assert priority.offset_of("id-3") == 3
 
 
@@ -76,9 +76,9 @@ def test_failed_message_waits_and_is_given_up_at_last() -> None:
     assert fetch is not None and fetch.only == (7,)
     [again] = priority.fetched(fetch, read(7), 6, messages_max=10, lease_seconds=60)
     assert again.number == 2
-    assert priority.run_out(65.9, POLICY, uniform) == ([], [])
-    assert priority.run_out(66, POLICY, uniform) == ([], [7])
-    settle = priority.given_up([7], module.RAN_OUT)
+    assert priority.expire_leases(65.9, POLICY, uniform) == ([], [])
+    assert priority.expire_leases(66, POLICY, uniform) == ([], [7])
+    settle = priority.given_up([7], module.LEASE_ENDED)
     assert settle.refused[0].reason == "delivered 2 times; the last time its lease ended without an acknowledgement"
     assert settle.checkpoint == 7
     priority.settled(settle)

@@ -81,7 +81,11 @@ def test_a_message_in_its_topic_and_in_a_table() -> None:
 def test_what_is_not_known_is_said() -> None:
     assert describe(left(position=""), known=topics())["deliveries"][0]["note"] == receipt.NO_POSITION
     anew = describe(left(), known=topics(generation=2))
-    assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == ("in_topic", None, receipt.TOPIC_RECREATED)
+    assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == (
+        "in_topic",
+        None,
+        receipt.TOPIC_RECREATED,
+    )
     empty = {"n/t": TopicReach(topic="n/t", service="s", generation=1, as_of=1.0)}
     assert describe(left(), known=empty)["deliveries"][0]["note"] == receipt.NO_TABLE
     assert receipt.describe(ID, [], topics(), NOW, is_online=True) is None

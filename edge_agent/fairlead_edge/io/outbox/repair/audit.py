@@ -41,7 +41,7 @@ def audit(connection: apsw.Connection) -> str:
     [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
     if found != "ok":
         return str(found)
-    return glance(connection) or _check(connection, _LARGE)
+    return audit_small_tables(connection) or _check(connection, _LARGE)
 
 
 def audit_beside(path: Path, access: FileAccess = PLAIN) -> str:
@@ -58,7 +58,7 @@ def audit_beside(path: Path, access: FileAccess = PLAIN) -> str:
         return str(error) or type(error).__name__
 
 
-def glance(connection: apsw.Connection) -> str:
+def audit_small_tables(connection: apsw.Connection) -> str:
     """``audit`` of the small tables alone, which is quick."""
     return _check(connection, _SMALL)
 
@@ -73,7 +73,7 @@ def _check(connection: apsw.Connection, checks: dict[str, str]) -> str:
 
 
 def read_totals(connection: apsw.Connection) -> OutboxTotals:
-    """The totals in the file, if a ``glance`` found nothing; without ``topic``, which is only kept beside the file."""
+    """The totals in the file, if ``audit_small_tables`` found nothing; all but ``topic``, which is kept beside it."""
     [(commits,)] = rows(connection, sql.COMMITS)
     return OutboxTotals(
         commits,

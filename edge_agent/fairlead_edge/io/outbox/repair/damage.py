@@ -155,19 +155,19 @@ class ScrubbedStore(Protocol):
 
 
 class Scrubber:
-    """Checks the store from time to time.  ``is_looked_through``: the whole file was audited when it was opened."""
+    """Checks the store from time to time.  ``is_audited``: the whole file was audited when it was opened."""
 
-    def __init__(self, store: ScrubbedStore, *, is_looked_through: bool) -> None:
+    def __init__(self, store: ScrubbedStore, *, is_audited: bool) -> None:
         self._store = store
-        self._is_looked_through = is_looked_through
+        self._is_audited = is_audited
         self._damaged = asyncio.Event()
         """Set when damage was found since the last scrub."""
 
-    def damage_met(self) -> None:
+    def damage_found(self) -> None:
         """Damage was found, and there may be more: scrub soon."""
         self._damaged.set()
 
-    async def look_through(self) -> None:
+    async def audit_file(self) -> None:
         """Audit the file while it is in use, on a separate thread and connection; damage ends the use of the file."""
         problem = await asyncio.to_thread(audit.audit_beside, self._store.path, self._store.access)
         if problem:
@@ -195,14 +195,14 @@ class Scrubber:
 
     async def run(self) -> None:
         """Runs for as long as the store is open."""
-        if not self._is_looked_through:
-            await self.look_through()
+        if not self._is_audited:
+            await self.audit_file()
         while True:
             try:
                 async with asyncio.timeout(SCRUB_SECONDS):
                     await self._damaged.wait()
             except TimeoutError:
-                await self.look_through()
+                await self.audit_file()
             with contextlib.suppress(Temporary):  # a full disk: next time
                 await self.scrub()
             await asyncio.sleep(SCRUB_PAUSE_SECONDS)

@@ -252,7 +252,7 @@ def _look(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None,
     model = schema.model(found, additions=False)  # missing additions are created when the file is opened
     assert model is not None
     wrong = salvage.lacks(connection, model)
-    wrong = wrong or audit.glance(connection)
+    wrong = wrong or audit.audit_small_tables(connection)
     wrong = wrong or audit.compare(audit.read_totals(connection), kept)
     if not wrong and seconds is not None:
         until = time.monotonic() + seconds
@@ -274,7 +274,7 @@ class Sound(NamedTuple):
 
     salvaged: str
     """Why it was salvaged; "" if it was sound."""
-    is_looked_through: bool
+    is_audited: bool
     """Whether there was enough time to check all of it."""
 
 
@@ -305,7 +305,7 @@ def make_sound(
             remedy=f"check the disk's health; the damaged file is kept as {path.name}.damaged and may be removed",
         )
         salvaged = found
-    return Sound(salvaged, is_looked_through=True)
+    return Sound(salvaged, is_audited=True)
 
 
 def log_gap(queue: QueueId, gap: QueueGap) -> None:

@@ -43,7 +43,7 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
             if not oldest:
                 break
             after = oldest[-1][0]
-            going = eviction.in_flight.spare(queue, [offset for (offset,) in oldest])
+            going = eviction.in_flight.not_in_flight(queue, [offset for (offset,) in oldest])
             before = rows(connection, sql.USED_BYTES)[0][0]
             lost = receipt_tables.note_lost(connection, number, going, "evicted", eviction.now)
             removed = log.remove(connection, number, going)

@@ -69,7 +69,7 @@ def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlig
         if not _is_over(queue, envelope, now):
             continue
         offsets = rows(connection, sql.OFFSETS_OF_RUN, (number, *envelope[:2], segment, left))
-        going = in_flight.spare(queue, [offset for (offset,) in offsets])
+        going = in_flight.not_in_flight(queue, [offset for (offset,) in offsets])
         if going:
             found[number, queue] += going
         left -= len(going)

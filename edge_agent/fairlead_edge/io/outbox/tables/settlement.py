@@ -38,7 +38,7 @@ def settle(
     if queue.endpoint != UPSTREAM:
         inputs.note_input_states(connection, number, sent, inputs.CONSUMED)
         inputs.note_input_states(connection, number, [refusal.offset for refusal in refused], inputs.DEAD_LETTERED)
-    damaged = _bury(connection, number, queue, refused, at)
+    damaged = _dead_letter(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
     receipt_tables.note_departures(connection, number, departures, runs=len(removed.runs))
     if removed.runs and not departures:
@@ -99,7 +99,7 @@ def _next_offset(connection: apsw.Connection, queue: QueueId) -> int:
     return int(rows(connection, sql.EXTENT_OF_QUEUE, (number,))[0][0])
 
 
-def _bury(
+def _dead_letter(
     connection: apsw.Connection, number: int, queue: QueueId, refused: Sequence[Refusal], at: str
 ) -> list[Damage]:
     read = Bodies(connection)

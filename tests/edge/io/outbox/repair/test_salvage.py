@@ -162,7 +162,7 @@ async def _live(folder: Path, seed: int, access: FileAccess) -> None:
         box = opened(world.folder, 2, access)
         try:
             await world.use(box, 10)
-            await box.scrubber.look_through()
+            await box.scrubber.audit_file()
             await world.drain(box)
         except StoreDamaged:  # what no look at the structure shows: the program opens it anew
             await box.close()
@@ -352,10 +352,10 @@ def made(path: Path) -> None:
 def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
     """And one that is not there yet is no damage."""
     path = tmp_path / "outbox.db"
-    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_audited=True)
     assert not path.exists()
     made(path)
-    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_audited=True)
 
 
 def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) ->
     )
     connection.close()
     found = salvage.make_sound(path, None, epoch=1, thorough=True)
-    assert "BINASY" in found.salvaged and found.is_looked_through
+    assert "BINASY" in found.salvaged and found.is_audited
     assert (tmp_path / "outbox.db.damaged").exists()
     assert salvage.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
 

@@ -179,7 +179,7 @@ class World:
         """A module takes some, in any order: nothing is remembered of those."""
         items = await self.box.fetch(MODULE, after=-1, now=self.now, messages_max=30, bytes_max=10**9, leaving=True)
         taken = [item for item in items if self.draw.randrange(2)]
-        self.box.in_flight.give_back(MODULE, [item.offset for item in items if item not in taken])
+        self.box.in_flight.release(MODULE, [item.offset for item in items if item not in taken])
         await self.box.settle(MODULE, sent=[item.offset for item in taken], checkpoint=-1, at="t")
         for item in taken:
             self.model[marks.id_in(item.content)][MODULE].state = "taken"
