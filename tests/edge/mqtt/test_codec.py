@@ -25,7 +25,6 @@ def test_a_length(value: int) -> None:
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=100))
 def test_a_text(value: str) -> None:
-    """No text is written that a client could close its connection for."""
     assert FieldReader(codec.text_field(value)).text() == mqtt_text.safe(value)
 
 

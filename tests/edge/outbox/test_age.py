@@ -13,18 +13,15 @@ STAMP = Stamp(boot_id="a", boot_seconds=500, wall_seconds=10_000, age_seconds=2_
 
 
 def test_new_store_starts_at_nought() -> None:
-    """However long the machine has run."""
     assert AgeClock(None, reading("a", 900, 10_000)).now(905) == 5
 
 
 def test_within_a_boot_only_boot_time_counts() -> None:
-    """The wall clock may say what it wants."""
     for timestamp in (0, 10_000, 9e9):
         assert AgeClock(STAMP, reading("a", 600, timestamp)).now(610) == 2_110
 
 
 def test_across_a_reboot_the_time_without_power_counts() -> None:
-    """From the last stamp to the boot by the wall clock, then boot time."""
     clock = AgeClock(STAMP, reading("b", 30, 10_130))
     assert clock.now(30) == 2_000 + 100 + 30
     assert clock.now(40) == 2_000 + 100 + 40
@@ -45,11 +42,9 @@ def test_wall_clock_step_while_running_changes_nothing() -> None:
 
 
 def test_clone_with_less_boot_time_does_not_go_back() -> None:
-    """Same boot id, smaller boot time: no time has passed."""
     assert AgeClock(STAMP, reading("a", 100, 10_000)).now(100) == 2_000
 
 
 def test_clock_never_falls() -> None:
-    """Not even when asked with an older reading."""
     clock = AgeClock(STAMP, reading("a", 600, 0))
     assert clock.now(590) == clock.now(600) == 2_100

@@ -27,7 +27,6 @@ def sign(submission: Submission, module: str = "filter") -> Submission | Refusal
     ],
 )
 def test_module_a_source_names(source: str, module: str) -> None:
-    """Routes match in any case, so names are found in any."""
     assert module_of(source) == module
 
 
@@ -40,7 +39,6 @@ def test_module_a_source_names(source: str, module: str) -> None:
     ],
 )
 def test_module_is_stamped(source: str, stored: str) -> None:
-    """With its own name, as it is spelled in the tokens file; the rest stays."""
     signed = sign(said(source, connectionmoduleid="Filter", contentType="text/plain"))
     assert isinstance(signed, Submission) and signed.source == stored
     assert signed.system_properties == {
@@ -51,7 +49,6 @@ def test_module_is_stamped(source: str, stored: str) -> None:
 
 
 def test_device_behind_a_module_is_marked() -> None:
-    """By its own name and that of the module."""
     signed = sign(said("/messages", ConnectionDeviceId="sensor-7"))
     assert isinstance(signed, Submission) and signed.source == "/messages"
     assert signed.system_properties == {"connectionDeviceId": "sensor-7", "connectionModuleId": "filter"}
@@ -74,7 +71,6 @@ def test_device_behind_a_module_is_marked() -> None:
     ],
 )
 def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
-    """The refusal names who tried to be whom."""
     refused = sign(submission)
     assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
     assert reason in refused.message
@@ -90,14 +86,12 @@ def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
     ],
 )
 def test_program_without_a_token_is_no_module_that_has_one(submission: Submission) -> None:
-    """Not by source, nor by the property that says it."""
     refused = sign(submission, module="")
     assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
     assert "has its own token" in refused.message
 
 
 def test_program_without_a_token_may_be_what_has_none() -> None:
-    """As without tokens."""
     submission = said("/messages/modules/other/outputs/o", connectionModuleId=None)
     assert sign(submission, module="") is submission
     author = Author()
@@ -106,7 +100,6 @@ def test_program_without_a_token_may_be_what_has_none() -> None:
 
 
 def test_keys_of_modules_are_their_own() -> None:
-    """What no program can give as a key keeps them apart."""
     one, other = Author(module="filter"), Author(module="pump")
     assert len({one.own_key("k"), other.own_key("k"), Author().own_key("k")}) == 3
     assert not one.own_key("k").isprintable()

@@ -11,7 +11,6 @@ from fairlead_wire.delivery_policy import schedule, total_seconds
 
 
 def test_messages_go_again_practically_without_end() -> None:
-    """First soon, then every minute, for months."""
     waits = [delivery_policy.delay(UPSTREAM_POLICY, retry) for retry in range(9)]
     assert [each and round(each.seconds) for each in waits] == [1, 2, 4, 8, 15, 30, 60, 60, 60]
     assert delivery_policy.total_seconds(delivery_policy.schedule(UPSTREAM_POLICY)) > 30 * 86_400
@@ -29,7 +28,6 @@ def test_default_tries_for_a_day() -> None:
 
 
 def test_what_is_not_given_is_the_default_of_modules() -> None:
-    """Judged as a policy is everywhere."""
     policy = msgspec.convert({"maximum_delay_retries": 0}, BrokeredDelivery)
     assert len(schedule(policy)) == 8
     with pytest.raises(msgspec.ValidationError, match="maximum_delay"):

@@ -22,7 +22,6 @@ def test_a_lost_topic_is_its_neighbours() -> None:
 
 
 def test_the_record_is_a_message() -> None:
-    """Source and body as in the contract."""
     content = gaps.content(QueueId("iothub", 0), QueueGap(3, 5, 2, "d/a", "why"), id="i", at="2026-11-20T12:00:00.000Z")
     read = envelope.read(content)
     assert (read.id, read.source, read.enqueued_at) == ("i", "/fairlead/gaps", "2026-11-20T12:00:00.000Z")

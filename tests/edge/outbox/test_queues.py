@@ -19,19 +19,16 @@ NAMES = [
 
 @pytest.mark.parametrize(("endpoint", "priority", "name"), NAMES)
 def test_names_are_written_and_read(endpoint: str, priority: int, name: str) -> None:
-    """``_Pri<n>`` is appended, but not for the default priority."""
     assert str(QueueId(endpoint, priority)) == name
     assert queues.parse(name) == QueueId(endpoint, priority)
 
 
 @pytest.mark.parametrize("name", ["ep_Pri4321a", "ep_Pri", "ep_Pri-1", "_Pri1", "ep_pri1", "ep_Pri1\n", "ep_Pri١"])
 def test_what_does_not_end_in_a_priority_is_an_endpoint(name: str) -> None:
-    """Only digits, only at the very end, only after something."""
     assert queues.parse(name) == QueueId(name, DEFAULT_PRIORITY)
 
 
 def test_queues_sort_by_urgency() -> None:
-    """Lower numbers first, the default last."""
     queues = [QueueId("iothub"), QueueId("iothub", 9), QueueId("iothub", 0)]
     assert [queue.priority for queue in sorted(queues)] == [0, 9, DEFAULT_PRIORITY]
 
@@ -66,7 +63,6 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
     ],
 )
 def test_only_what_lies_above_is_to_be_done(checkpoint: int, offset: int, admitted: bool) -> None:
-    """Up to and including the checkpoint all is done."""
     assert Checkpointer(checkpoint).admits(offset) is admitted
 
 
@@ -90,7 +86,6 @@ def test_only_what_lies_above_is_to_be_done(checkpoint: int, offset: int, admitt
 def test_checkpoint_moves_to_the_last_of_what_is_done(
     checkpoint: int, succeeded: list[int], remaining: list[int], expected: int
 ) -> None:
-    """It never falls and never passes what remains."""
     checkpointer = Checkpointer(checkpoint)
     assert checkpointer.commit(succeeded, remaining) == expected
     assert checkpointer.offset == expected
@@ -103,7 +98,6 @@ ONE, OTHER = QueueId("iothub", 1), QueueId("iothub", 2)
 
 
 def test_what_is_out_is_spared_until_it_is_decided() -> None:
-    """By queue."""
     out = InFlight()
     out.take(ONE, [1, 2, 3])
     assert out.not_in_flight(ONE, [0, 1, 2, 3, 4]) == [0, 4]
@@ -114,7 +108,6 @@ def test_what_is_out_is_spared_until_it_is_decided() -> None:
 
 
 def test_what_came_back_in_doubt_counts_when_it_ends_otherwise() -> None:
-    """Not when it is decided after all, and once."""
     out = InFlight()
     out.take(ONE, [1, 2, 3])
     out.release(ONE, [1, 2], in_doubt=True)

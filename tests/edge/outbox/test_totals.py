@@ -24,7 +24,6 @@ def test_the_newest_whole_slot_counts() -> None:
 
 
 def test_every_flipped_byte_is_noticed() -> None:
-    """Nothing is believed that was not written."""
     whole = totals.encode(some(5))
     for at in range(len(whole) - 1):
         spoilt = whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :]
@@ -32,7 +31,6 @@ def test_every_flipped_byte_is_noticed() -> None:
 
 
 def test_what_should_be_there() -> None:
-    """Messages that wait, and dead letters."""
     [queue] = some(5).queues
     assert queue.waiting == 3
     assert some(5).of(1) == queue and some(5).of(2) is None

@@ -93,7 +93,6 @@ def item(body: dict[str, Any], *, enqueued: float = 0.0) -> Item:
 
 
 def test_what_leaves_is_found_by_its_property_alone() -> None:
-    """A body may name the same thing."""
     in_body = item({"body": {"traceparent": str(place(9))}})
     plain, unsampled = item({"body": 1}), item({**carrying(place(8, sampled=False)), "body": 1})
     origins, late = traces.leaving([plain, in_body, unsampled, item({**carrying(place(1)), "body": 1})], 0.0)

@@ -48,7 +48,6 @@ def answer(condition: str) -> bool | str:
     ],
 )
 def test_numbers(condition: str) -> None:
-    """Infinite where too large, undefined where there is no real answer."""
     assert answer(condition) is True
 
 
@@ -77,7 +76,6 @@ def test_numbers(condition: str) -> None:
     ],
 )
 def test_texts(condition: str) -> None:
-    """Positions count from 0; a null property is empty for concat alone."""
     assert answer(condition) is True
 
 
@@ -95,7 +93,6 @@ def test_texts(condition: str) -> None:
     ],
 )  # fmt: skip
 def test_no_answer_is_undefined(call: str) -> None:
-    """Never an exception, never a guess."""
     assert answer(f"is_defined({call})") is False
 
 
@@ -114,17 +111,14 @@ def test_no_answer_is_undefined(call: str) -> None:
     ],
 )
 def test_as_number(text: str, number: float) -> None:
-    """A sign, a point, an exponent and blanks around."""
     assert functions.number_of(text) == number
 
 
 def test_as_number_of_a_number_is_that_number() -> None:
-    """Also of a body value and of what is a number already."""
     assert answer("as_number($body.n) = 9 AND as_number(as_number(three)) = 3 AND as_number(4) = 4") is True
 
 
 def test_as_number_takes_linear_time() -> None:
-    """A text as long as a message may be is read in one go."""
     assert functions.number_of("1" * 262_144) == math.inf
     assert math.isnan(functions.number_of("1" * 262_144 + "x"))
 
@@ -155,7 +149,6 @@ def test_as_number_takes_linear_time() -> None:
     ],
 )
 def test_type_tests_take_anything_and_always_answer(argument: str, true_for: set[str]) -> None:
-    """A missing path in a readable body is null; infinity is no number people want."""
     for name in functions.TYPE_TESTS:
         assert answer(f"{name}({argument})") is (name in true_for), name
 
@@ -167,13 +160,11 @@ def test_type_tests_take_anything_and_always_answer(argument: str, true_for: set
      "is_null()", "is_null(1, 2)", "as_number()", "as_number(true)", "as_number(null)", "nope(1)"],
 )  # fmt: skip
 def test_wrong_arguments_do_not_compile(call: str) -> None:
-    """Count and type are known before any message; the mistake points at the function's name."""
     (error, *_) = mistakes(f"is_defined({call})")
     assert (error.column, error.end_column) == (12, 12 + call.index("("))
 
 
 def test_signatures() -> None:
-    """Optional and repeated parameters."""
     concat, substring = functions.BUILT_IN["concat"], functions.BUILT_IN["substring"]
     assert [concat.takes(count) for count in (1, 2, 9)] == [False, True, True]
     assert [substring.takes(count) for count in (1, 2, 3, 4)] == [False, True, True, False]
@@ -185,7 +176,6 @@ def test_signatures() -> None:
     [(6.0, 3.0, 2.0), (1.0, 0.0, math.inf), (-1.0, 0.0, -math.inf), (1.0, -0.0, -math.inf)],
 )
 def test_division_is_ieee(left: float, right: float, expected: float) -> None:
-    """By zero it is infinite, with the sign of both zeros and numbers."""
     assert functions.divide(left, right) == expected
 
 
@@ -195,23 +185,19 @@ def test_division_is_ieee(left: float, right: float, expected: float) -> None:
      (functions.modulo, (math.inf, 2.0))],
 )  # fmt: skip
 def test_indefinite_is_undefined(function: Any, arguments: tuple[float, float]) -> None:
-    """0/0, x % 0 and their kind."""
     assert math.isnan(function(*arguments))
 
 
 def test_the_remainder_has_the_sign_of_the_left() -> None:
-    """As in C."""
     assert (functions.modulo(-7.0, 3.0), functions.modulo(7.0, -3.0)) == (-1.0, 1.0)
 
 
 def test_concat_of_nothing_but_nulls() -> None:
-    """Empty, not undefined."""
     assert functions.concat(None, None) == ""
     assert functions.concat(None, UNDEFINED) is UNDEFINED
 
 
 def test_concat_is_bounded() -> None:
-    """A short condition must not turn a message into gigabytes."""
     long = "x" * (functions.TEXT_CHARS_MAX // 2)
     assert functions.concat(long, long) == long + long
     assert functions.concat(long, long, "x") is UNDEFINED

@@ -35,7 +35,6 @@ from fairlead_edge.routes.parser import Chain, Literal, Property, Unary, parse_c
     ],
 )
 def test_precedence(condition: str, expected: bool | str) -> None:
-    """minus, NOT, product, sum, order, equality, AND, OR, ??; from left to right."""
     assert value(condition) == expected
 
 
@@ -63,7 +62,6 @@ def test_precedence(condition: str, expected: bool | str) -> None:
     ],
 )
 def test_syntax_errors_name_their_place(condition: str, place: tuple[int, int, int], said: str) -> None:
-    """Line and column from 1, end exclusive, and a word on what was meant."""
     (error,) = mistakes(condition)
     assert (error.line, error.column, error.end_column) == place
     assert said in error.message
@@ -90,7 +88,6 @@ def test_syntax_errors_name_their_place(condition: str, place: tuple[int, int, i
     ],
 )
 def test_route_errors_name_their_place(text: str, column: int, said: str) -> None:
-    """In a route the place is that in the whole text."""
     with pytest.raises(Invalid) as refused:
         parser.parse_route(text)
     (error,) = refused.value.errors
@@ -99,7 +96,6 @@ def test_route_errors_name_their_place(text: str, column: int, said: str) -> Non
 
 
 def test_the_sink_is_checked_after_the_shape() -> None:
-    """An unknown sink has the right shape; the rest of the route is still read."""
     parsed = parser.parse_route("FROM /a INTO $cloud")
     assert parsed.sink is None
     assert "did you mean $upstream?" in parsed.errors[0].message
@@ -142,7 +138,6 @@ def test_a_parenthesis_that_is_open_before_into() -> None:
 
 @pytest.mark.parametrize("text", ["{0}true{1}", "{0}length('a'){1} = 1"])
 def test_depth_is_bounded(text: str) -> None:
-    """Fifty within each other are fine, one more is refused with a reason."""
     deep = parser.NESTING_MAX - text.count("length(")
     assert mistakes(text.format("(" * deep, ")" * deep)) == []
     (error,) = mistakes(text.format("(" * (deep + 1), ")" * (deep + 1)))
@@ -166,7 +161,6 @@ def test_long_chains_nest_nowhere(operator: str) -> None:
 
 
 def test_prefixes_become_a_tower() -> None:
-    """The last prefix is the innermost."""
     node = parser.parse_condition("not - 3", [])
     assert isinstance(node, Unary) and node.token.kind == "NOT"
     assert isinstance(node.operand, Unary) and node.operand.token.kind == "-"
@@ -177,7 +171,6 @@ def test_prefixes_become_a_tower() -> None:
     [(r"\'", "'"), (r"\"", '"'), (r"\\", "\\"), (r"A", "A"), (r"\\u0041", r"\u0041"), ("plain", "plain")],
 )
 def test_escapes(text: str, expected: str) -> None:
-    """A backslash before a quote or a backslash, and four hex digits; each character is read once."""
     assert parser.unescape(text) == expected
 
 
@@ -186,7 +179,6 @@ def test_escapes(text: str, expected: str) -> None:
     [("007", 7.0), ("0x10", 16.0), ("-2.5e1", -25.0), ("10e1000", float("inf")), ("0x" + "f" * 400, float("inf"))],
 )
 def test_numbers_are_doubles(text: str, expected: float) -> None:
-    """What is too large is infinite."""
     assert parser.number(text) == expected
 
 
@@ -216,7 +208,6 @@ def test_where_not_even_the_source_can_be_read_there_is_none(text: str) -> None:
 
 
 def test_a_chain_points_at_its_last_operator() -> None:
-    """Errors about the whole chain belong to the operator applied last."""
     node = parse_condition("1 + 2 - 3", [])
     assert isinstance(node, Chain)
     assert [token.kind for token, _ in node.steps] == ["+", "-"]
@@ -224,7 +215,6 @@ def test_a_chain_points_at_its_last_operator() -> None:
 
 
 def test_nodes_do_not_change() -> None:
-    """A compiled route may be shared."""
     node = parse_condition("Name", [])
     assert isinstance(node, Property) and node.name == "name"
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -232,6 +222,5 @@ def test_nodes_do_not_change() -> None:
 
 
 def test_two_nodes_are_never_equal() -> None:
-    """The same text at two places is two nodes: each has its own place."""
     first, second = parse_condition("1", []), parse_condition("1", [])
     assert isinstance(first, Literal) and first != second

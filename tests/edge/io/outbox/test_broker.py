@@ -73,7 +73,6 @@ def bench() -> Bench:
 
 
 async def test_most_urgent_first_and_each_once(bench: Bench) -> None:
-    """Two takers never hold the same message."""
     await bench.store("b", "c")
     await bench.store("a", priority=0)
     assert await bench.take(2) == ["a", "b"]
@@ -82,14 +81,12 @@ async def test_most_urgent_first_and_each_once(bench: Bench) -> None:
 
 
 async def test_concurrent_takers_share(bench: Bench) -> None:
-    """Even when both asked before either was answered."""
     await bench.store(*"abcdef")
     first, second = await asyncio.gather(bench.take(4), bench.take(4))
     assert sorted(first + second) == list("abcdef")
 
 
 async def test_acknowledged_is_sent_in_the_books(bench: Bench) -> None:
-    """Durably, in any order."""
     await bench.store("a", "b")
     await bench.take()
     assert await bench.broker.ack(ENDPOINT, ["b", "x"]) == ["x"]
@@ -99,7 +96,6 @@ async def test_acknowledged_is_sent_in_the_books(bench: Bench) -> None:
 
 
 async def test_taker_is_woken_by_a_message_and_by_an_abandoned_one(bench: Bench) -> None:
-    """Without polling."""
     waiting = asyncio.create_task(bench.take(wait=30))
     await asyncio.sleep(0)
     await bench.store("a")
@@ -111,7 +107,6 @@ async def test_taker_is_woken_by_a_message_and_by_an_abandoned_one(bench: Bench)
 
 
 async def test_lease_that_ran_out_gives_the_message_to_the_next(bench: Bench) -> None:
-    """A module that died does not take its messages along."""
     await bench.store("a")
     await bench.take()
     bench.now = LEASE_SECONDS
@@ -119,7 +114,6 @@ async def test_lease_that_ran_out_gives_the_message_to_the_next(bench: Bench) ->
 
 
 async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
-    """Time to live counts here too, also for one that waits for its next attempt."""
     await bench.store("a", ttl=5)
     await bench.store("b", ttl=5)
     assert await bench.take(1) == ["a"]
@@ -140,7 +134,6 @@ async def test_asking_for_what_nobody_writes_leaves_nothing_behind(bench: Bench)
 
 
 async def test_queues_on_disk_are_found_and_upstream_is_not_served(bench: Bench) -> None:
-    """After a restart, before anything new comes."""
     await bench.store("a")
     await bench.box.append([Entry("u", b"{}", (Reference(QueueId(UPSTREAM)),))], now=0)
     bench.restarted()
@@ -166,7 +159,6 @@ async def test_leases_and_attempts_outlive_a_restart(bench: Bench) -> None:
 
 
 async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) -> None:
-    """Noticed without a module asking; replayed it begins anew."""
     await bench.store("a", "b")
     running = asyncio.create_task(bench.broker.run())
     try:
@@ -190,7 +182,6 @@ async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) 
 
 
 async def test_message_that_fails_holds_up_no_other(bench: Bench) -> None:
-    """What is behind it goes on, and the checkpoint waits for it."""
     await bench.store(*"abcd")
     assert await bench.take(1) == ["a"]
     for _ in range(2):
@@ -245,7 +236,6 @@ async def test_full_disk_keeps_no_module_waiting(bench: Bench, monkeypatch: pyte
 async def test_acknowledgement_the_store_could_not_take_may_be_repeated(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message stays with its module."""
     await bench.store("a")
     await bench.take()
 
@@ -286,7 +276,6 @@ def failing_once(call: Any, at: int = 1) -> Any:
 async def test_failed_settle_of_one_priority_leaves_the_others_as_they_were_decided(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The module repeats its acknowledgement, as it is asked to, and both are done."""
     await bench.store("a", priority=0)
     await bench.store("b", priority=3)
     assert await bench.take() == ["a", "b"]
@@ -316,7 +305,6 @@ async def test_failed_dead_letter_of_one_priority_leaves_the_others(
 
 @pytest.mark.parametrize("at", [1, 2])
 async def test_queue_whose_read_failed_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Without anything new in it; and what was read of another before is given out."""
     await bench.store("a", priority=0)
     await bench.store("b", priority=3)
     monkeypatch.setattr(bench.box, "fetch", failing_once(bench.box.fetch, at))

@@ -60,7 +60,6 @@ class Bench:
 
 
 async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
-    """And not of messages without a sink."""
     bench = Bench()
     await bench.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
     assert bench.appended == [{QueueId("iothub", 0)}]
@@ -69,7 +68,6 @@ async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
 
 
 async def test_everything_is_counted_once() -> None:
-    """Received, accepted, without a route, refused by reason, repeated."""
     bench = Bench()
     request = body({}, {"properties": {"endpoint": "nowhere"}}, {"source": "bad"})
     for _ in range(2):
@@ -80,7 +78,6 @@ async def test_everything_is_counted_once() -> None:
 
 
 async def test_full_store_is_swept_once_and_tried_again() -> None:
-    """Only when there was something to sweep."""
     bench = Bench(max_bytes=100)
     with pytest.raises(StoreFull):
         await bench.publisher.publish(body({"body": "x" * 200}))
@@ -96,7 +93,6 @@ async def test_full_store_is_swept_once_and_tried_again() -> None:
 
 
 async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
-    """And only after what has expired was swept."""
     for evict in (False, True):
         bench = Bench(max_bytes=1000, evict=evict)
         await bench.publisher.publish(body({"body": "x" * 500}))
@@ -111,7 +107,6 @@ async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
 
 
 async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory does not grow with patient producers; what was refused may come back."""
     bench = Bench()
     monkeypatch.setattr(publisher_module, "PENDING_BYTES_MAX", 10)
     with pytest.raises(Temporary) as refused:
@@ -120,7 +115,6 @@ async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_without_routes_it_is_not_ready() -> None:
-    """Even for a good request; a bad one still gets the reason."""
     bench = Bench()
     bench.publisher.use_router(None)
     with pytest.raises(NotReady):
@@ -155,7 +149,6 @@ async def properties(bench: Bench) -> list[dict[str, str]]:
 
 
 async def test_a_sampled_request_is_stored_with_the_span_of_its_publish() -> None:
-    """The span ends when it is durable, and the answer names it."""
     spans, kept = spans_in_memory()
     bench = Bench(spans=spans)
     answer = await bench.publisher.publish(body({}, {}), headers={"traceparent": str(place(5))})
@@ -209,7 +202,6 @@ def gathered(module: str, *messages: dict[str, Any]) -> Gathered:
 
 
 async def test_messages_of_several_authors_go_in_one_step() -> None:
-    """Each has its result in order, and its author's mark."""
     bench = Bench()
     found = await bench.publisher.store_gathered(
         [gathered("m", {}, {"properties": {"endpoint": "nowhere"}}), gathered("n", {"body": "x" * 300_000}, {})]

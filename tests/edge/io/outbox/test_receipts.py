@@ -66,7 +66,6 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
 
 
 async def test_a_message_from_acceptance_to_its_table(line: Line) -> None:
-    """Each step is reported when it is true, with the position that the topic has."""
     first, second = await line.publish(2)
     assert await line.state(second) == "accepted"
     line.hub.connect()
@@ -90,7 +89,6 @@ async def test_a_message_from_acceptance_to_its_table(line: Line) -> None:
 
 
 async def test_it_is_known_without_a_link_and_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was said last, and when; also where the program is opened anew."""
     monkeypatch.setattr(receipts_module, "KEEP_SECONDS", 0.0)
     hub, model = FakeHub(), TopicModel()
     async with running(tmp_path / "outbox.db", hub, model) as line:
@@ -173,7 +171,6 @@ async def test_a_table_that_went_back_is_counted(line: Line) -> None:
 
 
 async def test_only_so_many_wait_at_once(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are asked to come back; each that waits is answered when it leaves."""
     monkeypatch.setattr(line.upstream.receipts, "_places", WaitingPlaces(2, has_names=False))
     [id] = await line.publish()
     waiting = [asyncio.create_task(line.state(id, wait_seconds=60.0, until="in_topic")) for _ in range(2)]

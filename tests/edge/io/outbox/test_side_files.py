@@ -14,7 +14,6 @@ ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 
 
 def test_the_highest_of_each_queue_is_read_back(tmp_path: Path) -> None:
-    """A retry of an earlier one changes nothing; a damaged file says nothing."""
     path = tmp_path / "handed-out"
     file = HandedOutFile(path)
     assert file.read() == {}
@@ -68,7 +67,6 @@ async def test_a_store_that_is_new_is_in_no_doubt(tmp_path: Path) -> None:
 
 
 def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
-    """Also when the process ended in the middle of the next."""
     path = tmp_path / "outbox.db.totals"
     file = TotalsFile(path)
     assert file.read() is None

@@ -26,7 +26,6 @@ def opened(folder: Path, epoch: int = 1) -> SqliteOutbox:
 
 
 async def test_restart_finds_queues_messages_and_counters(tmp_path: Path) -> None:
-    """Also those of queues no route names any more; each message keeps the epoch it was accepted in."""
     box = opened(tmp_path, epoch=1)
     await box.append([Entry("a", b"a", (Reference(ALARMS, 60, "d/t"),))], now=0)
     await box.close()

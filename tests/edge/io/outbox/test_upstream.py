@@ -21,7 +21,6 @@ from fairlead_wire.errors import LocalError
 
 
 def test_wall_is_rfc_3339_in_utc() -> None:
-    """To the millisecond, with Z."""
     text = timestamp()
     assert text.endswith("Z") and len(text) == len("2026-11-20T12:00:00.000Z")
     then = datetime.datetime.fromisoformat(text)
@@ -51,7 +50,6 @@ async def test_failed_disk_ends_the_run_with_its_own_error(tmp_path: Path) -> No
 async def test_disk_that_fails_under_the_pump_is_reported_to_the_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A settlement that cannot be written ends ``run``."""
     hub = FakeHub()
     upstream = open_upstream(tmp_path / "outbox.db", hub)
 
@@ -93,7 +91,6 @@ async def test_first_round_is_at_the_start_and_as_thorough_as_configured(entire:
 
 
 async def test_sweep_goes_on_until_nothing_is_left() -> None:
-    """In steps, so that producers get their turn."""
     box = await filled(*[1.0] * (2 * outbox.SWEEP_ROWS + 5))
     sweeper = ExpirySweeper(box, clock=lambda: 2.0, interval_seconds=3600, entire=True)
     assert await sweeper.sweep(entire=True) == 2 * outbox.SWEEP_ROWS + 5
@@ -101,7 +98,6 @@ async def test_sweep_goes_on_until_nothing_is_left() -> None:
 
 
 async def test_full_disk_does_not_end_the_cleaner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removing needs a little room too; the next round tries again."""
     box = await filled(1)
 
     async def full(*, now: float, entire: bool) -> int:

@@ -47,7 +47,6 @@ async def settled(hub: FakeHub, upstream: UpstreamService, count: int) -> None:
 
 
 async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Stream, epoch, sequence, priority, topic; then the queue is empty and the books say sent."""
     hub.connect()
     await publish(upstream, 3, 5, topic="shop/alarms")
     await settled(hub, upstream, 3)
@@ -61,7 +60,6 @@ async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: Ups
 async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(
     hub: FakeHub, upstream: UpstreamService
 ) -> None:
-    """The link's return ends every wait; the first batch holds the alarm that came last."""
     await publish(upstream, 600, 9)
     await publish(upstream, 1, 0)
     hub.connect()
@@ -71,7 +69,6 @@ async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(
 
 
 async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, upstream: UpstreamService) -> None:
-    """First of its priority, after anything more urgent that came meanwhile."""
     hub.hold.clear()
     hub.connect()
     await publish(upstream, 10, 9)
@@ -85,7 +82,6 @@ async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, u
 
 
 async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Messaging that is down costs time, never a message."""
     nacks = [message.Nack(parent_id=1, code="busy", reason="not now", retry_after=0.01) for _ in range(2)]
     hub.answer = lambda stream, messages: nacks.pop() if nacks else message.Ack(parent_id=1)
     hub.connect()
@@ -97,7 +93,6 @@ async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: Upstr
 async def test_restart_sends_what_no_route_names_any_more(
     tmp_path: Path, hub: FakeHub, upstream: UpstreamService
 ) -> None:
-    """Queues are found on disk."""
     await publish(upstream, 4, 7)
     again = open_upstream(tmp_path / "outbox.db", hub, epoch=2)
     running = asyncio.create_task(again.run())
@@ -140,7 +135,6 @@ async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path,
 
 
 async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Counted as expired, and what lives behind them goes."""
     await publish(upstream, 5, 3, ttl="0")
     await publish(upstream, 1, 3)
     hub.connect()
@@ -153,7 +147,6 @@ async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: UpstreamSer
 async def test_full_disk_delays_the_note_but_not_the_messages(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hub has them; our note of it is tried until it can be written."""
     monkeypatch.setattr(upstream_pump, "SETTLE_RETRY_SECONDS", 0.001)
     settle, failures = upstream.outbox.settle, [StoreFull("the disk is full")] * 2
 
@@ -172,7 +165,6 @@ async def test_full_disk_delays_the_note_but_not_the_messages(
 async def test_hub_that_never_answers_is_asked_again(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A silent answer counts as a temporary one."""
     monkeypatch.setattr(upstream_pump, "ANSWER_SECONDS", 0.02)
     hub.hold.clear()
     hub.connect()
@@ -186,7 +178,6 @@ async def test_hub_that_never_answers_is_asked_again(
 async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(
     hub: FakeHub, upstream: UpstreamService
 ) -> None:
-    """One poison message costs itself, not its neighbours."""
     poison = 13
 
     def answer(stream: str, messages: list[message.UpstreamMessage]) -> message.Ack | message.Nack:
@@ -203,7 +194,6 @@ async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(
 
 
 async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Counted and named; the agent goes on and so does the batch."""
     errors = [RuntimeError("never seen before"), ConnectionResetError("peer")]
     send = hub.send_upstream
 
@@ -222,7 +212,6 @@ async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstr
 async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Status says since when and why, from the first refusal on; the log once it lasted, with the remedy."""
     logs.configure("edge")
     monkeypatch.setattr(upstream_pump, "STALLED_SECONDS", 0.05)
     hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="no room", retry_after=0.1)
@@ -249,7 +238,6 @@ def skip(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
     hub: FakeHub, upstream: UpstreamService, skip: Callable[[float], None]
 ) -> None:
-    """A hundred in flight, their time over and swept meanwhile: sent, every one of them, and none expired."""
     hub.hold.clear()
     hub.connect()
     await publish(upstream, 100, 5, ttl="600")
@@ -269,7 +257,6 @@ async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
 async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
     hub: FakeHub, upstream: UpstreamService, skip: Callable[[float], None]
 ) -> None:
-    """They may be in the topic, and count as expired: how many is said."""
     hub.hold.clear()
     hub.connect()
     await publish(upstream, 10, 5, ttl="600")

@@ -175,7 +175,6 @@ TestModules.settings = settings(max_examples=40, stateful_step_count=25, deadlin
 
 
 def test_leases_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that never acknowledges gets no more."""
     monkeypatch.setattr(module, "LEASED_MAX", 3)
     endpoint = Endpoint(uniform=lambda: 0.5)
     queue = QueueId("e", 1)

@@ -39,7 +39,6 @@ def uniform() -> float:
 
 
 def test_each_is_given_out_once_and_in_order() -> None:
-    """What did not fit is read again; nothing is asked for before something is stored."""
     priority = Priority(QUEUE)
     assert take(priority, 0, 1, 2, most=2) == [0, 1]
     assert take(priority, 0, 1, 2) == [2]
@@ -66,7 +65,6 @@ def test_checkpoint_passes_nothing_that_is_not_done() -> None:
 
 
 def test_failed_message_waits_and_is_given_up_at_last() -> None:
-    """Given back, then its lease ends; the reason says which."""
     priority = Priority(QUEUE)
     take(priority, 7)
     waiting = priority.abandoned(7, 1, POLICY, uniform)
@@ -109,7 +107,6 @@ def test_restart_goes_on_where_it_was() -> None:
 
 
 def test_checkpoint_moves_after_a_restart_without_reading_again() -> None:
-    """What was given out before it and is acknowledged after it."""
     kept = [Attempt(offset=offset, id=f"id-{offset}", number=1, leased=True, until=60) for offset in (0, 1, 3)]
     priority = Priority(QUEUE, -1, kept)
     assert [priority.acked([offset]).checkpoint for offset in (1, 0)] == [-1, 0], "1 is not durable yet"
@@ -117,7 +114,6 @@ def test_checkpoint_moves_after_a_restart_without_reading_again() -> None:
 
 
 def test_withdrawn_message_costs_no_attempt() -> None:
-    """The module never got it."""
     priority = Priority(QUEUE)
     take(priority, 0)
     attempt = priority.withdrawn(0, 1)
@@ -127,7 +123,6 @@ def test_withdrawn_message_costs_no_attempt() -> None:
 
 
 def test_unsettled_messages_are_bounded() -> None:
-    """Beyond the limit only what was given out already is given out again."""
     kept = [
         Attempt(offset=offset, id=f"id-{offset}", number=1, leased=False, until=100)
         for offset in range(module.UNSETTLED_MAX)
@@ -151,7 +146,6 @@ def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> No
 
 
 def test_what_is_over_takes_nothing_more() -> None:
-    """Done and dead are ends; nothing begins but by being taken."""
     assert not [state for state, _ in TRANSITIONS if state in (DeliveryState.DONE, DeliveryState.DEAD)]
     assert [event for state, event in TRANSITIONS if state is DeliveryState.WAITING] == [DeliveryEvent.TAKE]
     with pytest.raises(LocalError, match="cannot handle"):
@@ -159,7 +153,6 @@ def test_what_is_over_takes_nothing_more() -> None:
 
 
 def test_late_acknowledgement_counts() -> None:
-    """Also while it waits for its next attempt."""
     state = DeliveryState.WAITING
     for event in (DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.ACK):
         state = TRANSITIONS.step(state, event)
@@ -170,6 +163,5 @@ def test_late_acknowledgement_counts() -> None:
 
 
 def test_settlement_names_all_it_is_about() -> None:
-    """Acknowledged and refused alike."""
     settle = BrokeredSettle(queue=QueueId("e"), sent=(1, 3), refused=(Refusal(2, "code", "why"),), checkpoint=3)
     assert settle.offsets == (1, 3, 2)

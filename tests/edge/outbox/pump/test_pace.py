@@ -131,7 +131,6 @@ def test_a_shaper_that_lets_a_burst_pass_does_not_fool_it(burst: int) -> None:
 
 
 def test_a_line_that_becomes_slow_is_noticed() -> None:
-    """What was in flight has to pass; then it is the new line's pace."""
     line = Line(rate=200_000, delay=0.05)
     line.run(10)
     line.rate = 12_000
@@ -154,7 +153,6 @@ def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
 
 
 def test_what_was_lost_is_not_in_flight() -> None:
-    """Nor what was answered; a new session knows nothing of the line."""
     pace = Pace()
     pace.left(1, 5000, 0.0)
     pace.left(2, 3000, 0.0)

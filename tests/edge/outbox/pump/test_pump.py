@@ -161,14 +161,12 @@ def offsets(send: SendBatch) -> list[int]:
 
 
 def test_most_urgent_priority_goes_first(bench: Bench) -> None:
-    """Whatever came first: 0 before 5 before the default."""
     for priority in (REST, 5, 0):
         bench.store(priority)
     assert [send.queue.priority for send in bench.drain()] == [0, 5, REST]
 
 
 def test_every_batch_starts_again_from_the_top(bench: Bench) -> None:
-    """An alarm that comes while a backlog drains goes next, not last."""
     bench.store(REST, 600)
     first = bench.send()
     bench.store(0)
@@ -178,7 +176,6 @@ def test_every_batch_starts_again_from_the_top(bench: Bench) -> None:
 
 
 def test_batches_never_mix_priorities_and_keep_to_their_limit(bench: Bench) -> None:
-    """At most so many messages of one priority, in order."""
     bench.store(1, 300)
     bench.store(2, 10)
     batches = bench.drain()
@@ -187,7 +184,6 @@ def test_batches_never_mix_priorities_and_keep_to_their_limit(bench: Bench) -> N
 
 
 def test_less_urgent_ones_wait_while_the_window_is_full() -> None:
-    """A less urgent batch never takes the place of a more urgent one that waits."""
     bench = Bench(window=1)
     bench.store(0, 300)
     bench.store(REST)
@@ -198,7 +194,6 @@ def test_less_urgent_ones_wait_while_the_window_is_full() -> None:
 
 
 def test_several_batches_fly_once_one_was_answered(bench: Bench) -> None:
-    """One at first, one more with each answer, up to the window."""
     bench.store(0, 256 * 20)
     first = bench.send()
     bench.waits()
@@ -213,7 +208,6 @@ def test_several_batches_fly_once_one_was_answered(bench: Bench) -> None:
 
 
 def test_alarm_does_not_wait_for_the_answer_of_a_lower_priority(bench: Bench) -> None:
-    """What is in flight stays in flight; the alarm follows at once."""
     bench.store(REST)
     bench.send()
     bench.store(0)
@@ -221,7 +215,6 @@ def test_alarm_does_not_wait_for_the_answer_of_a_lower_priority(bench: Bench) ->
 
 
 def test_nothing_waiting_means_waiting(bench: Bench) -> None:
-    """No message: nothing to do until something happens."""
     assert bench.waits() == PumpWait()
     bench.store(3)
     bench.drain()
@@ -229,7 +222,6 @@ def test_nothing_waiting_means_waiting(bench: Bench) -> None:
 
 
 def test_nothing_leaves_while_the_link_is_down(bench: Bench) -> None:
-    """And it leaves at once when the link is there."""
     bench.pump.link_down()
     bench.store(0)
     assert bench.waits() == PumpWait()
@@ -238,7 +230,6 @@ def test_nothing_leaves_while_the_link_is_down(bench: Bench) -> None:
 
 
 def test_queue_found_on_disk_goes_on_where_its_checkpoint_is() -> None:
-    """After a restart the first fetch is above the checkpoint, whether routes still name the queue or not."""
     bench = Bench()
     bench.pump.found(QueueId(UPSTREAM, 7), 41)
     fetch = bench.pump.next(0)
@@ -260,7 +251,6 @@ def test_message_stored_during_a_fetch_is_not_overlooked(bench: Bench) -> None:
 
 
 def test_time_to_live_is_tested_again_at_the_moment_of_sending(bench: Bench) -> None:
-    """What expired between the fetch and the send does not go; the rest of the batch does."""
     bench.store(0, expires=10)
     bench.store(0)
     fetch = bench.pump.next(9)
@@ -282,7 +272,6 @@ def test_expired_message_is_not_sent_by_a_retry(bench: Bench) -> None:
 
 
 def test_ack_settles_the_batch_and_moves_the_checkpoint(bench: Bench) -> None:
-    """All offsets of the batch are sent; nothing remains before the highest."""
     bench.store(0, 3)
     settle = bench.ack(bench.send())
     assert (settle.sent, settle.refused, settle.checkpoint) == ((0, 1, 2), (), 2)
@@ -290,7 +279,6 @@ def test_ack_settles_the_batch_and_moves_the_checkpoint(bench: Bench) -> None:
 
 
 def test_checkpoint_waits_for_what_was_sent_before(bench: Bench) -> None:
-    """A success behind an unanswered batch does not hide it."""
     bench.store(0, 256 * 3)
     bench.ack(bench.send())
     earlier, later = bench.send(), bench.send()
@@ -299,7 +287,6 @@ def test_checkpoint_waits_for_what_was_sent_before(bench: Bench) -> None:
 
 
 def test_refused_messages_of_a_batch_are_settled_with_their_reason(bench: Bench) -> None:
-    """The others are sent; the refused one goes to the dead letters."""
     bench.store(0, 3)
     settle = bench.ack(
         bench.send(),
@@ -311,7 +298,6 @@ def test_refused_messages_of_a_batch_are_settled_with_their_reason(bench: Bench)
 
 
 def test_temporary_nack_parks_by_the_policy_and_sends_the_same_again(bench: Bench) -> None:
-    """1, 2, 4, 8 seconds; then it works and the next failure starts at 1 again."""
     bench.store(0, 2)
     now = 0.0
     for delay in (1, 2, 4, 8):
@@ -345,7 +331,6 @@ def test_retry_probes_with_a_small_batch_that_grows_with_success(bench: Bench) -
 
 
 def test_parked_priority_does_not_hold_up_the_less_urgent(bench: Bench) -> None:
-    """A topic that is missing for alarms stops alarms, not everything."""
     bench.store(0)
     bench.nack(bench.send())
     bench.store(5)
@@ -376,7 +361,6 @@ def test_when_a_less_urgent_one_comes_due_the_alarm_probes_first(bench: Bench) -
 
 
 def test_recovery_ends_every_wait(bench: Bench) -> None:
-    """What failed works again: no stream sits out a wait that was meant for the failure."""
     for priority, wait in ((0, 1), (5, 60), (REST, 60)):
         bench.store(priority)
         bench.nack(bench.send(), retry_after=wait)
@@ -387,7 +371,6 @@ def test_recovery_ends_every_wait(bench: Bench) -> None:
 
 
 def test_link_that_returns_ends_every_wait(bench: Bench) -> None:
-    """A parked retry does not sleep out its back-off when a new session opens; alarms first."""
     for priority in (0, 5):
         bench.store(priority)
         bench.nack(bench.send(), retry_after=600)
@@ -449,7 +432,6 @@ def test_a_batch_says_whether_it_follows_one_that_is_unanswered(bench: Bench) ->
 
 
 def test_fetch_overtaken_by_a_failure_is_void(bench: Bench) -> None:
-    """The store's answer to a fetch of later messages must not be sent before the earlier ones."""
     bench.store(0, 600)
     bench.ack(bench.send())
     first = bench.send()
@@ -503,7 +485,6 @@ def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
 
 
 def test_default_policy_never_gives_up_in_practice() -> None:
-    """1 to 60 seconds, spread out, for months."""
     bench = Bench(UPSTREAM_POLICY)
     bench.store(0)
     now = 0.0
@@ -585,7 +566,6 @@ def test_in_a_new_session_one_batch_finds_out(bench: Bench) -> None:
 
 
 def test_what_nothing_is_taken_of_says_why(bench: Bench) -> None:
-    """Since when, the last answer, how often, and when next; until something is taken."""
     bench.store(5)
     bench.store(7)
     bench.nack(bench.send(3), 3, retry_after=2)
@@ -601,7 +581,6 @@ def test_what_nothing_is_taken_of_says_why(bench: Bench) -> None:
 
 
 def test_what_is_in_flight_follows_the_line(bench: Bench) -> None:
-    """Little at first, more with each answer; what is more urgent than all of it leaves at once."""
     content = b"{" + b"x" * 998 + b"}"
     bench.logs[9] = [Item(offset, 1, "t", 0.0, None, content) for offset in range(2000)]
     bench.stored[9] = 2000

@@ -67,7 +67,6 @@ def test_a_batch_that_packs_badly_is_believed_at_once_and_one_that_packs_well_sl
 
 
 def test_trouble_lasts_from_the_first_failure_to_the_first_success() -> None:
-    """With the latest reason."""
     line = make_stream()
     assert line.trouble() is None
     for batch, offset in ((1, 0), (2, 1), (3, 2)):
@@ -81,7 +80,6 @@ def test_trouble_lasts_from_the_first_failure_to_the_first_success() -> None:
 
 
 def test_the_checkpoint_stays_below_what_is_not_done() -> None:
-    """Unanswered, failed, or to be fetched again."""
     line = make_stream()
     leaves(line, 1, 0, 1, 2)
     leaves(line, 2, 3, 4)
@@ -100,7 +98,6 @@ def test_the_checkpoint_stays_below_what_is_not_done() -> None:
 
 
 def test_a_fetch_that_a_failure_overtook_is_void() -> None:
-    """What it read lies above what goes again."""
     line = make_stream()
     leaves(line, 1, 0)
     under_way = line.fetch(1 << 20)
@@ -111,7 +108,6 @@ def test_a_fetch_that_a_failure_overtook_is_void() -> None:
 
 
 def test_nothing_leaves_while_answers_to_a_failure_are_out() -> None:
-    """A fetch that was under way as the failure came: what it read leaves later, in its order."""
     line = make_stream()
     leaves(line, 1, 0)
     leaves(line, 2, 1)
@@ -123,7 +119,6 @@ def test_nothing_leaves_while_answers_to_a_failure_are_out() -> None:
 
 
 def test_the_pump_writes_nothing_of_a_stream() -> None:
-    """Its state has one owner."""
     written = [
         ast.unparse(node)
         for node in ast.walk(ast.parse(Path(str(pump.__file__)).read_text()))
@@ -144,7 +139,6 @@ ONE_RETRY = DeliveryPolicy(
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(EndpointState, EndpointEvent)))
 def test_an_impossible_transition_fails_loudly(state: EndpointState, event: EndpointEvent) -> None:
-    """Code that takes it has lost track of the state."""
     if (following := TRANSITIONS.get((state, event))) is not None:
         assert TRANSITIONS.step(state, event) is following
     else:
@@ -189,7 +183,6 @@ class Driver:
 
 
 def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that nothing takes is deleted."""
     taken: set[tuple[EndpointState, EndpointEvent]] = set()
 
     step = TRANSITIONS.step
@@ -223,7 +216,6 @@ def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_new_session_forgives_whatever_it_was() -> None:
-    """A dead priority, too: the cloud on the other side may be another one."""
     line = Driver()
     line.nack(line.send(0), 0)
     line.pump.link_up(8)
@@ -239,7 +231,6 @@ def test_a_new_session_forgives_whatever_it_was() -> None:
 
 
 def test_the_same_situation_wants_the_same() -> None:
-    """Nothing of the pump's own state is shared with what it hands out."""
 
     def run() -> tuple[PumpWait | Fetch, object, PumpWait | Fetch]:
         pump = Pump(UPSTREAM, uniform=lambda: 0.5)

@@ -39,7 +39,6 @@ def find(page: Departure, offset: int) -> DepartedMessage | None:
 
 
 def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
-    """Consecutive positions by topic and epoch; what was refused takes none."""
     items = [item(0), item(1, "n/u"), item(2), item(3), item(4, epoch=2)]
     ack = message.Ack(
         parent_id=1,
@@ -79,7 +78,6 @@ def test_a_batch_of_one_topic_is_one_page_without_a_list() -> None:
 
 
 def test_offsets_far_apart_are_pages_of_their_own_and_positions_go_on() -> None:
-    """A hole as long as the queue costs nothing."""
     ack = message.Ack(parent_id=1, positions=[place(0, newest="f" * 40)])
     found = departures([item(0), item(1), item(5 * SPAN_MAX), item(10**9)], ack, now=0.0)
     assert [(each.low, each.high, each.first) for each in found] == [
@@ -113,7 +111,6 @@ def test_a_hub_may_say_no_position() -> None:
 
 @given(st.sets(st.integers(0, 3 * SPAN_MAX), min_size=1, max_size=50), st.integers(-1, 3 * SPAN_MAX + 1))
 def test_pages_hold_their_offsets_and_no_others(offsets: set[int], other: int) -> None:
-    """In their order, each once, whatever lies between them."""
     ordered = sorted(offsets)
     found = [
         Departure(outcome="expired", left_at=0.0, epoch=1, low=page[0], high=page[-1], among=among(page))

@@ -34,7 +34,6 @@ def test_only_what_publishing_answers_is_an_id(text: str) -> None:
 
 
 def test_a_stored_message_says_whose_it_is() -> None:
-    """By the stamp that its module's token gave; names of modules do not differ by case."""
     assert marks.id_in(stored()) == bytes.fromhex(ID)
     assert marks.author_in(stored()) == marks.NO_AUTHOR
     signed = stored(**{authorship.MODULE: "Pump"})
@@ -56,7 +55,6 @@ PROPERTIES = st.dictionaries(TEXTS, st.none() | TEXTS, max_size=4)
 def test_an_author_is_who_signed_whatever_a_message_says(
     source: str, properties: dict[str, str | None], signed: dict[str, str | None], said: object
 ) -> None:
-    """Sources, properties and bodies that look like a stamp are none."""
     body = msgspec.Raw(msgspec.json.encode({"systemProperties": {authorship.MODULE: "thief"}, "said": said}))
     content = envelope.stored(
         envelope.StoredMessage(
@@ -74,7 +72,6 @@ IDS = st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=20, uni
 
 @given(IDS, st.data())
 def test_each_is_found_at_its_offset_with_its_author(ids: list[bytes], data: st.DataObject) -> None:
-    """Whatever bytes ids are made of, with holes between offsets, and with authors of all kinds."""
     count = len(ids)
     offsets = sorted(data.draw(st.sets(st.integers(0, 2 * SPAN_MAX), min_size=count, max_size=count)))
     author = st.sampled_from([marks.NO_AUTHOR, b"auth", b"0000"])
@@ -88,7 +85,6 @@ def test_each_is_found_at_its_offset_with_its_author(ids: list[bytes], data: st.
 
 
 def test_what_many_share_is_kept_once() -> None:
-    """One author, and consecutive offsets."""
     [row] = names(range(5, 8), [bytes([n]) * 16 + b"auth" for n in range(3)], 1.0)
     assert (row.first, row.span, row.authors, row.offsets, len(row.ids)) == (5, 2, b"auth", b"", 48)
     [row] = names([5, 9], [bytes([n]) * 16 + marks.NO_AUTHOR for n in range(2)], 1.0)
@@ -96,6 +92,5 @@ def test_what_many_share_is_kept_once() -> None:
 
 
 def test_a_row_is_of_one_epoch_and_queue() -> None:
-    """Where offsets began anew, names of before belong to no page of now."""
     [row] = names([5], [b"i" * 20], 1.0)
     assert len({row.checksum(1, 1), row.checksum(1, 2), row.checksum(2, 1)}) == 3

@@ -67,7 +67,6 @@ def test_a_message_that_waits() -> None:
 
 
 def test_a_message_in_its_topic_and_in_a_table() -> None:
-    """Each table is named; the first that has it is the answer."""
     found = describe(left())
     assert (found["state"], found["in_topic"]["position"], found["deliveries"][0]["note"]) == (
         "in_topic", AT, receipt.NO_REPORT,
@@ -178,7 +177,6 @@ def test_a_table_that_went_back_has_less() -> None:
 
 
 def test_a_topic_made_anew_is_another_one() -> None:
-    """Positions of the old one are compared with nothing."""
     topic = receipt.updated(receipt.updated(None, said(9), 1.0), said(3, generation=2), 2.0)
     old = Departure(outcome="in_topic", left_at=0.0, topic="n/t", service="s", generation=1, epoch=1, low=7, high=7)
     assert not receipt.is_of(old, topic)

@@ -29,7 +29,6 @@ def connection() -> apsw.Connection:
 
 
 def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
-    """Some sent, some waiting; and a new one, of course."""
     assert audit.audit(connection) == ""
     new = apsw.Connection(":memory:")
     prepare(new)
@@ -60,7 +59,6 @@ def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
     ],
 )
 def test_what_cannot_be_is_found(connection: apsw.Connection, spoil: str) -> None:
-    """Whatever a job would stumble over, or count wrongly."""
     connection.execute("DROP TABLE usage")
     connection.execute("CREATE TABLE usage(id INTEGER, bytes INTEGER, commits INTEGER)")  # of other rules, as a disk is
     connection.execute("INSERT INTO usage VALUES(1, 50, 3)")

@@ -66,7 +66,6 @@ SPOILS = {
 async def test_one_damaged_message_harms_itself_alone(
     box: SqliteOutbox, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    """The others are delivered; in its place, at the end of the queue, a record reports it."""
     monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.LEVEL", 1)
     monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.pack", lambda content: ("", content))
     await box.append([entry(number, REST) for number in range(5)], now=0)
@@ -148,7 +147,6 @@ async def test_without_room_to_note_it_the_sound_go_on(box: SqliteOutbox, monkey
 
 
 async def test_brokered_messages_are_reported_as_a_dead_letter(box: SqliteOutbox) -> None:
-    """A module's queue has no topic for records."""
     await box.append([entry(1, MODULE), entry(2, MODULE)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset = 0")
     assert [message.id for message in await fetched(box, MODULE)] == ["m2"]
@@ -159,7 +157,6 @@ async def test_brokered_messages_are_reported_as_a_dead_letter(box: SqliteOutbox
 
 
 async def test_a_damaged_dead_letter_becomes_one_that_says_so(box: SqliteOutbox) -> None:
-    """It is neither shown nor replayed as it is."""
     await box.append([entry(1, REST), entry(2, REST)], now=0)
     await box.settle(REST, refused=[Refusal(0, "no", "why"), Refusal(1, "no", "why")], checkpoint=1, at=AT)
     await run(box, "UPDATE dead_letters SET content = CAST(replace(content, 'm1', 'm7') AS BLOB) WHERE number = 1")
@@ -172,7 +169,6 @@ async def test_a_damaged_dead_letter_becomes_one_that_says_so(box: SqliteOutbox)
 
 
 async def test_what_is_refused_and_damaged_counts_as_damaged(box: SqliteOutbox) -> None:
-    """The hub refused it for good, and it cannot be shown as it was."""
     await box.append([entry(1, REST), entry(2, REST)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset = 0")
     await box.settle(REST, refused=[Refusal(0, "no", "why"), Refusal(1, "no", "why")], checkpoint=-1, at=AT)

@@ -273,7 +273,6 @@ async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept:
 
 
 async def test_any_bit_of_the_head(tmp_path: Path) -> None:
-    """Formats SQLite does not open or write, versions that are not there: everything goes on all the same."""
     for at, bit in HEAD_BITS:
         folder = tmp_path / f"{at}-{bit}"
         folder.mkdir()
@@ -350,7 +349,6 @@ def made(path: Path) -> None:
 
 
 def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
-    """And one that is not there yet is no damage."""
     path = tmp_path / "outbox.db"
     assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_audited=True)
     assert not path.exists()
@@ -359,7 +357,6 @@ def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) -> None:
-    """The reason is kept for the status; the next opening finds a sound file."""
     path = tmp_path / "outbox.db"
     made(path)
     connection = apsw.Connection(str(path))
@@ -376,5 +373,4 @@ def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) ->
 
 
 def test_ids_of_gap_records_are_as_long_as_those_of_messages() -> None:
-    """And no two are the same."""
     assert len(salvage.new_id()) == 32 and salvage.new_id() != salvage.new_id()

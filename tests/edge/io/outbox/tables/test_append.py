@@ -17,7 +17,6 @@ REST = QueueId("iothub")
 
 
 def test_keys_are_bounded_in_number_and_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest go first."""
     monkeypatch.setattr(outbox, "IDEMPOTENCY_KEYS_MAX", 3)
     connection = tables()
     for number in range(6):
@@ -42,7 +41,6 @@ def test_a_known_key_stores_nothing() -> None:
 
 
 def test_a_full_store_says_how_full() -> None:
-    """And how much more does not fit."""
     connection = tables()
     with pytest.raises(StoreFull, match="holds 0 of 50 bytes, 65 more do not fit"):
         append_job.append_once(
@@ -57,7 +55,6 @@ ALARMS, LATER = QueueId("iothub", 0), QueueId("iothub", 5)
 
 
 def test_the_least_urgent_goes_first_and_what_is_in_flight_stays() -> None:
-    """Queues as urgent as the arriving message are spared."""
     connection = tables()
     for queue in (ALARMS, LATER, REST):
         append(connection, *[Entry("", b"x" * 100, (Reference(queue),))] * 4)

@@ -28,7 +28,6 @@ REST = QueueId("iothub")
     ],
 )
 def test_what_the_disk_changed_is_named(damage: str, topic: str, reason: str) -> None:
-    """By what is wrong, and with its topic where that can be believed."""
     connection = tables()
     append(connection, Entry("", b'{"a":1}', (Reference(REST, None, "default/t"),)))
     rows(connection, damage)
@@ -37,7 +36,6 @@ def test_what_the_disk_changed_is_named(damage: str, topic: str, reason: str) ->
 
 
 def test_columns_of_other_types_have_no_checksum() -> None:
-    """And text that was none is shown as it can be."""
     assert row_checksum(REST, 0, 0, 1, "yesterday", None, "t") is None
     assert row_checksum(REST, 0, 0, 1, 0.0, None, "t") is not None
     assert text(b"\xff") == "\\xff" and text(7) == ""
@@ -92,26 +90,22 @@ def test_each_run_is_judged_by_its_own_envelope() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"x", b'{"temperature": 21.5}' * 1000, bytes(range(256)) * 10])
 def test_what_is_packed_is_unpacked(content: bytes) -> None:
-    """And never longer than it was."""
     encoding, packed = bodies.pack(content)
     assert len(packed) <= len(content)
     assert bodies.unpack(encoding, packed, len(content)) == content
 
 
 def test_alike_bodies_take_a_fraction() -> None:
-    """What the wear of flash is saved by."""
     encoding, packed = bodies.pack(b"".join(b'{"sensor": "boiler-%d", "celsius": %d}' % (n % 7, n) for n in range(500)))
     assert encoding == bodies.ZSTD and len(packed) < 5000
 
 
 def test_a_short_one_stays_as_it_is() -> None:
-    """It is not worth the time."""
     assert bodies.pack(b"x" * (bodies.PACKED_MIN - 1)) == (bodies.PLAIN, b"x" * (bodies.PACKED_MIN - 1))
     assert bodies.pack(b"x" * bodies.PACKED_MIN)[0] == bodies.ZSTD
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    """The writer packs while the reader unpacks."""
     contents = [bytes([n]) * 50_000 + b"end" for n in range(64)]
     with ThreadPoolExecutor(8) as threads:
         assert (

@@ -27,7 +27,6 @@ def test_numbers_of_dead_letters_are_never_used_again() -> None:
 
 
 def test_what_is_replayed_was_accepted_once() -> None:
-    """It gets a new offset, and the counters still add up."""
     connection = tables()
     append(connection, *[Entry("", b"x", (Reference(ALARMS, 60.0, "default/t"),))] * 3)
     settle(connection, ALARMS, refused=(Refusal(0, "no", "why"), Refusal(2, "no", "why")))
@@ -39,7 +38,6 @@ def test_what_is_replayed_was_accepted_once() -> None:
 
 
 def test_a_letter_that_the_disk_changed_is_named_but_not_shown() -> None:
-    """Its number is what is left to act on."""
     connection = tables()
     append(connection, *[Entry("", b"x", (Reference(ALARMS),))] * 2)
     settle(connection, ALARMS, refused=(Refusal(0, "no", "why"), Refusal(1, "no", "why")))

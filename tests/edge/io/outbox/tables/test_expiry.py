@@ -19,7 +19,6 @@ REST = QueueId("iothub")
 
 @pytest.mark.parametrize(("entire", "gone"), [(False, [0]), (True, [0, 2, 3])])
 def test_heads_only_or_everywhere(entire: bool, gone: list[int]) -> None:
-    """The head of a queue ends at the first live message; the index finds the others."""
     connection = tables()
     for ttl in (1.0, None, 1.0, 1.0):
         append(connection, Entry("", b"x", (Reference(REST, ttl),)))
@@ -29,7 +28,6 @@ def test_heads_only_or_everywhere(entire: bool, gone: list[int]) -> None:
 
 
 def test_what_is_in_flight_waits_for_its_answer() -> None:
-    """It may have arrived."""
     connection = tables()
     append(connection, *[Entry("", b"x", (Reference(REST, 1.0),))] * 3)
     out = InFlight()
@@ -38,7 +36,6 @@ def test_what_is_in_flight_waits_for_its_answer() -> None:
 
 
 def test_a_damaged_time_to_live_is_not_believed() -> None:
-    """The message may be live; a scrub counts it as damaged instead."""
     connection = tables()
     append(connection, Entry("", b"x", (Reference(REST, 1000.0),)))
     rows(connection, "UPDATE runs SET expires = 1.0")
@@ -81,7 +78,6 @@ async def test_a_change_survives_and_is_taken_up_where_it_ended(
 
 
 async def test_an_expiry_that_the_disk_changed_is_not_believed(tmp_path: Path) -> None:
-    """Neither swept nor sent: counted as damaged, like any other damage."""
     box = opened(tmp_path)
     await box.append([entry("a"), entry("b", "shop")], now=0)
     await box.close()

@@ -41,7 +41,6 @@ def test_a_message_is_put_into_its_queue_once() -> None:
 
 
 def test_states_follow_the_queue() -> None:
-    """Waiting, dead, expired, and expired in a module's hands, which may acknowledge it still."""
     connection = tables()
     for id in ("waits", "dead", "leased"):
         take(connection, id)
@@ -55,7 +54,6 @@ def test_states_follow_the_queue() -> None:
 
 
 def test_one_that_made_room_says_so() -> None:
-    """It is gone before its time."""
     connection = tables()
     take(connection, "a")
     rows(connection, "DELETE FROM references_")
@@ -93,7 +91,6 @@ def test_a_row_the_disk_changed_says_nothing() -> None:
 
 
 def test_other_messages_of_the_queue_are_none_of_these() -> None:
-    """Messages of routes wait in the same queue."""
     connection = tables()
     inputs.note_input_states(connection, 1, [0], inputs.CONSUMED)
     take(connection, "a")

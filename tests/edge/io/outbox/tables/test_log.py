@@ -18,7 +18,6 @@ def sizes(connection: apsw.Connection) -> tuple[int, ...]:
 
 
 def test_bodies_lie_once_and_go_with_their_last_reference() -> None:
-    """However many queues refer to them; what goes to the same queues lies together."""
     connection = tables()
     append(
         connection,
@@ -52,7 +51,6 @@ def test_counting_references_rewrites_no_body() -> None:
 
 
 def test_a_fetch_ends_at_its_bytes_and_above_the_checkpoint() -> None:
-    """The message that reaches the limit is the last one."""
     connection = tables()
     append(connection, *[Entry("", b"x" * 10, (Reference(REST),))] * 5)
     fetched = log.fetch(connection, REST, after=-1, now=0, messages_max=9, bytes_max=15)

@@ -267,7 +267,6 @@ def entry(number: int, queue: QueueId = UP) -> Entry:
 
 
 def test_rows_are_numbered_by_queue_and_offset(connection: apsw.Connection) -> None:
-    """A request of many is kept in rows of so many offsets."""
     append(connection, *(entry(number) for number in range(5_000)))
     append(connection, entry(6_000, LATER))
     assert rows(connection, "SELECT number, span FROM names ORDER BY number") == [

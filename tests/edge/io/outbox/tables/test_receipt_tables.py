@@ -29,7 +29,6 @@ def leave(connection: apsw.Connection, *offsets: int) -> None:
 
 
 def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) -> None:
-    """With its author, from what was kept when it was accepted."""
     append(connection, entry(0, author=b"auth"), entry(1, Reference(REST, None, "n/t")))
     assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight()).messages
     [way] = ways(connection, 0)
@@ -43,7 +42,6 @@ def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) 
 def test_the_ring_forgets_the_oldest_with_their_names(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By bytes, however many messages a page has."""
     monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", 3 * (PAGE_BYTES + NAMES_BYTES + marks.ID_BYTES))
     monkeypatch.setattr(receipt_tables, "RING_PARTS", PAGE_BYTES)
     for number in range(6):
@@ -99,7 +97,6 @@ def test_a_number_that_the_disk_changed_keeps_nothing_from_leaving(connection: a
 
 
 def test_messages_of_an_older_program_are_not_known(connection: apsw.Connection) -> None:
-    """They have no names, and expire like others."""
     append(connection, entry(0))
     rows(connection, "DELETE FROM names")
     assert ways(connection, 0) == []
@@ -136,7 +133,6 @@ def test_what_the_disk_changed_is_forgotten() -> None:
 
 
 def test_a_message_that_waits_is_found_with_what_is_before_it(connection: apsw.Connection) -> None:
-    """In each of its queues, also where messages of one request take turns."""
     other = Reference(ALARMS, None, "n/u")
     append(connection, entry(0), entry(1, other), entry(2), entry(3, other, Reference(REST, 60.0, "n/t")), now=5)
     [alone] = ways(connection, 2)

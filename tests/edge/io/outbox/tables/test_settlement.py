@@ -32,7 +32,6 @@ def test_what_is_refused_and_found_damaged_stays_where_it_is() -> None:
 
 
 def test_a_checkpoint_passes_nothing_that_was_not_accepted() -> None:
-    """And an unknown queue is none."""
     connection = tables()
     append(connection, Entry("a", b"x", (Reference(REST),)))
     settle(connection, REST, 0, 17)
@@ -51,7 +50,6 @@ def attempt(offset: int, number: int = 1) -> Attempt:
 
 
 def test_latest_attempt_is_kept_until_its_message_goes() -> None:
-    """Of a message that is not there nothing is kept."""
     connection = tables()
     settlement.note_attempts(connection, QUEUE, [attempt(0)])
     append(connection, *(Entry(name, name.encode(), (Reference(QUEUE),)) for name in "ab"))
@@ -64,7 +62,6 @@ def test_latest_attempt_is_kept_until_its_message_goes() -> None:
 
 
 def test_damaged_attempt_counts_as_none() -> None:
-    """Then the message is given out as if for the first time."""
     connection = tables()
     append(connection, *(Entry(name, name.encode(), (Reference(QUEUE),)) for name in "ab"))
     settlement.note_attempts(connection, QUEUE, [attempt(0), attempt(1)])

@@ -28,7 +28,6 @@ def test_every_statement_fits_the_tables() -> None:
 
 
 def test_every_statement_is_explained_and_used() -> None:
-    """What is used nowhere is deleted."""
     assert_each_is_explained(statements)
     assert_each_is_used(statements)
 
@@ -38,7 +37,6 @@ def test_every_statement_is_explained_and_used() -> None:
 
 @pytest.mark.parametrize("version", [VERSION - 2, VERSION + 1])
 def test_a_file_of_another_version_is_refused(version: int) -> None:
-    """Guessing could destroy it."""
     connection = apsw.Connection(":memory:")
     rows(connection, f"PRAGMA user_version={version}")
     with pytest.raises(StoreVersionUnknown, match=f"has version {version}; this program reads version {VERSION}"):

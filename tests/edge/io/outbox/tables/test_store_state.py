@@ -91,7 +91,6 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
 
 
 def test_clock_is_written_over() -> None:
-    """One row, the latest."""
     connection = tables()
     assert store_state.load_stamp(connection) is None
     for age in (1.0, 2.0):
@@ -102,7 +101,6 @@ def test_clock_is_written_over() -> None:
 
 
 def test_another_node_may_have_the_store_when_it_is_empty() -> None:
-    """What one node accepted is not sent under another's name."""
     connection = tables()
     store_state.take_ownership(connection, "edge-1")
     append(connection, Entry("", b"x", (Reference(REST),)))
