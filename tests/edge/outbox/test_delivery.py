@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import msgspec
 import pytest
 
+from fairlead_edge.outbox.brokered import priority
 from fairlead_edge.outbox.delivery import BROKERED_POLICY, UPSTREAM_POLICY, BrokeredDelivery, UpstreamDelivery
+from fairlead_edge.outbox.pump import stream
 from fairlead_wire import delivery_policy
 from fairlead_wire.delivery_policy import schedule, total_seconds
+from fairlead_wire.errors import LocalError
 
 
 def test_messages_go_again_practically_without_end() -> None:
@@ -32,3 +38,19 @@ def test_what_is_not_given_is_the_default_of_modules() -> None:
     assert len(schedule(policy)) == 8
     with pytest.raises(msgspec.ValidationError, match="maximum_delay"):
         msgspec.convert({"maximum_delay": 0.5}, BrokeredDelivery)
+
+
+@pytest.mark.parametrize(
+    ("transitions", "states", "events"),
+    [
+        (stream.TRANSITIONS, stream.EndpointState, stream.EndpointEvent),
+        (priority.TRANSITIONS, priority.DeliveryState, priority.DeliveryEvent),
+    ],
+)
+def test_a_transition_that_the_table_lacks_fails_loudly(transitions: Any, states: Any, events: Any) -> None:
+    for state, event in itertools.product(states, events):
+        if (following := transitions.get((state, event))) is not None:
+            assert transitions.step(state, event) is following
+        else:
+            with pytest.raises(LocalError, match=f"{state.value}.* cannot handle .{event.value}"):
+                transitions.step(state, event)

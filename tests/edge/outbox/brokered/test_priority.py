@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge.outbox.brokered import priority as module
-from fairlead_edge.outbox.brokered.priority import TRANSITIONS, BrokeredSettle, DeliveryEvent, DeliveryState, Priority
-from fairlead_edge.outbox.outbox import Item, Refusal
+from fairlead_edge.outbox.brokered.priority import TRANSITIONS, DeliveryEvent, DeliveryState, Priority
+from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError
@@ -152,16 +152,4 @@ def test_what_is_over_takes_nothing_more() -> None:
         TRANSITIONS.step(DeliveryState.DONE, DeliveryEvent.TAKE)
 
 
-def test_late_acknowledgement_counts() -> None:
-    state = DeliveryState.WAITING
-    for event in (DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.ACK):
-        state = TRANSITIONS.step(state, event)
-    assert state is DeliveryState.DONE
-
-
 # ---- what an endpoint wants done -------------------------------------------------------------------------------------
-
-
-def test_settlement_names_all_it_is_about() -> None:
-    settle = BrokeredSettle(queue=QueueId("e"), sent=(1, 3), refused=(Refusal(2, "code", "why"),), checkpoint=3)
-    assert settle.offsets == (1, 3, 2)

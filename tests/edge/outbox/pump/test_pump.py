@@ -13,7 +13,7 @@ from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.plan.gate import OPEN, HeldUntil, PlanGate, PumpGate, Why
 from fairlead_edge.outbox.pump import pace, stream
 from fairlead_edge.outbox.pump.pump import DEFERRED_TOPICS_MAX, Pump
-from fairlead_edge.outbox.pump.stream import EndpointState, Fetch, PumpWait, SendBatch, Settle
+from fairlead_edge.outbox.pump.stream import EndpointEvent, EndpointState, Fetch, PumpWait, SendBatch, Settle
 from fairlead_edge.outbox.queues import DEFAULT_PRIORITY, QueueId, live_lane
 from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.delivery_policy import DeliveryPolicy
@@ -28,6 +28,11 @@ POLICY = DeliveryPolicy(
     maximum_delay_retries=0,
     retry_backoff_function="exponential",
 )
+ONE_RETRY = DeliveryPolicy(
+    retries_with_no_delay=0, minimum_delay_retries=0, minimum_delay=1, maximum_delay=1, backoff_retries=0,
+    maximum_delay_retries=1,
+)  # fmt: skip
+"""One second, then dead."""
 REST = DEFAULT_PRIORITY
 
 
@@ -207,20 +212,6 @@ def test_several_batches_fly_once_one_was_answered(bench: Bench) -> None:
     bench.waits()
 
 
-def test_alarm_does_not_wait_for_the_answer_of_a_lower_priority(bench: Bench) -> None:
-    bench.store(REST)
-    bench.send()
-    bench.store(0)
-    assert bench.send().queue.priority == 0
-
-
-def test_nothing_waiting_means_waiting(bench: Bench) -> None:
-    assert bench.waits() == PumpWait()
-    bench.store(3)
-    bench.drain()
-    assert bench.waits() == PumpWait()
-
-
 def test_nothing_leaves_while_the_link_is_down(bench: Bench) -> None:
     bench.pump.link_down()
     bench.store(0)
@@ -330,13 +321,6 @@ def test_retry_probes_with_a_small_batch_that_grows_with_success(bench: Bench) -
     assert [len(send.items) for send in bench.drain(1)] == [16, 32, 64, 128, 256, 104]
 
 
-def test_parked_priority_does_not_hold_up_the_less_urgent(bench: Bench) -> None:
-    bench.store(0)
-    bench.nack(bench.send())
-    bench.store(5)
-    assert bench.send().queue.priority == 5
-
-
 def test_parked_low_priority_yields_to_a_new_alarm(bench: Bench) -> None:
     """The alarm goes at once, and its success ends the wait of the parked one."""
     bench.store(5)
@@ -431,17 +415,6 @@ def test_a_batch_says_whether_it_follows_one_that_is_unanswered(bench: Bench) ->
     assert not bench.send(100.0).follows
 
 
-def test_fetch_overtaken_by_a_failure_is_void(bench: Bench) -> None:
-    bench.store(0, 600)
-    bench.ack(bench.send())
-    first = bench.send()
-    fetch = bench.pump.next(0)
-    assert isinstance(fetch, Fetch)
-    bench.nack(first)
-    assert bench.fetched(fetch, 0) is None
-    assert offsets(bench.send(1))[0] == 256
-
-
 def test_poison_is_found_by_halving_and_the_others_go(bench: Bench) -> None:
     """A batch the hub will never take is cut until the culprit is alone; it alone becomes a dead letter."""
     bench.store(0, 256)
@@ -462,14 +435,12 @@ def test_poison_is_found_by_halving_and_the_others_go(bench: Bench) -> None:
 
 def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
     """Dead is a place to look, not a loss; after the revive period a batch is tried again."""
-    bench = Bench(DeliveryPolicy(
-        retries_with_no_delay=0, minimum_delay_retries=0, minimum_delay=1, maximum_delay=1, backoff_retries=0,
-        maximum_delay_retries=0,
-    ))  # fmt: skip
+    bench = Bench(ONE_RETRY)
     bench.store(0, 2)
     bench.nack(bench.send())
+    bench.nack(bench.send(1), 1)
     assert bench.pump.state(0) is EndpointState.DEAD
-    effect = bench.go()
+    effect = bench.go(1)
     assert isinstance(effect, Settle)
     assert [(refusal.offset, refusal.code) for refusal in effect.refused] == [
         (0, "retries_used_up"),
@@ -477,11 +448,52 @@ def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
     ]
     assert bench.pump.state(0) is EndpointState.DEAD
     bench.store(0)
-    later = stream.REVIVE_SECONDS
+    later = 1 + stream.REVIVE_SECONDS
     send = bench.send(later)
     assert bench.pump.state(0) is EndpointState.SENDING
     bench.ack(send, later)
     assert bench.pump.state(0) is EndpointState.IDLE
+
+
+def test_every_transition_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: set[tuple[EndpointState, EndpointEvent]] = set()
+    step = stream.TRANSITIONS.step
+
+    def recorded(state: EndpointState, event: EndpointEvent) -> EndpointState:
+        taken.add((state, event))
+        return step(state, event)
+
+    monkeypatch.setattr(stream.TRANSITIONS, "step", recorded)
+    bench = Bench(ONE_RETRY)
+    bench.store(0, 5000)
+    bench.ack(bench.send())
+    bench.ack(bench.send())
+    for send in (bench.send(), bench.send()):  # the depth has grown: two at once
+        bench.nack(send)
+    assert bench.pump.state(0) is EndpointState.BACKOFF
+    bench.nack(bench.send(1), 1)
+    assert bench.pump.state(0) is EndpointState.DEAD
+    assert isinstance(bench.go(1), Settle)
+    alive = 1 + stream.REVIVE_SECONDS
+    bench.ack(bench.send(alive), alive)
+    failed, lost = bench.send(alive), bench.send(alive)
+    bench.nack(failed, alive)
+    bench.pump.lost(lost.batch)
+    assert bench.pump.state(0) is EndpointState.IDLE
+    bench.pump.lost(bench.send(alive).batch)
+    bench.defer(bench.send(alive), alive, "t")
+    assert taken == set(stream.TRANSITIONS)
+
+
+def test_a_new_session_revives_a_dead_priority_at_once() -> None:
+    bench = Bench(ONE_RETRY)
+    bench.store(0, 600)
+    bench.nack(bench.send(0))
+    bench.nack(bench.send(1), 1)
+    assert bench.pump.state(0) is EndpointState.DEAD
+    bench.pump.link_up(8)
+    assert bench.pump.state(0) is EndpointState.IDLE
+    bench.send(1)
 
 
 def test_default_policy_never_gives_up_in_practice() -> None:
@@ -571,7 +583,8 @@ def test_what_nothing_is_taken_of_says_why(bench: Bench) -> None:
     bench.nack(bench.send(3), 3, retry_after=2)
     bench.nack(bench.send(5), 5, retry_after=2)
     [trouble] = bench.pump.troubles()[5]
-    assert (trouble.since, trouble.code, trouble.attempts, trouble.retry_at) == (3, "busy", 2, 7)
+    assert (trouble.since, trouble.code, trouble.reason) == (3, "busy", "not now")
+    assert (trouble.attempts, trouble.retry_at) == (2, 7)
     assert 7 not in bench.pump.troubles() or bench.pump.troubles()[7][0].attempts == 1
     bench.ack(bench.send(7), 7)
     assert 5 not in bench.pump.troubles()
