@@ -159,7 +159,3 @@ def test_refused_messages_have_codes() -> None:
     assert reasons.of_message("forbidden_source") is Code.NOT_AUTHORIZED
     assert reasons.of_message("too_large") is Code.PACKET_TOO_LARGE
     assert reasons.of_message("anything") is Code.IMPLEMENTATION_SPECIFIC_ERROR
-
-
-def test_labels_are_lower_case() -> None:
-    assert Code.TOPIC_NAME_INVALID.label == "topic_name_invalid"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, Item, Outbox, Reference
+from fairlead_edge.outbox.outbox import Entry, Item, Reference
 from fairlead_edge.outbox.queues import QueueId
 
 
@@ -29,13 +28,3 @@ def test_cost_and_urgency_of_a_request() -> None:
     entries = [entry(100, 0, 5), entry(50, 3)]
     assert outbox.cost(entries) == 150 + 3 * outbox.REFERENCE_BYTES
     assert outbox.least_urgent(entries) == 5
-
-
-# ---- the twin in memory; what both do is in tests/conformance and tests/properties -----------------------------------
-
-
-async def test_two_twins_share_nothing() -> None:
-    first, second = MemoryOutbox(epoch=1, max_bytes=100), MemoryOutbox(epoch=2, max_bytes=100)
-    boxes: list[Outbox] = [first, second]
-    await boxes[0].append([Entry("a", b"a", (Reference(QueueId("iothub")),))], now=0)
-    assert await boxes[1].queues() == []

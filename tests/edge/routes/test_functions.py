@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from tests.support.edges.routes import message, mistakes, value
 
 from fairlead_edge.routes import functions
-from fairlead_edge.routes.values import UNDEFINED, Type
+from fairlead_edge.routes.values import UNDEFINED
 
 PROPERTIES = {"text": "motor7", "three": "3", "blank": None, "junk": "x1"}
 
@@ -36,6 +35,14 @@ def answer(condition: str) -> bool | str:
         "floor(1 / 0) = 1 / 0",
         "sign(-7) = -1",
         "sign(0) = 0",
+        "6 / 3 = 2",
+        "-1 / 0 = - (1 / 0)",
+        "1 / -0.0 = -1 / 0",
+        "not is_defined(0 / 0)",
+        "not is_defined(1 % 0)",
+        "not is_defined((1 / 0) % 2)",
+        "-7 % 3 = -1",
+        "7 % -3 = 1",
         "sqrt(16) = 4",
         "sqrt($body.n) = 3",
         "not is_defined(sqrt(-4))",
@@ -60,6 +67,8 @@ def test_numbers(condition: str) -> None:
         "upper('abc') = 'ABC'",
         "concat(text, '-', three) = 'motor7-3'",
         "concat('a', blank, 'b') = 'ab'",
+        "concat(blank, blank) = ''",
+        "concat(text, three, text, three, '!') = 'motor73motor73!'",
         "concat($body.s, 'd') = 'abcd'",
         "substring('hello', 1) = 'ello'",
         "substring('hello', 1, 3) = 'ell'",
@@ -83,6 +92,7 @@ def test_texts(condition: str) -> None:
     "call",
     [
         "length(absent)", "length(blank)", "length($body.n)", "lower(blank)", "upper(absent)", "concat('a', absent)",
+        "concat(blank, absent)",
         "concat('a', $body.nil)", "concat('a', $body.n)", "substring('abc', 4)", "substring('abc', -1)",
         "substring('abc', 3, 0)", "substring('abc', 1, 3)", "substring('abc', 1, -1)", "substring('abc', 0 / 0)",
         "substring('abc', 1, 1 / 0)", "substring(blank, 0)", "index_of(blank, 'a')", "index_of('a', absent)",
@@ -162,39 +172,6 @@ def test_type_tests_take_anything_and_always_answer(argument: str, true_for: set
 def test_wrong_arguments_do_not_compile(call: str) -> None:
     (error, *_) = mistakes(f"is_defined({call})")
     assert (error.column, error.end_column) == (12, 12 + call.index("("))
-
-
-def test_signatures() -> None:
-    concat, substring = functions.BUILT_IN["concat"], functions.BUILT_IN["substring"]
-    assert [concat.takes(count) for count in (1, 2, 9)] == [False, True, True]
-    assert [substring.takes(count) for count in (1, 2, 3, 4)] == [False, True, True, False]
-    assert (concat.parameter(8), substring.parameter(3)) == (Type.STRING, None)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [(6.0, 3.0, 2.0), (1.0, 0.0, math.inf), (-1.0, 0.0, -math.inf), (1.0, -0.0, -math.inf)],
-)
-def test_division_is_ieee(left: float, right: float, expected: float) -> None:
-    assert functions.divide(left, right) == expected
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [(functions.divide, (0.0, 0.0)), (functions.divide, (math.nan, 0.0)), (functions.modulo, (1.0, 0.0)),
-     (functions.modulo, (math.inf, 2.0))],
-)  # fmt: skip
-def test_indefinite_is_undefined(function: Any, arguments: tuple[float, float]) -> None:
-    assert math.isnan(function(*arguments))
-
-
-def test_the_remainder_has_the_sign_of_the_left() -> None:
-    assert (functions.modulo(-7.0, 3.0), functions.modulo(7.0, -3.0)) == (-1.0, 1.0)
-
-
-def test_concat_of_nothing_but_nulls() -> None:
-    assert functions.concat(None, None) == ""
-    assert functions.concat(None, UNDEFINED) is UNDEFINED
 
 
 def test_concat_is_bounded() -> None:

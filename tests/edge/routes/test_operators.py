@@ -170,10 +170,6 @@ def test_a_body_that_cannot_be_read_is_undefined_everywhere() -> None:
     assert value("is_defined($body.text)", unreadable) is False
 
 
-def test_a_constant_ignores_the_message() -> None:
-    assert operators.constant(UNDEFINED)(message()) is UNDEFINED
-
-
 # ---- paths into a body -----------------------------------------------------------------------------------------------
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from tests.support.edges.routes import mistakes, value
 
 from fairlead_edge.routes import parser
 from fairlead_edge.routes.endpoints import Sink
 from fairlead_edge.routes.errors import Invalid
-from fairlead_edge.routes.parser import Chain, Literal, Property, Unary, parse_condition
+from fairlead_edge.routes.parser import Chain, Literal, parse_condition
 
 
 @pytest.mark.parametrize(
@@ -160,12 +158,6 @@ def test_long_chains_nest_nowhere(operator: str) -> None:
     assert value(condition + (" = 5000" if operator == "+" else "")) is True
 
 
-def test_prefixes_become_a_tower() -> None:
-    node = parser.parse_condition("not - 3", [])
-    assert isinstance(node, Unary) and node.token.kind == "NOT"
-    assert isinstance(node.operand, Unary) and node.operand.token.kind == "-"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [(r"\'", "'"), (r"\"", '"'), (r"\\", "\\"), (r"A", "A"), (r"\\u0041", r"\u0041"), ("plain", "plain")],
@@ -202,23 +194,6 @@ def test_the_source_of_a_route_is_read_whatever_is_wrong_behind_it(text: str) ->
 )
 def test_where_not_even_the_source_can_be_read_there_is_none(text: str) -> None:
     assert parser.parse_source(text) is None
-
-
-# ---- nodes are facts: frozen, and themselves only --------------------------------------------------------------------
-
-
-def test_a_chain_points_at_its_last_operator() -> None:
-    node = parse_condition("1 + 2 - 3", [])
-    assert isinstance(node, Chain)
-    assert [token.kind for token, _ in node.steps] == ["+", "-"]
-    assert node.token.kind == "-"
-
-
-def test_nodes_do_not_change() -> None:
-    node = parse_condition("Name", [])
-    assert isinstance(node, Property) and node.name == "name"
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        node.name = "other"  # type: ignore[misc]
 
 
 def test_two_nodes_are_never_equal() -> None:

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
-from fairlead_edge.routes.values import NAN, UNDEFINED, Type, Undefined, accepts, binary, unary
-
-
-def test_there_is_one_undefined() -> None:
-    assert Undefined("undefined") is UNDEFINED
-    assert pickle.loads(pickle.dumps(UNDEFINED)) is UNDEFINED
-    assert repr(UNDEFINED) == "UNDEFINED"
-
-
-def test_nan_differs_from_itself() -> None:
-    assert NAN != NAN
-
-
-# ---- what may stand beside what --------------------------------------------------------------------------------------
-
+from fairlead_edge.routes.values import Type, accepts, binary, unary
 
 S, N, B, Z, U, D = Type.STRING, Type.NUMBER, Type.BOOL, Type.NULL, Type.UNDEFINED, Type.DYNAMIC
 

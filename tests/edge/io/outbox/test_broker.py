@@ -106,13 +106,6 @@ async def test_taker_is_woken_by_a_message_and_by_an_abandoned_one(bench: Bench)
     assert await waiting == ["a"]
 
 
-async def test_lease_that_ran_out_gives_the_message_to_the_next(bench: Bench) -> None:
-    await bench.store("a")
-    await bench.take()
-    bench.now = LEASE_SECONDS
-    assert await bench.attempts() == {"a": 2}
-
-
 async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
     await bench.store("a", ttl=5)
     await bench.store("b", ttl=5)

@@ -114,13 +114,6 @@ async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert refused.value.retry_after_seconds
 
 
-async def test_without_routes_it_is_not_ready() -> None:
-    bench = Bench()
-    bench.publisher.use_router(None)
-    with pytest.raises(NotReady):
-        await bench.publisher.publish(body({}))
-
-
 async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pump hears of what became durable although its caller no longer waits."""
     bench = Bench()

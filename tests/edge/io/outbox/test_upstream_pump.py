@@ -81,15 +81,6 @@ async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, u
     assert [stream for stream, _ in hub.batches] == ["iothub_Pri9", "iothub_Pri0", "iothub_Pri9"]
 
 
-async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: UpstreamService) -> None:
-    nacks = [message.Nack(parent_id=1, code="busy", reason="not now", retry_after=0.01) for _ in range(2)]
-    hub.answer = lambda stream, messages: nacks.pop() if nacks else message.Ack(parent_id=1)
-    hub.connect()
-    await publish(upstream, 2, 0)
-    await settled(hub, upstream, 2)
-    assert upstream.pump.counters["nack_busy"] == 2
-
-
 async def test_restart_sends_what_no_route_names_any_more(
     tmp_path: Path, hub: FakeHub, upstream: UpstreamService
 ) -> None:
@@ -134,16 +125,6 @@ async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path,
     assert len(hub.stored) == 10 + 5 + 5 + 5
 
 
-async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: UpstreamService) -> None:
-    await publish(upstream, 5, 3, ttl="0")
-    await publish(upstream, 1, 3)
-    hub.connect()
-    await settled(hub, upstream, 1)
-    assert list(hub.stored) == [(1, "iothub_Pri3", 5)]
-    [queue] = (await upstream.status()).queues
-    assert (queue.accepted, queue.sent, queue.expired) == (6, 1, 5)
-
-
 async def test_full_disk_delays_the_note_but_not_the_messages(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,24 +154,6 @@ async def test_hub_that_never_answers_is_asked_again(
     hub.hold.set()
     await settled(hub, upstream, 1)
     assert upstream.pump.counters["nack_timeout"] >= 1
-
-
-async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(
-    hub: FakeHub, upstream: UpstreamService
-) -> None:
-    poison = 13
-
-    def answer(stream: str, messages: list[message.UpstreamMessage]) -> message.Ack | message.Nack:
-        if any(each.sequence == poison for each in messages):
-            return message.Nack(parent_id=1, code="malformed", reason="cannot be read", permanent=True)
-        return message.Ack(parent_id=1)
-
-    hub.answer = answer
-    await publish(upstream, 40, 2)
-    hub.connect()
-    await settled(hub, upstream, 39)
-    [letter] = await upstream.outbox.dead_letters()
-    assert (letter.offset, letter.code) == (poison, "malformed")
 
 
 async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstream: UpstreamService) -> None:

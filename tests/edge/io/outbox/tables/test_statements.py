@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.support.edges.outbox_tables import tables
-from tests.support.sql import assert_each_is_explained, assert_each_is_used, statements_of
+from tests.support.sql import statements_of
 
 from fairlead_edge.errors import StoreVersionUnknown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -25,11 +25,6 @@ def test_every_statement_fits_the_tables() -> None:
         places = max(statement.count("?"), *(number for number in range(9) if f"?{number}" in statement or not number))
         distinct = len({f"?{number}" for number in range(1, 9) if f"?{number}" in statement})
         rows(connection, f"EXPLAIN {statement}", ("[]",) * (distinct or places))
-
-
-def test_every_statement_is_explained_and_used() -> None:
-    assert_each_is_explained(statements)
-    assert_each_is_used(statements)
 
 
 # ---- the outbox's file: its version, and tables it can do without ----------------------------------------------------

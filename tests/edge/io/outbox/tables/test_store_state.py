@@ -6,9 +6,8 @@ import re
 
 import apsw
 import pytest
-from tests.support.edges.outbox_tables import append, count, settle, tables
+from tests.support.edges.outbox_tables import append, count, tables
 
-from fairlead_edge.errors import NotOurs
 from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, settlement, store_state
 from fairlead_edge.io.sqlite.rows import rows
@@ -20,11 +19,18 @@ REST = QueueId("iothub")
 EXPIRED = 50_000
 
 
-@pytest.fixture
-def connection() -> apsw.Connection:
+@pytest.fixture(scope="module")
+def backlog() -> bytes:
     opened = tables()
     entries = [Entry("", b"old", (Reference(REST, 1.0),))] * EXPIRED
     append(opened, *entries, Entry("", b"live", (Reference(REST),)))
+    return opened.serialize("main")
+
+
+@pytest.fixture
+def connection(backlog: bytes) -> apsw.Connection:
+    opened = tables()
+    opened.deserialize("main", backlog)
     return opened
 
 
@@ -87,9 +93,6 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
             )
 
 
-# ---- whose outbox it is, and what its clock shows --------------------------------------------------------------------
-
-
 def test_clock_is_written_over() -> None:
     connection = tables()
     assert store_state.load_stamp(connection) is None
@@ -98,13 +101,3 @@ def test_clock_is_written_over() -> None:
         store_state.save_stamp(connection, stamp)
     assert store_state.load_stamp(connection) == stamp
     assert count(connection, "clock") == 1
-
-
-def test_another_node_may_have_the_store_when_it_is_empty() -> None:
-    connection = tables()
-    store_state.take_ownership(connection, "edge-1")
-    append(connection, Entry("", b"x", (Reference(REST),)))
-    with pytest.raises(NotOurs, match="1 messages that node 'edge-1' accepted"):
-        store_state.take_ownership(connection, "edge-2")
-    settle(connection, REST, 0)
-    store_state.take_ownership(connection, "edge-2")
