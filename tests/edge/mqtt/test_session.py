@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.support.edges import mqtt_packets as client
+from tests.support.edges import stored
 
 from fairlead_edge.mqtt import limits
 from fairlead_edge.mqtt.client import ClientAdmission
@@ -20,7 +21,6 @@ from fairlead_edge.mqtt.packets import Connect
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 from fairlead_edge.mqtt.session import MqttSession, Opening, PublishOutcome, Subscribed, Todo
 from fairlead_edge.mqtt.topics import InputFilter
-from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_edge.outbox.publishing import RefusalReason, Submission
@@ -85,9 +85,7 @@ def open_talk(level: int = 4, **more: Any) -> Talk:
 
 
 def leased(id: str = "m1", attempt: int = 1, body: bytes = b"{}", **more: Any) -> Leased:
-    fields: dict[str, Any] = {"source": "/messages", "enqueued_at": "", "properties": {}, "system_properties": {}}
-    message = envelope.StoredMessage(id=id, body=msgspec.Raw(body), **{**fields, **more})
-    return Leased(id=id, priority=1, attempt=attempt, message=message)
+    return Leased(id=id, priority=1, attempt=attempt, message=stored.message(id, body, **more))
 
 
 # ---- CONNECT --------------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 
 import pytest_asyncio
+from tests.support.edges import stored
 
 from fairlead_edge.io.mqtt.deliveries import MqttDeliveries
 from fairlead_edge.io.outbox.broker import ModuleBroker
 from fairlead_edge.mqtt.session import Acknowledged, Subscribed
 from fairlead_edge.mqtt.status import Counters
 from fairlead_edge.mqtt.topics import InputFilter
-from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import Leased
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
@@ -74,15 +74,8 @@ class Bench:
         self.deliveries = MqttDeliveries(self.broker, node="edge-1", counters=self.counters)
 
     async def store(self, *ids: str, endpoint: str = ENDPOINT) -> None:
-        def content(id: str) -> bytes:
-            return envelope.stored(
-                envelope.StoredMessage(
-                    id=id, source="", enqueued_at="", properties={}, system_properties={}, body_base64=""
-                )
-            )
-
         queue = QueueId(endpoint, 1)
-        await self.outbox.append([Entry(id, content(id), (Reference(queue),)) for id in ids], now=0.0)
+        await self.outbox.append([Entry(id, stored.content(id), (Reference(queue),)) for id in ids], now=0.0)
         self.broker.appended([queue])
 
     async def settled(self) -> None:

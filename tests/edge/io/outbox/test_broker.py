@@ -7,12 +7,11 @@ import contextlib
 import itertools
 from typing import Any
 
-import msgspec
 import pytest
+from tests.support.edges import stored
 from tests.support.edges.upstream import until
 
 from fairlead_edge.io.outbox.broker import ModuleBroker
-from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
@@ -47,15 +46,7 @@ class Bench:
     async def store(self, *names: str, priority: int = 3, ttl: float | None = None) -> None:
         queue = QueueId(ENDPOINT, priority)
         for name in names:
-            message = envelope.StoredMessage(
-                id=name,
-                source="/messages",
-                enqueued_at="t",
-                properties={},
-                system_properties={},
-                body=msgspec.Raw(b"1"),
-            )
-            await self.box.append([Entry(name, envelope.stored(message), (Reference(queue, ttl),))], now=self.now)
+            await self.box.append([Entry(name, stored.content(name), (Reference(queue, ttl),))], now=self.now)
         self.broker.appended([queue])
 
     async def take(self, most: int = 10, wait: float = 0.0) -> list[str]:

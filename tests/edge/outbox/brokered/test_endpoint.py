@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.support.edges import stored
 
-from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered import endpoint as module
 from fairlead_edge.outbox.brokered.endpoint import BrokeredFailed, Endpoint, Leased
 from fairlead_edge.outbox.brokered.priority import BrokeredSettle
@@ -23,13 +22,6 @@ POLICY = DeliveryPolicy(
     maximum_delay_retries=0,
 )  # fmt: skip
 ATTEMPTS = 4
-
-
-def content(id: str) -> bytes:
-    message = envelope.StoredMessage(
-        id=id, source="/messages", enqueued_at="t", properties={}, system_properties={}, body=msgspec.Raw(b"1")
-    )
-    return envelope.stored(message)
 
 
 class Log:
@@ -91,7 +83,7 @@ class Modules(RuleBasedStateMachine):
             log = self.log.kept[fetch.queue]
             offsets = [each for each in sorted(log) if each > max(fetch.after, self.log.checkpoints[fetch.queue])]
             offsets = [each for each in offsets if not fetch.only or each in fetch.only][: fetch.messages_max]
-            items = [Item(offset, 1, "", 0, None, content(log[offset])) for offset in offsets]
+            items = [Item(offset, 1, "", 0, None, stored.content(log[offset])) for offset in offsets]
             given = self.endpoint.fetched(fetch, items, self.now, messages_max=most - len(taken), lease_seconds=lease)
             taken += given.leased
             if noted:

@@ -6,37 +6,25 @@ import hypothesis.strategies as st
 import msgspec
 import pytest
 from hypothesis import given
+from tests.support.edges import stored
 
-from fairlead_edge.outbox import authorship, envelope
+from fairlead_edge.outbox import authorship
 from fairlead_edge.outbox.receipts import marks
 from fairlead_edge.outbox.receipts.marks import SPAN_MAX, Named, find, names
 
 ID = "9f86d081884c7d659a2feaa0c55ad015"
 
 
-def stored(id: str = ID, **properties: str | None) -> bytes:
-    return envelope.stored(
-        envelope.StoredMessage(
-            id=id,
-            source="/messages",
-            enqueued_at="t",
-            properties={},
-            system_properties=properties,
-            body=msgspec.Raw(b"1"),
-        )
-    )
-
-
 @pytest.mark.parametrize("text", ["", "x", ID.upper(), ID[:-1], ID + "0", "0" * 32, "é" * 32, ID + "\n", "a" * 10**6])
 def test_only_what_publishing_answers_is_an_id(text: str) -> None:
     assert marks.id_of(text) is None
-    assert marks.id_in(stored(text)) == marks.UNNAMED or text == ID.upper()
+    assert marks.id_in(stored.content(text)) == marks.UNNAMED or text == ID.upper()
 
 
 def test_a_stored_message_says_whose_it_is() -> None:
-    assert marks.id_in(stored()) == bytes.fromhex(ID)
-    assert marks.author_in(stored()) == marks.NO_AUTHOR
-    signed = stored(**{authorship.MODULE: "Pump"})
+    assert marks.id_in(stored.content(ID)) == bytes.fromhex(ID)
+    assert marks.author_in(stored.content(ID)) == marks.NO_AUTHOR
+    signed = stored.content(ID, system_properties={authorship.MODULE: "Pump"})
     assert marks.author_in(signed) == marks.author("pump") != marks.NO_AUTHOR
     assert marks.of(signed) == marks.marker("pump")(ID)
     assert marks.id_in(b"[]") == marks.UNNAMED and marks.author_in(b"nonsense") == marks.NO_AUTHOR
@@ -55,12 +43,8 @@ PROPERTIES = st.dictionaries(TEXTS, st.none() | TEXTS, max_size=4)
 def test_an_author_is_who_signed_whatever_a_message_says(
     source: str, properties: dict[str, str | None], signed: dict[str, str | None], said: object
 ) -> None:
-    body = msgspec.Raw(msgspec.json.encode({"systemProperties": {authorship.MODULE: "thief"}, "said": said}))
-    content = envelope.stored(
-        envelope.StoredMessage(
-            id=ID, source=source, enqueued_at="t", properties=properties, system_properties=signed, body=body
-        )
-    )
+    body = msgspec.json.encode({"systemProperties": {authorship.MODULE: "thief"}, "said": said})
+    content = stored.content(ID, body, source=source, properties=properties, system_properties=signed)
     assert marks.author_in(content) == marks.author(signed.get(authorship.MODULE) or "")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.support.edges import stored
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox.repair import damage
@@ -30,10 +31,8 @@ async def box(tmp_path: Path) -> AsyncIterator[SqliteOutbox]:
 
 
 def entry(number: int, *queues: QueueId, ttl: float | None = None) -> Entry:
-    message = envelope.StoredMessage(
-        id=f"m{number}", source="/messages", enqueued_at=AT, properties={}, system_properties={}, body_base64="AAAA"
-    )
-    return Entry("", envelope.stored(message), tuple(Reference(queue, ttl, "default/t") for queue in queues))
+    content = stored.content(f"m{number}", body_base64="AAAA")
+    return Entry("", content, tuple(Reference(queue, ttl, "default/t") for queue in queues))
 
 
 async def run(box: SqliteOutbox, statement: str, *bound: Any) -> None:

@@ -14,6 +14,7 @@ from random import Random
 import apsw
 import pytest
 from tests.support.dose import dose
+from tests.support.edges import stored
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreVersionUnknown
@@ -65,18 +66,10 @@ class World:
         for _ in range(self.random.choice((1, 1, 8, 30))):
             self.count += 1
             body = {"n": self.count, "pad": self.random.randbytes(self.random.choice((0, 20, 900))).hex()}
-            message = envelope.StoredMessage(
-                id=f"m{self.count}",
-                source="/messages",
-                enqueued_at=AT,
-                properties={},
-                system_properties={},
-                body=json.dumps(body).encode(),  # type: ignore[arg-type]
-            )
+            id, content = f"m{self.count}", stored.content(f"m{self.count}", json.dumps(body).encode())
             queues = self.random.sample(QUEUES, self.random.choice((1, 1, 2)))
             ttl = self.random.choice((None, 1e6))
-            content = envelope.stored(message)
-            entries.append(Entry(message.id, content, tuple(Reference(queue, ttl, "default/t") for queue in queues)))
+            entries.append(Entry(id, content, tuple(Reference(queue, ttl, "default/t") for queue in queues)))
         await box.append(entries, now=box.now())
         for entry in entries:
             for reference in entry.references:
