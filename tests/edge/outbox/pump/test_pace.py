@@ -104,7 +104,7 @@ class Line:
 @pytest.mark.parametrize("held", [0.0, 0.05, 3.0])
 def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: float, held: float) -> None:
     """On any line, however long the hub needs; and most of the line is used all the same."""
-    line = Line(rate=rate, delay=delay, held=held)
+    line = Line(rate=rate, delay=delay, held=held, size=max(1000, int(rate) // 250))
     line.run(60)
     before, began = line.carried, line.now
     waits = []

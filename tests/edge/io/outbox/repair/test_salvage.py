@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import os
 import shutil
@@ -266,13 +267,14 @@ async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept:
 
 
 async def test_any_bit_of_the_head(tmp_path: Path) -> None:
+    before = World(tmp_path / "before", 3)
+    before.folder.mkdir()
+    box = opened(before.folder, 1)
+    await before._publish(box)
+    await box.close()
     for at, bit in HEAD_BITS:
-        folder = tmp_path / f"{at}-{bit}"
-        folder.mkdir()
-        world = World(folder, 3)
-        box = opened(folder, 1)
-        await world._publish(box)
-        await box.close()
+        folder = shutil.copytree(before.folder, tmp_path / f"{at}-{bit}")
+        world = copy.deepcopy(before)
         flip(folder / "outbox.db", at, bit)
         box = opened(folder, 2)
         await world._publish(box)
