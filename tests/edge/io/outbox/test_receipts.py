@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.edges.upstream import FakeHub, body, open_upstream, until
+from tests.support.edges.upstream import FakeHub, body, running_upstream, until
 from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge.io.outbox import receipts as receipts_module
@@ -42,14 +42,8 @@ class Line:
 @contextlib.asynccontextmanager
 async def running(path: Path, hub: FakeHub, model: TopicModel, epoch: int = 1) -> AsyncIterator[Line]:
     hub.answer = model.answer
-    upstream = open_upstream(path, hub, epoch=epoch)
-    task = asyncio.create_task(upstream.run())
-    try:
+    async with running_upstream(path, hub, epoch=epoch) as upstream:
         yield Line(upstream, hub, model)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await upstream.outbox.close()
 
 
 @pytest.fixture(autouse=True)

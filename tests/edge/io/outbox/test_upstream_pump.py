@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.edges.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, running_upstream
 from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import StoreFull
@@ -20,6 +19,8 @@ from fairlead_wire import message
 from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.io import logs
 
+AT_ONCE = DeliveryPolicy(retries_with_no_delay=100)
+
 
 @pytest.fixture
 def hub() -> FakeHub:
@@ -28,12 +29,8 @@ def hub() -> FakeHub:
 
 @pytest.fixture
 async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[UpstreamService]:
-    opened = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100))
-    running = asyncio.create_task(opened.run())
-    yield opened
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await opened.outbox.close()
+    async with running_upstream(tmp_path / "outbox.db", hub, policy=AT_ONCE) as opened:
+        yield opened
 
 
 async def publish(upstream: UpstreamService, count: int, priority: int, **properties: str) -> None:
@@ -85,14 +82,10 @@ async def test_restart_sends_what_no_route_names_any_more(
     tmp_path: Path, hub: FakeHub, upstream: UpstreamService
 ) -> None:
     await publish(upstream, 4, 7)
-    again = open_upstream(tmp_path / "outbox.db", hub, epoch=2)
-    running = asyncio.create_task(again.run())
-    hub.connect()
-    await hub.until(lambda: len(hub.stored) == 4)
-    assert {epoch for epoch, _, _ in hub.stored} == {1}
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await again.outbox.close()
+    async with running_upstream(tmp_path / "outbox.db", hub, epoch=2):
+        hub.connect()
+        await hub.until(lambda: len(hub.stored) == 4)
+        assert {epoch for epoch, _, _ in hub.stored} == {1}
 
 
 async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path, hub: FakeHub) -> None:
@@ -101,21 +94,15 @@ async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path,
     folder.mkdir()
 
     async def life(epoch: int, count: int) -> None:
-        upstream = open_upstream(folder / "outbox.db", hub, epoch=epoch)
-        await publish(upstream, count, 0)
-        if epoch == 1:
-            await upstream.outbox.close()
-            shutil.copytree(folder, tmp_path / "copy")
-            return
-        running = asyncio.create_task(upstream.run())
-        hub.connect()
-        await hub.until(lambda: upstream.pump.counters["acked"] >= 10 + count)
-        hub.cut()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await upstream.outbox.close()
+        async with running_upstream(folder / "outbox.db", hub, epoch=epoch) as upstream:
+            await publish(upstream, count, 0)
+            hub.connect()
+            await hub.until(lambda: upstream.pump.counters["acked"] >= 10 + count)
+            hub.cut()
 
-    await life(1, 10)
+    async with running_upstream(folder / "outbox.db", hub) as upstream:
+        await publish(upstream, 10, 0)
+    shutil.copytree(folder, tmp_path / "copy")
     await life(2, 5)
     assert len(hub.stored) == 15
     for epoch in (3, 4):  # restored twice, or a clone that runs beside it: the same for the topic
@@ -234,20 +221,15 @@ async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
 async def test_a_batch_goes_on_in_the_trace_of_its_messages(tmp_path: Path, hub: FakeHub) -> None:
     """Also when it is sent again; a batch without one has no header, and old hubs pass over it."""
     spans, kept = spans_in_memory()
-    upstream = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100), spans=spans)
-    running = asyncio.create_task(upstream.run())
-    hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="later")
-    hub.connect()
-    headers = {"traceparent": str(place(5))}
-    await upstream.publisher.publish(body({}), headers=headers)
-    await hub.until(lambda: len(hub.batches) >= 2)
-    hub.answer = lambda stream, messages: message.Ack(parent_id=1)
-    await settled(hub, upstream, 1)
-    await upstream.publisher.publish(body({}))
-    await settled(hub, upstream, 2)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await upstream.outbox.close()
+    async with running_upstream(tmp_path / "outbox.db", hub, policy=AT_ONCE, spans=spans) as upstream:
+        hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="later")
+        hub.connect()
+        await upstream.publisher.publish(body({}), headers={"traceparent": str(place(5))})
+        await hub.until(lambda: len(hub.batches) >= 2)
+        hub.answer = lambda stream, messages: message.Ack(parent_id=1)
+        await settled(hub, upstream, 1)
+        await upstream.publisher.publish(body({}))
+        await settled(hub, upstream, 2)
     published, *sent = kept.kept
     assert {span.name for span in sent} == {"upstream batch"}
     assert {span.parent for span in sent} == {published.trace}
