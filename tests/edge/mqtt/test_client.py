@@ -75,9 +75,6 @@ def test_an_empty_identifier() -> None:
     assert admit(connect("", clean=False, level=5), required=False).id == "new"
 
 
-# ---- sessions that are kept, and wills that wait ---------------------------------------------------------------------
-
-
 CLIENT = MqttClient("m", "m")
 SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
 WILL = AuthoredWill(PublishPacket("t", b"gone"), Author())
@@ -142,9 +139,6 @@ def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
     assert due == [[], [], [WILL]]
     assert len(sessions) == 2
     assert sessions.take(MqttClient("", "0"), clean=False, now=1.0) == (None, [])
-
-
-# ---- codes of both levels --------------------------------------------------------------------------------------------
 
 
 def test_every_refusal_has_a_return_code_in_3() -> None:

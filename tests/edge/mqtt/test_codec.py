@@ -47,9 +47,6 @@ def test_nothing_may_follow_the_end() -> None:
         FieldReader(b"x").end()
 
 
-# ---- packets come whole whatever pieces they arrive in ---------------------------------------------------------------
-
-
 BYTES_MAX = 4096
 
 
@@ -86,9 +83,6 @@ def test_a_length_that_never_ends_is_malformed() -> None:
             assert frames.feed(bytes([byte])) == []
         assert frames.wrong is not None
         assert frames.wrong.code is Code.MALFORMED_PACKET
-
-
-# ---- properties of MQTT 5: read as written, each in its place and once -----------------------------------------------
 
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20).map(mqtt_text.safe)

@@ -77,9 +77,6 @@ def test_what_no_subscriber_can_get_is_refused_in_a_topic_too() -> None:
     assert isinstance(binary, Submission) and binary.system_properties == {"correlationId": "\x00\x01"}
 
 
-# ---- what topics mean here: sources of messages, inputs of subscriptions ---------------------------------------------
-
-
 def of(topic: str, *, other_topics: bool = False) -> Destination | RefusalReason:
     return topics.destination(topic, node="edge-1", other_topics=other_topics)
 

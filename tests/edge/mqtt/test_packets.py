@@ -102,9 +102,6 @@ def test_refusals(content: bytes, level: int, code: Code) -> None:
     assert caught.value.code is code
 
 
-# ---- what the agent writes is what paho's reader and ours take -------------------------------------------------------
-
-
 SENTENCE = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40).map(mqtt_text.safe)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairlead_edge.outbox.authorship import FORBIDDEN, Author, module_of, stamped
@@ -31,27 +32,23 @@ def test_module_a_source_names(source: str, module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "stored"),
+    ("submission", "source", "device"),
     [
-        ("/messages/modules/filter/outputs/o", "/messages/modules/filter/outputs/o"),
-        ("/messages/modules/FILTER/outputs/o", "/messages/modules/filter/outputs/o"),
-        ("/messages/modules/filter", "/messages/modules/filter"),
+        (said("/messages/modules/filter/outputs/o"), "/messages/modules/filter/outputs/o", "edge-1"),
+        (said("/messages/modules/FILTER/outputs/o"), "/messages/modules/filter/outputs/o", "edge-1"),
+        (said("/messages/modules/filter", connectionmoduleid="Filter"), "/messages/modules/filter", "edge-1"),
+        (said("/messages", ConnectionDeviceId="sensor-7"), "/messages", "sensor-7"),
     ],
 )
-def test_module_is_stamped(source: str, stored: str) -> None:
-    signed = sign(said(source, connectionmoduleid="Filter", contentType="text/plain"))
-    assert isinstance(signed, Submission) and signed.source == stored
+def test_a_message_gets_the_stamp_of_its_module(submission: Submission, source: str, device: str) -> None:
+    system = {**submission.system_properties, "contentType": "text/plain"}
+    signed = sign(msgspec.structs.replace(submission, system_properties=system))
+    assert isinstance(signed, Submission) and signed.source == source
     assert signed.system_properties == {
         "contentType": "text/plain",
-        "connectionDeviceId": "edge-1",
+        "connectionDeviceId": device,
         "connectionModuleId": "filter",
     }
-
-
-def test_device_behind_a_module_is_marked() -> None:
-    signed = sign(said("/messages", ConnectionDeviceId="sensor-7"))
-    assert isinstance(signed, Submission) and signed.source == "/messages"
-    assert signed.system_properties == {"connectionDeviceId": "sensor-7", "connectionModuleId": "filter"}
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,6 @@ def test_messages_go_again_practically_without_end() -> None:
     assert UpstreamDelivery() == UPSTREAM_POLICY
 
 
-# ---- when a message goes to its module again, unless the settings say otherwise --------------------------------------
-
-
 def test_default_tries_for_a_day() -> None:
     """A module that is being mended finds its messages; one that cannot be mended holds up nothing."""
     delays = schedule(BROKERED_POLICY)

@@ -105,10 +105,6 @@ def test_routes_that_are_bad_everywhere_run_nowhere() -> None:
     assert [(error.origin, error.message.partition(":")[0]) for error in merged.quarantined][1] == ("b", "priority")
 
 
-def test_merge_of_nothing() -> None:
-    assert merge([]) == Manifest()
-
-
 OBJECTS = st.dictionaries(
     st.sampled_from(["a", "b", "c", "d"]),
     st.tuples(

@@ -43,9 +43,6 @@ def test_each_priority_has_one_live_lane_which_goes_before_the_rest_of_it(priori
     assert all((queues.rank(lane) < queues.rank(other)) == (priority < other) for other in others)
 
 
-# ---- the checkpoint's arithmetic, as the original computes it --------------------------------------------------------
-
-
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 
@@ -89,9 +86,6 @@ def test_checkpoint_moves_to_the_last_of_what_is_done(
     checkpointer = Checkpointer(checkpoint)
     assert checkpointer.commit(succeeded, remaining) == expected
     assert checkpointer.offset == expected
-
-
-# ---- what is out, what is in doubt, and when it stops being either ---------------------------------------------------
 
 
 ONE, OTHER = QueueId("iothub", 1), QueueId("iothub", 2)

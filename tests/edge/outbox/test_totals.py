@@ -30,12 +30,6 @@ def test_every_flipped_byte_is_noticed() -> None:
         assert totals.decode(spoilt) in (None, some(5)), at
 
 
-def test_what_should_be_there() -> None:
-    [queue] = some(5).queues
-    assert queue.waiting == 3
-    assert some(5).of(1) == queue and some(5).of(2) is None
-
-
 def test_too_many_queues_are_no_error() -> None:
     """Then the file is all there is."""
     queue = some(1).queues[0]

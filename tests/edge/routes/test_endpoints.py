@@ -41,9 +41,6 @@ def test_twin_sources(pattern: str, twin: bool) -> None:
     assert SourcePattern(pattern).twin_changes is twin
 
 
-# ---- sinks and endpoint ids ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("address", ["/modules/m/inputs/i", "modules/m/inputs/i", "/modules/m/inputs/i/", "/a/m/b/i"])
 def test_brokered(address: str) -> None:
     assert brokered(address) == Sink(module="m", input="i")

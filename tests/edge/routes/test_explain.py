@@ -43,9 +43,6 @@ def test_an_unreadable_body_says_why() -> None:
     assert reasons(twin, message(system={}, body={})) == ["contentType is missing; it must be application/json"]
 
 
-# ---- what compiles but is hardly meant -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("route", "column", "said"),
     [

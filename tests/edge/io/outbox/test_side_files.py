@@ -63,9 +63,6 @@ async def test_a_store_that_is_new_is_in_no_doubt(tmp_path: Path) -> None:
     await again.close()
 
 
-# ---- the totals beside the outbox: the last write that was whole -----------------------------------------------------
-
-
 def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
     path = tmp_path / "outbox.db.totals"
     file = TotalsFile(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 from pathlib import Path
 
 import apsw
@@ -11,20 +10,12 @@ import pytest
 from tests.support.edges.upstream import FakeHub, body, open_upstream
 
 from fairlead_edge.errors import StoreFailed, StoreFull
-from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream import ExpirySweeper
 from fairlead_edge.outbox import outbox
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queues import QueueId
 from fairlead_wire.errors import LocalError
-
-
-def test_wall_is_rfc_3339_in_utc() -> None:
-    text = timestamp()
-    assert text.endswith("Z") and len(text) == len("2026-11-20T12:00:00.000Z")
-    then = datetime.datetime.fromisoformat(text)
-    assert abs((datetime.datetime.now(datetime.UTC) - then).total_seconds()) < 60
 
 
 async def test_failed_disk_ends_the_run_with_its_own_error(tmp_path: Path) -> None:
@@ -64,9 +55,6 @@ async def test_disk_that_fails_under_the_pump_is_reported_to_the_owner(
         with pytest.raises(StoreFailed, match="the disk failed"):
             await running
     await upstream.outbox.close()
-
-
-# ---- the cleaner: at the start, every interval, in small steps, both ways --------------------------------------------
 
 
 REST = QueueId("iothub")

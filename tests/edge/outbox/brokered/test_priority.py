@@ -139,12 +139,6 @@ def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> No
     assert [each.offset for each in given] == [1]
 
 
-# ---- the states of one message on its way to a module ----------------------------------------------------------------
-
-
 def test_what_is_over_takes_nothing_more() -> None:
     assert not [state for state, _ in TRANSITIONS if state in (DeliveryState.DONE, DeliveryState.DEAD)]
     assert [event for state, event in TRANSITIONS if state is DeliveryState.WAITING] == [DeliveryEvent.TAKE]
-
-
-# ---- what an endpoint wants done -------------------------------------------------------------------------------------

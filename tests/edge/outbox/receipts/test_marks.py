@@ -48,9 +48,6 @@ def test_an_author_is_who_signed_whatever_a_message_says(
     assert marks.author_in(content) == marks.author(signed.get(authorship.MODULE) or "")
 
 
-# ---- names of messages that were accepted together -------------------------------------------------------------------
-
-
 IDS = st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=20, unique=True)
 
 

@@ -365,7 +365,3 @@ def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) ->
     assert "BINASY" in found.salvaged and found.is_audited
     assert (tmp_path / "outbox.db.damaged").exists()
     assert salvage.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
-
-
-def test_ids_of_gap_records_are_as_long_as_those_of_messages() -> None:
-    assert len(salvage.new_id()) == 32 and salvage.new_id() != salvage.new_id()

@@ -85,9 +85,6 @@ def test_each_run_is_judged_by_its_own_envelope() -> None:
     assert [each.offset for each in found.damaged] == [2, 3]
 
 
-# ---- packing of segments: there and back, and from several threads at once -------------------------------------------
-
-
 @pytest.mark.parametrize("content", [b"", b"x", b'{"temperature": 21.5}' * 1000, bytes(range(256)) * 10])
 def test_what_is_packed_is_unpacked(content: bytes) -> None:
     encoding, packed = bodies.pack(content)

@@ -27,9 +27,6 @@ def test_every_statement_fits_the_tables() -> None:
         rows(connection, f"EXPLAIN {statement}", ("[]",) * (distinct or places))
 
 
-# ---- the outbox's file: its version, and tables it can do without ----------------------------------------------------
-
-
 @pytest.mark.parametrize("version", [VERSION - 2, VERSION + 1])
 def test_a_file_of_another_version_is_refused(version: int) -> None:
     connection = apsw.Connection(":memory:")
