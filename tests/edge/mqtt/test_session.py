@@ -30,7 +30,7 @@ OTHERS = frozenset(["secret"])
 
 
 class Host:
-    """Lets everyone in as ``module``; ``kept`` are the subscriptions of the session that goes on."""
+    """Admits every client as ``module``; ``kept`` are the subscriptions of a session that continues."""
 
     def __init__(self, module: str = "", kept: Sequence[Subscribed] | None = None) -> None:
         self.module, self.kept = module, kept

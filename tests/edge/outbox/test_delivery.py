@@ -24,7 +24,7 @@ def test_messages_go_again_practically_without_end() -> None:
 
 
 def test_default_tries_for_a_day() -> None:
-    """A module that is being mended finds its messages; one that cannot be mended holds up nothing."""
+    """Long enough to repair a module; after that its messages do not block the store."""
     delays = schedule(BROKERED_POLICY)
     assert [round(each.seconds) for each in delays[:5]] == [0, 1, 2, 4, 8]
     assert 86_400 <= total_seconds(delays) <= 87_000

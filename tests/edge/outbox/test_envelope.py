@@ -126,7 +126,7 @@ def test_it_is_bounded_before_it_is_unpacked() -> None:
 
 
 def test_an_id_that_no_message_has_is_refused() -> None:
-    """Receipts keep it for what is no message."""
+    """Receipts use that id for what is not a message."""
     nothing = "0" * 32
     content = msgspec.json.encode({**STORED, "id": nothing})
     with pytest.raises(Malformed):

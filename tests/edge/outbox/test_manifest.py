@@ -153,14 +153,14 @@ def test_a_bad_field_quarantines_its_route_alone(route: Any, reason: str) -> Non
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "$a", "a#b"])
 def test_names_that_azure_iot_edge_does_not_take_are_warned_of(name: str) -> None:
-    """An API server takes them, since its schemas say nothing of names: so they run."""
+    """An API server accepts them, because its schemas do not restrict names, so they run."""
     parsed = parse(document({name: UP}))
     assert [each.name for each in parsed.routes] == [name]
     assert [each.message.partition(":")[0] for each in parsed.warnings] == ["name"]
 
 
 def test_null_is_no_route() -> None:
-    """As a twin deletes a member; an API server takes it, too."""
+    """This is how a twin deletes a member; an API server accepts it, too."""
     assert parse(document({"gone": None, "r": UP})) == parse(document())
 
 

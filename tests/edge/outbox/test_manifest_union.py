@@ -86,7 +86,7 @@ def test_an_object_of_unknown_age_is_the_youngest() -> None:
 
 
 def test_a_bad_route_owns_nothing() -> None:
-    """The good one of that name runs, whichever object comes first; both objects say so."""
+    """The valid route of that name runs, whichever object sorts first; both objects report it."""
     for bad, good in (("a", "b"), ("b", "a")):
         merged = union(**{bad: document({"r": {"route": "nonsense"}, "s": UP}), good: document({"r": UP})})
         assert sorted(owners(merged)) == [("r", good), ("s", bad)]

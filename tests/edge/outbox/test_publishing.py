@@ -21,7 +21,7 @@ AT = "2026-11-20T12:00:00.000Z"
 
 
 class Remembering:
-    """A router that keeps what it was asked, and sends everything up."""
+    """A router that records its calls and routes everything upstream."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[RoutedMessage, str]] = []
@@ -84,7 +84,7 @@ def test_base64_body_that_is_not_the_json_it_is_declared_to_be_stays_bytes(conte
 
 @pytest.mark.parametrize("body", [None, 0, 12345678901234567890123, 1.10, "text", [], {"ü": "\u2028"}, True])
 def test_body_goes_on_exactly_as_it_came(body: Any) -> None:
-    """Big numbers, null, any text: not one byte is read and written anew."""
+    """Big numbers, null, any text: the bytes of the body are never decoded and encoded again."""
     text = json.dumps(body, ensure_ascii=False)
     message = stored(b'{"messages":[{"source":"/messages","body":' + text.encode() + b"}]}")
     assert isinstance(message.body, msgspec.Raw) and bytes(message.body) == text.encode()

@@ -44,7 +44,7 @@ def test_a_delivery_says_everything_the_store_needs() -> None:
 
 
 def test_each_endpoint_gets_the_message_once() -> None:
-    """However many routes lead there; endpoints in the order of their names; no topic on the node itself."""
+    """However many routes lead there; endpoints are sorted, and those on the node have no topic."""
     sent = routes(a=up(), b=up(priority=1), c=module("m2"), d=module("m1", topic="x/y")).route(message(), "/messages")
     assert [(each.endpoint, each.priority, each.topic) for each in sent] == [
         ("iothub", 1, "default/telemetry"),
@@ -65,7 +65,8 @@ def test_each_endpoint_gets_the_message_once() -> None:
     ],
 )
 def test_the_best_route_decides(first: dict[str, Any], second: dict[str, Any], winner: str) -> None:
-    """Lowest priority number, then longest time to live, then first name; its time to live and topic go with it."""
+    """The lowest priority number, then the longest time to live, then the first name; it gives time to live and
+    topic."""
     (sent,) = routes(a=up(topic="t/a", **first), b=up(topic="t/b", **second)).route(message(), "/messages")
     assert (sent.routes[0], sent.topic) == (winner, f"t/{winner}")
     assert sorted(sent.routes) == ["a", "b"]
@@ -103,7 +104,7 @@ def test_remembered_sources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_topics_of_a_router() -> None:
-    """What the hub must grant; routes that stay on the node name none."""
+
     assert routes(a=up(), b=up(topic="x/y"), c=module("m", topic="z/z")).topics == {"default/telemetry", "x/y"}
 
 

@@ -16,7 +16,7 @@ def some(commits: int, **changes: int) -> OutboxTotals:
 
 
 def test_the_newest_whole_slot_counts() -> None:
-    """The other one is the state a commit before, whatever became of this one."""
+    """The other slot has the state one commit earlier, whatever happened to this one."""
     older, newer = totals.encode(some(4)), totals.encode(some(5))
     assert totals.decode(newer.ljust(SLOT_BYTES, b"\0") + older) == some(5)
     assert totals.decode(newer[:-5].ljust(SLOT_BYTES, b"\0") + older) == some(4)
@@ -31,7 +31,7 @@ def test_every_flipped_byte_is_noticed() -> None:
 
 
 def test_too_many_queues_are_no_error() -> None:
-    """Then the file is all there is."""
+    """Then nothing is kept beside the store."""
     queue = some(1).queues[0]
     assert totals.encode(OutboxTotals(1, (queue,) * 2000)) == b""
 
@@ -40,5 +40,5 @@ def test_too_many_queues_are_no_error() -> None:
     "changes", [{"sent": -1}, {"sent": 99}, {"checkpoint": 9}, {"checkpoint": -2}, {"next_offset": 1 << 60}]
 )
 def test_totals_that_cannot_be_are_not_believed(changes: dict[str, int]) -> None:
-    """A store whose disk changed them wrote them down before anybody noticed."""
+    """A store that was damaged unnoticed may have written them."""
     assert totals.decode(totals.encode(some(5, **changes)).ljust(SLOT_BYTES, b"\0") + totals.encode(some(4))) == some(4)

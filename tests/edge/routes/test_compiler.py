@@ -24,7 +24,7 @@ CASES = json.loads((Path(__file__).parent / "cases.json").read_text())
 
 
 def case_message(name: str) -> RoutedMessage:
-    """One of the sample messages; an object body in the encoding it names, if that can be used."""
+    """One of the sample messages, with the body in the encoding that it names, if that is supported."""
     case: dict[str, Any] = CASES["messages"][name]
     encoding = case["systemProperties"].get("contentEncoding", "utf-8").lower()
     body = case.get("body", "")
@@ -101,7 +101,7 @@ def test_a_route_too_long_is_refused_before_it_is_read() -> None:
     ],
 )
 def test_accidents_of_the_original_are_not_copied(condition: str, expected: bool | str) -> None:
-    """Where the original slipped, the plain reading of the language counts."""
+    """Where the original has a quirk, the plain reading of the language counts."""
     body = {"s": "2017-03-09T00:00:00.000Z", "ok": True, "temp": 75, "nil": None}
     assert value(condition, message(body=body)) == expected
 
@@ -181,7 +181,7 @@ def test_where_names_look(condition: str, expected: bool) -> None:
     ],
 )
 def test_twin_change_includes(path: str, expected: bool) -> None:
-    """Also objects and arrays are held; a null says that the property was removed."""
+    """Objects and arrays count as included; a null means that the property was removed."""
     changed = {"site": {"town": "x"}, "list": [1], "removed": None, "$version": 4}
     of = message(body={"properties": {"reported": changed}, "tags": {"zone": 1}})
     assert value(f"twin_change_includes({path})", of, source=TWIN) is expected
@@ -286,6 +286,6 @@ def test_suggestions(condition: str, said: str) -> None:
 
 
 def test_long_names_cost_no_time() -> None:
-    """A function name of sixty thousand characters gets no suggestion, but at once."""
+    """A function name of sixty thousand characters gets an answer at once, without a suggestion."""
     (error,) = mistakes("x" * 60_000 + "()")
     assert error.message.startswith("there is no function")

@@ -51,7 +51,7 @@ def test_encodings(encoding: str, raw: bytes | str) -> None:
     ],
 )
 def test_the_reason_why_not(system: dict[str, str | None], body: bytes, problem: str) -> None:
-    """The most common complaint about routes deserves a sentence; nothing is ever raised."""
+    """Explained in a sentence, never raised."""
     message = RoutedMessage({}, system, body)
     assert message.document is None
     assert message.problem.startswith(problem)

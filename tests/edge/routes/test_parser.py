@@ -121,12 +121,12 @@ def test_the_sink_is_checked_after_the_shape() -> None:
     ],
 )
 def test_an_end_that_comes_too_early(condition: str, places: list[tuple[int, int]]) -> None:
-    """The outermost open parenthesis, or the open quote, and what does not fit around it."""
+    """Reports the outermost open parenthesis or the open quote, and type errors around it."""
     assert [(error.column, error.end_column) for error in mistakes(condition)] == places
 
 
 def test_a_parenthesis_that_is_open_before_into() -> None:
-    """In a route the condition ends at INTO; the sink is still looked at."""
+    """In a route the condition ends at INTO; the sink is still checked."""
     parsed = parser.parse_route("FROM /a WHERE (b = 'c' INTO $cloud")
     assert [(error.column, error.message) for error in parsed.errors] == [
         (15, "missing closing ')'"),
@@ -143,14 +143,14 @@ def test_depth_is_bounded(text: str) -> None:
 
 
 def test_prefix_operators_count_as_depth() -> None:
-    """A thousand NOTs are no way around the limit, and siblings do not add up."""
+    """A thousand NOTs exceed the limit, but siblings do not add up."""
     assert "nested" in mistakes("not " * 1000 + "true")[0].message
     assert value(" and ".join(["not not true"] * 200)) is True
 
 
 @pytest.mark.parametrize("operator", ["or", "and", "=", "+", "??"])
 def test_long_chains_nest_nowhere(operator: str) -> None:
-    """Thousands of operands of one rank neither overflow the stack nor the limit."""
+    """Thousands of operands of one precedence exceed neither the stack nor the limit."""
     operand = "1" if operator == "+" else "true"
     condition = f" {operator} ".join([operand] * 5000)
     node = parser.parse_condition(condition, [])

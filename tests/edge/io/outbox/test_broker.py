@@ -29,7 +29,7 @@ POLICY = DeliveryPolicy(
 
 
 class Bench:
-    """A broker on the twin, with a clock that is set."""
+    """A broker on the in-memory outbox, with a clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -53,7 +53,7 @@ class Bench:
         return [each.id for each in await self.broker.take(ENDPOINT, messages_max=most, wait_seconds=wait)]
 
     async def attempts(self) -> dict[str, int]:
-        """How often what is there now was given out; it is taken by that."""
+        """Take everything available; returns the number of the attempt by message."""
         taken = await self.broker.take(ENDPOINT, messages_max=10, wait_seconds=0)
         return {each.id: each.attempt for each in taken}
 
@@ -108,7 +108,7 @@ async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
 
 
 async def test_asking_for_what_nobody_writes_leaves_nothing_behind(bench: Bench) -> None:
-    """Names made up by a client cost no memory."""
+    """Endpoint names invented by a client cost no memory."""
     await bench.broker.load()
     before = dict(vars(bench.broker))
     for number in range(50):
@@ -126,7 +126,7 @@ async def test_queues_on_disk_are_found_and_upstream_is_not_served(bench: Bench)
 
 
 async def test_leases_and_attempts_outlive_a_restart(bench: Bench) -> None:
-    """The module that has a message keeps it and may acknowledge it; no other gets it, and the count stays."""
+    """A module keeps its lease and may acknowledge; no other gets the message, and the count stays."""
     await bench.store("a", "b", "c")
     assert await bench.take() == ["a", "b", "c"]
     await bench.broker.abandon(ENDPOINT, ["c"])
@@ -182,7 +182,7 @@ async def test_message_that_fails_holds_up_no_other(bench: Bench) -> None:
 
 
 async def test_cancelled_caller_takes_nothing(bench: Bench) -> None:
-    """A module that hangs up while it is answered: there again at once, and this was no attempt."""
+    """If a module disconnects while it is answered, this is no attempt, and the message is available at once."""
     await bench.store("a")
     await bench.broker.load()
     gate = asyncio.Event()
@@ -205,7 +205,7 @@ async def test_cancelled_caller_takes_nothing(bench: Bench) -> None:
 
 
 async def test_full_disk_keeps_no_module_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What modules take gives room back; a lease that could not be noted holds until the agent restarts."""
+    """Taking messages frees space; a lease that could not be recorded holds until the agent restarts."""
     await bench.store("a")
 
     async def full(*_: Any) -> None:
@@ -235,7 +235,7 @@ async def test_acknowledgement_the_store_could_not_take_may_be_repeated(
 
 
 async def test_messages_in_hand_are_not_swept_and_do_not_hide_what_is_behind(bench: Bench) -> None:
-    """However large they are together: the next module gets what is free."""
+
     await bench.store(*(f"m{number}" for number in range(20)), ttl=10)
     assert len(await bench.take(15)) == 15
     bench.now = 11
@@ -246,7 +246,7 @@ async def test_messages_in_hand_are_not_swept_and_do_not_hide_what_is_behind(ben
 
 
 def failing_once(call: Any, at: int = 1) -> Any:
-    """The same call, whose so many-th use finds the disk full."""
+    """The same call, whose ``at``-th use finds the disk full."""
     uses = itertools.count(1)
 
     async def failing(*arguments: Any, **named: Any) -> Any:
@@ -273,7 +273,7 @@ async def test_failed_settle_of_one_priority_leaves_the_others_as_they_were_deci
 async def test_failed_dead_letter_of_one_priority_leaves_the_others(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have used up their attempts; one of them needs a second try to be set aside."""
+    """Both have used up their attempts; one of them becomes a dead letter only at the second try."""
     await bench.store("a", priority=0)
     await bench.store("b", priority=3)
     assert await bench.take() == ["a", "b"]
@@ -302,7 +302,7 @@ async def test_queue_whose_read_failed_is_read_again(bench: Bench, monkeypatch: 
 async def test_lease_that_ends_between_two_looks_at_the_clock_is_noticed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While expired leases were looked for, the next one ended."""
+    """The next lease ended while expired ones were being processed."""
     await bench.store("a")
     await bench.take()
     bench.now = LEASE_SECONDS - 0.001
@@ -331,7 +331,7 @@ async def test_endpoints_are_named_as_they_come(bench: Bench) -> None:
 
 
 async def test_a_poison_message_takes_no_other_along(bench: Bench) -> None:
-    """A module that dies of one message of a batch gets each of the batch by itself from then on."""
+    """A module that is crashed by one message of a batch gets each message of it alone from then on."""
     await bench.store("a", "poison", "b", priority=3)
     done: list[str] = []
     bench.now = 0

@@ -23,7 +23,7 @@ from fairlead_wire.io.spans import Spans
 
 
 class Bench:
-    """A publisher on the twin, and what the pump heard of it."""
+    """A publisher on the in-memory outbox, and the queues that the pump was told of."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pump hears of what became durable although its caller no longer waits."""
+    """The pump learns what became durable, although the caller no longer waits."""
     bench = Bench()
     go_on = asyncio.Event()
     append = bench.box.append
@@ -153,7 +153,7 @@ async def test_a_sampled_request_is_stored_with_the_span_of_its_publish() -> Non
 
 
 async def test_without_spans_what_a_producer_says_is_stored_as_it_is() -> None:
-    """A trace is an application property like any other: nothing is looked at, nothing is added."""
+    """Without spans a trace is an ordinary application property: nothing is read or added."""
     bench = Bench()
     message = {"traceparent": str(place(5))}
     answer = await bench.publisher.publish(body({"properties": message}), headers={"traceparent": str(place(6))})
@@ -181,7 +181,7 @@ async def test_what_is_refused_is_the_spans_failure() -> None:
 
 
 async def test_a_repeated_request_is_answered_as_before_whatever_its_trace() -> None:
-    """The key is the request's, and the trace is none of it."""
+    """The trace is not part of the request that the key identifies."""
     spans, _ = spans_in_memory()
     bench = Bench(spans=spans)
     first = await bench.publisher.publish(body({}), "key", headers={"traceparent": str(place(5))})

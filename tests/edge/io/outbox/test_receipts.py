@@ -102,7 +102,7 @@ async def test_it_is_known_without_a_link_and_after_a_restart(tmp_path: Path, mo
 
 
 async def test_a_batch_that_was_known_before_stands_at_the_newest_or_before(line: Line) -> None:
-    """Its answer was lost: messaging has it, and does not say where."""
+    """Its answer was lost: messaging has it, but does not report its position."""
     line.hub.hold.clear()
     line.hub.connect()
     ids = await line.publish(3)

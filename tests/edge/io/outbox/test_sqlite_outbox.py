@@ -39,7 +39,7 @@ async def test_restart_finds_queues_messages_and_counters(tmp_path: Path) -> Non
 
 
 async def test_clock_goes_on_over_a_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message ages while the machine is off, and a wall clock set back revives nothing."""
+    """A message ages while the machine is off, and a wall clock that is set back brings nothing back."""
     reading = age.ClockReading(boot_id="one", boot_seconds=100, wall_seconds=5000)
     monkeypatch.setattr(store_clock, "read", lambda: reading)
     monkeypatch.setattr(store_clock, "boot_seconds", lambda: reading.boot_seconds)
@@ -58,7 +58,7 @@ async def test_clock_goes_on_over_a_reboot(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
-    """The first stamp does not wait ten seconds for a power cut to come first."""
+    """A power cut may come within the first ten seconds."""
     box = opened(tmp_path)
     keeping = asyncio.create_task(box.keep_time())
     await until(lambda: box.writer.commits > 0)
@@ -70,7 +70,7 @@ async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
 
 
 async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
-    """After a long outage the disk is the others' again, but for a little that the next outage may need."""
+    """After a long outage the disk space is returned, except for a little that the next outage may need."""
     box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 30)
     count = 24
     for _ in range(count):
@@ -87,7 +87,7 @@ async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
 
 
 async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start does not wait for it; damage found then ends its use, and the next opening is thorough."""
+    """A start does not wait for the check; damage found later ends the use, and the next opening is thorough."""
     monkeypatch.setattr(salvage, "SECONDS_MAX", -1.0)
     monkeypatch.setattr(salvage, "PROGRESS_STEPS", 1)
     box = opened(tmp_path)
@@ -113,7 +113,7 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
 
 
 async def test_a_store_cloned_under_another_name_is_refused_while_it_holds_anything(tmp_path: Path) -> None:
-    """Its backlog would be in the topics twice; delivered, or never owned, it is taken over."""
+    """Its backlog would arrive twice; an empty store, or one without an owner, is taken over."""
     path = tmp_path / "outbox.db"
     first = SqliteOutbox(path, epoch=1, max_bytes=1 << 20)
     await first.append([Entry("a", b"{}", (Reference(QueueId("iothub", 1)),))], now=0)

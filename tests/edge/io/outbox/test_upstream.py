@@ -19,7 +19,7 @@ from fairlead_wire.errors import LocalError
 
 
 async def test_failed_disk_ends_the_run_with_its_own_error(tmp_path: Path) -> None:
-    """Not wrapped in groups: the program has to know it for what it is."""
+    """Not wrapped in an exception group, because the program must recognise it."""
     hub = FakeHub()
     upstream = open_upstream(tmp_path / "outbox.db", hub)
     running = asyncio.create_task(upstream.run())

@@ -89,7 +89,7 @@ async def test_restart_sends_what_no_route_names_any_more(
 
 
 async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path, hub: FakeHub) -> None:
-    """An older copy of the store sends again what it holds, under the same names; what is new has names of its own."""
+    """An older copy of the store sends its messages again under the same names; new ones have new names."""
     folder = tmp_path / "node"
     folder.mkdir()
 
@@ -219,7 +219,7 @@ async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
 
 
 async def test_a_batch_goes_on_in_the_trace_of_its_messages(tmp_path: Path, hub: FakeHub) -> None:
-    """Also when it is sent again; a batch without one has no header, and old hubs pass over it."""
+    """Even if it is sent again; a batch without a trace has no header."""
     spans, kept = spans_in_memory()
     async with running_upstream(tmp_path / "outbox.db", hub, policy=AT_ONCE, spans=spans) as upstream:
         hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="later")

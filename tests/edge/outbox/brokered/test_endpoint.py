@@ -25,7 +25,7 @@ ATTEMPTS = 4
 
 
 class Log:
-    """What is on disk: two queues, their checkpoints, and the attempts that were noted."""
+    """What is on disk: two queues, their checkpoints, and the recorded attempts."""
 
     def __init__(self) -> None:
         self.kept: dict[QueueId, dict[int, str]] = {QueueId("e", 0): {}, QueueId("e", 5): {}}
@@ -76,7 +76,7 @@ class Modules(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 5), lease=st.sampled_from([10.0, 60.0]), noted=st.booleans())
     def take(self, most: int, lease: float, noted: bool) -> None:
-        """``noted`` False: the agent is killed before it wrote down who has what, and before the module got it."""
+        """``noted`` False: the agent is killed before it recorded the leases, and before the module got anything."""
         self.expire_leases()
         taken: list[Leased] = []
         while len(taken) < most and (fetch := self.endpoint.wanted(self.now, most - len(taken))) is not None:
@@ -152,7 +152,7 @@ class Modules(RuleBasedStateMachine):
         assert all(number <= ATTEMPTS for number in self.given.values())
 
     def teardown(self) -> None:
-        """A module that does its work gets all the rest, in the end."""
+        """In the end, a module that does its work gets everything that is left."""
         if not hasattr(self, "log"):
             return
         for _ in range(200):

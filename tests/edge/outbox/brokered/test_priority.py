@@ -20,7 +20,7 @@ def read(*offsets: int, expires: float | None = None) -> list[tuple[Item, str]]:
 
 
 def take(priority: Priority, *offsets: int, now: float = 0.0, most: int = 10) -> list[int]:
-    """What a module gets of a log that has these."""
+    """What a module gets from a log with these offsets."""
     given: list[Attempt] = []
     while (fetch := priority.wanted(now, most - len(given))) is not None:
         found = [each for each in offsets if each in (fetch.only or offsets) and each > fetch.after]
@@ -46,7 +46,7 @@ def test_each_is_given_out_once_and_in_order() -> None:
 
 
 def test_checkpoint_passes_nothing_that_is_not_done() -> None:
-    """Neither what is in hand nor what is still being written, whichever settlement reaches the disk first."""
+    """Neither leased messages nor settlements that are not durable, in whatever order they are written."""
     priority = Priority(QUEUE)
     take(priority, *range(4))
     second = priority.acked([1, 2])
@@ -81,7 +81,7 @@ def test_failed_message_waits_and_is_given_up_at_last() -> None:
 
 
 def test_message_that_vanished_while_it_waited_is_forgotten() -> None:
-    """Expired, evicted or damaged: it holds up the checkpoint no longer."""
+    """Expired, evicted or damaged messages must not block the checkpoint."""
     priority = Priority(QUEUE)
     take(priority, 0, 1)
     priority.abandoned(0, 0, POLICY, uniform)
@@ -92,7 +92,7 @@ def test_message_that_vanished_while_it_waited_is_forgotten() -> None:
 
 
 def test_restart_goes_on_where_it_was() -> None:
-    """Leases hold, waits go on, and what was never noted is found though later ones were."""
+    """Leases and waits continue, and messages without a recorded attempt are found, even between others."""
     kept = [
         Attempt(offset=2, id="id-2", number=1, leased=True, until=60),
         Attempt(offset=4, id="id-4", number=3, leased=False, until=9),
@@ -130,7 +130,7 @@ def test_unsettled_messages_are_bounded() -> None:
 
 
 def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> None:
-    """Its lease came back from the disk; the ack became durable during another module's read."""
+    """Its lease was read from disk, and its ack became durable during another module's read."""
     priority = Priority(QUEUE, NOTHING_DONE, [Attempt(offset=0, id="id-0", number=1, leased=True, until=60.0)])
     fetch = priority.wanted(1.0, 10)
     assert fetch is not None

@@ -105,7 +105,7 @@ def test_overdrawn_by_a_batch_it_waits_until_that_is_paid() -> None:
 
 @pytest.mark.parametrize("bytes_per_second", [1, 3, 100, 1_000_000])
 def test_what_leaves_after_a_wait_is_worth_a_batch(bytes_per_second: int) -> None:
-    """A byte of room would let each small message go alone, with headers of its own and packed badly."""
+    """A single byte of room would send each small message alone, with its own headers and badly compressed."""
     rate = Rate(bytes_per_second)
     rate.left(5 * bytes_per_second, 0.0)
     due = rate.due(0.0)
@@ -158,7 +158,7 @@ def test_days_of_23_and_25_hours_end_at_midnight() -> None:
 
 
 def test_a_clock_that_is_put_back_gives_no_new_budget_and_none_when_it_is_right_again() -> None:
-    """A device without a battery starts in 1970, and learns the time from the network."""
+    """A device without a battery-backed clock starts in 1970 and gets the time from the network."""
     today = at("2026-11-23T12:00+00:00")
     count = DayCount("2026-11-23", 0.0, 900)
     for wall in (0.0, today - 3 * 24 * HOUR, today):

@@ -19,7 +19,7 @@ from fairlead_wire.message import Ack
 
 
 class Line:
-    """A pump with a backlog at one end, a hub at the other, and a way that carries ``rate`` bytes a second, in order.
+    """A pump with a backlog, a hub, and a link between them that carries ``rate`` bytes per second, in order.
 
     ``burst``: bytes that pass at once after a pause, as shapers let them.
     """
@@ -35,7 +35,7 @@ class Line:
         self._free_at = 0.0
         self._credit, self._credit_at = float(burst), 0.0
         self.alarms: dict[int, float] = {}
-        """Offset: when it was at the hub."""
+        """When each offset arrived at the hub."""
         self._alarm_log: list[Item] = []
         self.carried = 0
         self.pump.link_up(8)
@@ -103,7 +103,7 @@ class Line:
 @pytest.mark.parametrize("delay", [0.001, 0.2, 1.0])
 @pytest.mark.parametrize("held", [0.0, 0.05, 3.0])
 def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: float, held: float) -> None:
-    """On any line, however long the hub needs; and most of the line is used all the same."""
+    """On any link, however long the hub takes; and most of the link is used."""
     line = Line(rate=rate, delay=delay, held=held, size=max(1000, int(rate) // 250))
     line.run(60)
     before, began = line.carried, line.now
@@ -121,7 +121,7 @@ def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: f
 
 @pytest.mark.parametrize("burst", [64 * 1024, 256 * 1024])
 def test_a_shaper_that_lets_a_burst_pass_does_not_fool_it(burst: int) -> None:
-    """The first quarter of a megabyte passes in no time, the rest at 16 kB/s: alarms wait as if it had never been."""
+    """The first quarter of a megabyte passes at once, the rest at 16 kB/s; alarms wait no longer because of it."""
     line = Line(rate=16_000, delay=0.02, burst=burst)
     line.run(40)
     for _ in range(10):
@@ -141,7 +141,7 @@ def test_a_line_that_becomes_slow_is_noticed() -> None:
 
 
 def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
-    """An older one: it is given more time, and a slow service there is not taken for a slow line."""
+    """An older hub gets more time, and its slow messaging service is not taken for a slow link."""
     line = Line(rate=1_000_000, delay=0.05, held=3.0, reports=False)
     line.run(60)
     assert line.carried > 60 * 200_000
@@ -174,7 +174,7 @@ BATCH = 8000
 
 
 def split(share: float, priorities: tuple[int, ...], batches: int = 4000, seed: int = 1) -> Counter[int]:
-    """The part of each where all have endless backlogs."""
+    """The part of each priority if all have endless backlogs, in percent."""
     shares, dice, sent = Shares(share), Random(seed), Counter[int]()
     for _ in range(batches):
         priority = (shares.due(BATCH) or [min(priorities)])[0]

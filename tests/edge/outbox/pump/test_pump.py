@@ -86,7 +86,7 @@ class Bench:
         return effect
 
     def send(self, now: float = 0.0) -> SendBatch:
-        """Act until a batch leaves."""
+        """Act until a batch is sent."""
         for _ in range(20):
             effect = self.go(now)
             if isinstance(effect, SendBatch):
@@ -126,7 +126,7 @@ class Bench:
             self._settle(settle)
 
     def defer(self, send: SendBatch, now: float = 0.0, *topics: str, retry_after: float | None = None) -> Settle | None:
-        """The hub takes all but these topics of the batch."""
+        """The hub accepts the batch except for these topics."""
         named = [item.topic for item in send.items]
         deferred = [
             Deferred(index=named.index(topic), code="over_quota", reason="full", retry_after=retry_after)
@@ -230,7 +230,7 @@ def test_queue_found_on_disk_goes_on_where_its_checkpoint_is() -> None:
 
 
 def test_message_stored_during_a_fetch_is_not_overlooked(bench: Bench) -> None:
-    """An empty answer to a fetch that began before the message came does not put its priority to sleep."""
+    """An empty result of an earlier fetch must not make the pump ignore the message."""
     bench.store(0)
     fetch = bench.pump.next(0)
     assert isinstance(fetch, Fetch)
@@ -253,7 +253,7 @@ def test_time_to_live_is_tested_again_at_the_moment_of_sending(bench: Bench) -> 
 
 
 def test_expired_message_is_not_sent_by_a_retry(bench: Bench) -> None:
-    """A parked batch is fetched anew: what expired meanwhile stays behind, and the priority comes to rest."""
+    """A batch that backed off is fetched again, without what expired meanwhile."""
     bench.store(0, expires=0.5)
     bench.nack(bench.send(0), 0)
     assert bench.waits(5) == PumpWait()
@@ -298,7 +298,7 @@ def test_temporary_nack_parks_by_the_policy_and_sends_the_same_again(bench: Benc
 
 
 def test_retry_after_of_the_hub_is_respected(bench: Bench) -> None:
-    """It knows better than our curve, both ways."""
+    """It replaces the backoff, in both directions, within bounds."""
     bench.store(0)
     bench.nack(bench.send(), retry_after=30)
     assert bench.waits() == PumpWait(until=30)
@@ -308,14 +308,14 @@ def test_retry_after_of_the_hub_is_respected(bench: Bench) -> None:
 
 
 def test_retry_probes_with_a_small_batch_that_grows_with_success(bench: Bench) -> None:
-    """A metered link does not carry a full batch in vain every few seconds."""
+    """A metered link must not carry a full batch in vain every few seconds."""
     bench.store(0, 600)
     bench.nack(bench.send())
     assert [len(send.items) for send in bench.drain(1)] == [16, 32, 64, 128, 256, 104]
 
 
 def test_parked_low_priority_yields_to_a_new_alarm(bench: Bench) -> None:
-    """The alarm goes at once, and its success ends the wait of the parked one."""
+
     bench.store(5)
     bench.nack(bench.send(), retry_after=60)
     bench.store(0)
@@ -326,7 +326,7 @@ def test_parked_low_priority_yields_to_a_new_alarm(bench: Bench) -> None:
 
 
 def test_when_a_less_urgent_one_comes_due_the_alarm_probes_first(bench: Bench) -> None:
-    """Both are parked; the retry that finds the cloud healthy must be the alarm's, though its own wait is longer."""
+    """The first retry after an outage must be the alarm's, although its own wait is longer."""
     bench.store(0)
     bench.nack(bench.send(), retry_after=60)
     bench.store(5)
@@ -357,7 +357,7 @@ def test_link_that_returns_ends_every_wait(bench: Bench) -> None:
 
 
 def test_lost_batch_stays_and_costs_no_retry(bench: Bench) -> None:
-    """After a reconnect it goes again, in order, and what came later of higher priority goes before it."""
+    """After a reconnect it is sent again, in order, but after anything more urgent."""
     bench.store(5, 256 * 3)
     bench.ack(bench.send())
     flying = [bench.send(), bench.send()]
@@ -376,7 +376,7 @@ def test_lost_batch_stays_and_costs_no_retry(bench: Bench) -> None:
 
 
 def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench: Bench) -> None:
-    """A batch behind the failed one may have been taken; what was not settled is sent again from its start."""
+    """A batch after the failed one may have been accepted; what was not settled is sent again, from the start."""
     bench.store(0, 256 * 5)
     bench.ack(bench.send())
     failing, behind = bench.send(), bench.send()
@@ -396,7 +396,7 @@ def test_after_a_failure_all_answers_are_awaited_then_the_first_goes_first(bench
 
 
 def test_a_batch_says_whether_it_follows_one_that_is_unanswered(bench: Bench) -> None:
-    """The hub puts off what follows a batch it put off; the batch that begins again follows nothing."""
+    """The hub defers what follows a deferred batch; the batch that begins again follows nothing."""
     bench.store(1, 2000)
     bench.ack(bench.send())
     first, second = bench.send(), bench.send()
@@ -409,7 +409,7 @@ def test_a_batch_says_whether_it_follows_one_that_is_unanswered(bench: Bench) ->
 
 
 def test_poison_is_found_by_halving_and_the_others_go(bench: Bench) -> None:
-    """A batch the hub will never take is cut until the culprit is alone; it alone becomes a dead letter."""
+    """A batch that the hub never accepts is halved until the poison message is alone and becomes a dead letter."""
     bench.store(0, 256)
     for _ in range(40):
         effect = bench.go()
@@ -427,7 +427,7 @@ def test_poison_is_found_by_halving_and_the_others_go(bench: Bench) -> None:
 
 
 def test_used_up_retries_move_to_the_dead_letters_until_revived() -> None:
-    """Dead is a place to look, not a loss; after the revive period a batch is tried again."""
+
     bench = Bench(ONE_RETRY)
     bench.store(0, 2)
     bench.nack(bench.send())
@@ -505,7 +505,7 @@ def test_default_policy_never_gives_up_in_practice() -> None:
 
 
 def test_nothing_less_urgent_is_tried_while_nothing_is_taken(bench: Bench) -> None:
-    """Messaging is away: what was accepted meanwhile waits behind the alarms, which are the first when it is back."""
+    """While messaging is away, everything waits behind the alarms, which are sent first when it is back."""
     bench.store(1, 40)
     bench.nack(bench.send(), retry_after=1, scope="hub")
     bench.store(5, 40)
@@ -525,7 +525,7 @@ def test_nothing_less_urgent_is_tried_while_nothing_is_taken(bench: Bench) -> No
 
 
 def test_an_answer_ends_the_wait_of_all(bench: Bench) -> None:
-    """A batch that was on its way is taken after all: the rest need not sit out what was meant for the failure."""
+    """A batch in flight is accepted after all, so the rest need not wait for the failure."""
     bench.store(5, 256 * 3)
     bench.ack(bench.send())
     bench.store(0)
@@ -540,7 +540,7 @@ def test_an_answer_ends_the_wait_of_all(bench: Bench) -> None:
 
 @pytest.mark.parametrize("last", ["timeout", "never", "ack", "lost"])
 def test_whatever_the_last_answer_is_the_wait_has_an_end(bench: Bench, last: str) -> None:
-    """Of several batches in flight one is answered that nothing is taken, and the last fails otherwise, or is taken."""
+    """Of several batches in flight, one answer says that nothing is accepted, and the last is of another kind."""
     bench.store(5, 256 * 3)
     bench.ack(bench.send())
     one, other = bench.send(), bench.send()
@@ -561,7 +561,7 @@ def test_whatever_the_last_answer_is_the_wait_has_an_end(bench: Bench, last: str
 
 
 def test_in_a_new_session_one_batch_finds_out(bench: Bench) -> None:
-    """The hub is back, messaging may not be: no less urgent batch is on its way when the answer comes."""
+    """The hub is back but messaging may not be, so only one batch probes."""
     for priority in (0, 5, REST):
         bench.store(priority, 3)
     first = bench.send()
@@ -644,7 +644,7 @@ def test_a_batch_has_no_more_than_the_gate_has_room_for() -> None:
 
 
 def test_the_rate_of_the_line_is_kept_over_a_backlog() -> None:
-    """Batches of a second each; the clock of the test is as fast as the pump asks it to be."""
+
     gate = PlanGate(bytes_per_second=50)
     bench = Bench(gate=gate)
     bench.store(3, 4000)
@@ -664,7 +664,7 @@ def test_the_rate_of_the_line_is_kept_over_a_backlog() -> None:
 
 
 def test_with_a_floor_share_less_urgent_ones_get_it_and_no_more() -> None:
-    """Endless backlogs: of what leaves, nine tenths are the alarms."""
+    """With endless backlogs, nine tenths of what is sent are alarms."""
     bench = Bench(floor_share=0.1)
     bench.store(0, 31_000)
     bench.store(9, 5_000)
@@ -689,7 +689,7 @@ def test_a_share_probes_nothing_and_sends_nothing_while_messaging_is_away() -> N
 
 
 def test_while_a_priority_is_behind_what_is_accepted_has_a_lane_of_its_own() -> None:
-    """Never without a live share, nor while there is no link, nor for a priority that keeps up."""
+    """But not without a live share, without a link, or for a priority that keeps up."""
     for share, behind in ((0.0, False), (0.5, True)):
         bench = Bench(live_first_share=share)
         bench.store(3, 1000)
@@ -723,7 +723,7 @@ def test_the_live_lane_goes_first_with_its_share_and_each_keeps_its_order() -> N
 
 
 def test_a_deferred_topic_waits_alone(bench: Bench) -> None:
-    """The others go on, the batch is settled in part, and the checkpoint stays in front of what waits."""
+    """The other topics continue, the batch is settled in part, and the checkpoint stays below what waits."""
     bench.store(5, 2, topic="full")
     bench.store(5, 2, topic="good")
     settle = bench.defer(bench.send(), 0, "full", retry_after=10)
@@ -745,7 +745,7 @@ def test_a_deferred_topic_waits_alone(bench: Bench) -> None:
 
 
 def test_a_deferred_topic_backs_off_by_the_policy_and_holds_up_nothing(bench: Bench) -> None:
-    """Not even less urgent priorities, nor does their success end its wait."""
+
     bench.store(0, 1, topic="full")
     bench.store(5)
     bench.defer(bench.send(), 0, "full")
@@ -768,7 +768,7 @@ def test_a_deferred_topic_backs_off_by_the_policy_and_holds_up_nothing(bench: Be
 
 
 def test_what_is_out_of_a_deferred_topic_is_waited_for(bench: Bench) -> None:
-    """Order: its own stream begins when no batch with others holds any of it, and when what was stored is noted."""
+    """To keep the order, its own stream begins once no other batch has any of it and all settlements are durable."""
     for _ in range(3):  # two batches at once from the second success on
         bench.store(5)
         bench.ack(bench.send())
@@ -800,7 +800,7 @@ def test_what_is_out_of_a_deferred_topic_is_waited_for(bench: Bench) -> None:
 
 
 def test_beyond_so_many_deferred_topics_the_queue_waits_as_a_whole(bench: Bench) -> None:
-    """What the hub defers is remembered by a limit with a name; nothing is lost beyond it."""
+
     topics = [f"t{number}" for number in range(DEFERRED_TOPICS_MAX + 1)]
     for topic in topics:
         bench.store(5, topic=topic)
@@ -813,7 +813,7 @@ def test_beyond_so_many_deferred_topics_the_queue_waits_as_a_whole(bench: Bench)
 
 
 def test_a_new_session_ends_the_wait_of_a_deferred_topic(bench: Bench) -> None:
-    """As it ends every wait; a batch that was lost with the link goes again, in order."""
+    """A batch that was lost with the link is sent again, in order."""
     bench.store(5, 3, topic="full")
     bench.store(5, 1, topic="good")
     bench.defer(bench.send(), 0, "full", retry_after=1000)
@@ -828,7 +828,7 @@ def test_a_new_session_ends_the_wait_of_a_deferred_topic(bench: Bench) -> None:
 
 
 def test_a_batch_that_is_put_off_says_what_is_stored(bench: Bench) -> None:
-    """That is settled; the rest goes again, in order."""
+    """What is stored is settled; the rest is sent again, in order."""
     bench.store(5, 4)
     send = bench.send()
     answer = Nack(parent_id=1, code="messaging_away", reason="", retry_after=1, scope="hub", stored=[1, 3])

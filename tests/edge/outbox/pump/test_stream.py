@@ -30,7 +30,7 @@ BUSY = Nack(parent_id=1, code="busy", reason="")
 
 
 def test_a_batch_that_packs_badly_is_believed_at_once_and_one_that_packs_well_slowly() -> None:
-    """Too much on a slow line costs the alarms; too little costs a round."""
+    """Too much on a slow link delays alarms; too little costs a round trip."""
     line = make_stream()
     assert line.fetch(4096).bytes_max == 4096 and line.frame_bytes(4096) == 4096
     line.packed(10_000, 1_000)

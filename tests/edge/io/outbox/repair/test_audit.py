@@ -69,7 +69,7 @@ def test_what_cannot_be_is_found(connection: apsw.Connection, spoil: str) -> Non
 
 
 def test_totals_beside_the_file_tell_of_lost_and_changed_commits(connection: apsw.Connection) -> None:
-    """Older ones tell nothing: they are not flushed."""
+    """Older ones prove nothing, because they are not flushed."""
     found = audit.read_totals(connection)
     [queue] = found.queues
     assert audit.compare(found, None) == ""

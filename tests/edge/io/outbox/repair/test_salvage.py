@@ -45,7 +45,7 @@ FILES = (
 
 
 class World:
-    """What an application was answered, by the side of a store whose disk fails."""
+    """What applications were told, to compare with a store whose disk fails."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -99,7 +99,7 @@ class World:
                 assert rounds < 1000, "it does not come to an end"
 
     async def check(self, box: SqliteOutbox, queues: Sequence[QueueId] = QUEUES) -> None:
-        """Everything accepted was received, or is counted."""
+        """Everything accepted was received, or is counted as damaged."""
         statuses = {QueueId(each.endpoint, each.priority): each for each in (await box.status(now=box.now())).queues}
         for each in statuses.values():
             assert each.length == 0, each
@@ -115,7 +115,7 @@ def opened(folder: Path, epoch: int, access: FileAccess = PLAIN) -> SqliteOutbox
 
 
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
-    """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
+    """Make everything else deterministic: names, clocks, and how much of the file a start checks."""
     names, clock = Random(seed), count()
     patch.setattr(salvage, "new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
@@ -176,21 +176,21 @@ async def _live(folder: Path, seed: int, access: FileAccess) -> None:
 
 @pytest.mark.parametrize("seed", dose(range(40), 10))
 async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
-    """Stopped or killed, whichever file, whatever was done to it."""
+    """Whether stopped or killed, whichever file is damaged, and how."""
     async with asyncio.timeout(280):
         await live(tmp_path, seed)
 
 
 @pytest.mark.parametrize("seed", dose(range(100, 130), 6))
 async def test_any_damage_to_an_encrypted_store_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
-    """The same laws: damage stays where it is, and rows and salvage show it."""
+
     key = DataKey("0a1b2c3d", Random(seed).randbytes(32))
     async with asyncio.timeout(280):
         await live(tmp_path, seed, SealedFiles(key, "outbox.db", random=Random(seed).randbytes))
 
 
 async def test_a_damaged_owner_does_not_lock_the_node_out(tmp_path: Path) -> None:
-    """One flipped letter does not make it another node's backlog; what another node accepted still is refused."""
+    """One flipped letter must not make it another node's backlog, which would be refused."""
     path = tmp_path / "outbox.db"
     box = SqliteOutbox(path, epoch=1, max_bytes=1 << 20, node="edge-1")
     await box.append([Entry("a", b"{}", (Reference(QUEUES[0], None, "default/t"),))], now=0)
@@ -234,7 +234,7 @@ WHOLE_TABLES = ("DELETE FROM usage", "DELETE FROM queues", "DELETE FROM owner", 
 )
 @pytest.mark.parametrize("edit", [*(f"UPDATE {each}" for each in EDITS), *WHOLE_TABLES])
 async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept: bool) -> None:
-    """The store opens, is sound from then on, takes and delivers, and its books balance; nothing waiting is lost."""
+    """The store opens, is sound from then on, accepts and delivers; its totals add up, and nothing waiting is lost."""
     path = tmp_path / "outbox.db"
     world = World(tmp_path, 1)
     box = SqliteOutbox(path, epoch=1, max_bytes=1 << 30, node="edge-1")
@@ -287,7 +287,7 @@ async def test_any_bit_of_the_head(tmp_path: Path) -> None:
 
 
 async def test_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """Its version is no damage: what is kept beside it says the same."""
+    """Its version is not damage, because the copy of the schema beside it has the same."""
     path = tmp_path / "outbox.db"
     await opened(tmp_path, 1).close()
     connection = apsw.Connection(str(path))
@@ -311,7 +311,7 @@ async def test_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Pa
 async def test_tables_that_receipts_need_are_made_anew_and_nothing_else_changes(
     tmp_path: Path, changes: tuple[str, ...]
 ) -> None:
-    """A store without them, or with those of another form, is sound: its messages wait, and receipts know less."""
+    """A store without these tables, or with a different schema of them, is sound: only receipts know less."""
     path = tmp_path / "outbox.db"
     box = opened(tmp_path, 1)
     queue, id = QUEUES[0], b"i" * 16

@@ -42,7 +42,8 @@ def test_columns_of_other_types_have_no_checksum() -> None:
 
 
 def test_messages_that_came_alone_are_read_side_by_side() -> None:
-    """Small segments are read some at a time; one that is missing, damaged or large among them harms itself alone."""
+    """Small segments are read a few at a time; a missing, damaged or large one among them does not affect the
+    others."""
     connection = tables()
     sizes = [7] * 20 + [100_000] + [7] * 20
     for number, size in enumerate(sizes):
@@ -66,7 +67,7 @@ def test_messages_that_came_alone_are_read_side_by_side() -> None:
 
 
 def test_each_run_is_judged_by_its_own_envelope() -> None:
-    """One that is damaged between two sound ones, and the same run again behind it."""
+    """A damaged run between two intact ones."""
     connection = tables()
     for topic in ("default/t", "default/t", "default/u"):
         append(
@@ -122,6 +123,6 @@ def test_threads_do_not_disturb_each_other() -> None:
     ],
 )
 def test_what_is_damaged_is_said_to_be(encoding: str, packed: bytes, size: int) -> None:
-    """One kind of error whatever is wrong, and never more room than was announced."""
+    """Always the same error, and never more memory than announced."""
     with pytest.raises(ValueError):
         bodies.unpack(encoding, packed, size)

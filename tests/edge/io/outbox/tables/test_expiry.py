@@ -31,7 +31,7 @@ async def expiries(box: SqliteOutbox, now: float = 0) -> list[float | None]:
 async def test_a_change_survives_and_is_taken_up_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when there are more runs than one step takes."""
+    """Even if there are more runs than one step changes."""
     monkeypatch.setattr(expiry, "STEP_ROWS", 2)
     box = opened(tmp_path)
     for number in range(5):

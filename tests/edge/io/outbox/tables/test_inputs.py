@@ -29,7 +29,7 @@ def state(connection: apsw.Connection, id: str, now: float = 0.0) -> str:
 
 
 def test_a_message_is_put_into_its_queue_once() -> None:
-    """Also long after its module has had it, for as long as it could be sent again."""
+    """Even after its module had it, for as long as the hub might send it again."""
     connection = tables()
     assert take(connection, "a") and not take(connection, "a")
     settle(connection, QUEUE, 0)
@@ -61,7 +61,7 @@ def test_one_that_made_room_says_so() -> None:
 
 
 def test_a_full_store_takes_nothing_and_remembers_nothing() -> None:
-    """Else the message would be taken for known when it comes again."""
+    """Otherwise the message would count as known when it is sent again."""
     connection = tables()
     connection.execute("BEGIN")
     with pytest.raises(StoreFull):
@@ -71,7 +71,7 @@ def test_a_full_store_takes_nothing_and_remembers_nothing() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More are put off: to forget one early would put it in twice."""
+    """Further ones are deferred: forgetting one early would store it twice."""
     monkeypatch.setattr(inputs, "KEPT_MAX", 2)
     connection = tables()
     take(connection, "a")
@@ -82,7 +82,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_row_the_disk_changed_says_nothing() -> None:
-    """Rather than what is not so; it is not put in again."""
+    """A damaged row reports no state, and the message is not stored again."""
     connection = tables()
     take(connection, "a")
     rows(connection, "UPDATE inputs SET state = 'consumed'")

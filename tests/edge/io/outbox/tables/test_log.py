@@ -35,7 +35,7 @@ def test_bodies_lie_once_and_go_with_their_last_reference() -> None:
 
 
 def test_counting_references_rewrites_no_body() -> None:
-    """Flash wears by bytes written: the count lies apart."""
+    """Flash wears by bytes written, so counts are stored separately."""
     connection = tables()
     append(connection, *[Entry("", b"x" * 1000, (Reference(REST),))] * 10)
     seen: list[str] = []

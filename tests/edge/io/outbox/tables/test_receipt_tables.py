@@ -59,7 +59,7 @@ def test_the_ring_forgets_the_oldest_with_their_names(
 def test_names_stay_as_long_as_one_of_them_waits_or_is_remembered(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request that leaves in parts, some of it by a refusal or without a receipt."""
+    """A request whose messages leave in parts, some refused, some without a receipt."""
     monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", PAGE_BYTES)
     monkeypatch.setattr(receipt_tables, "RING_PARTS", PAGE_BYTES)
     append(connection, *(entry(number) for number in range(4)))
@@ -76,7 +76,7 @@ def test_names_stay_as_long_as_one_of_them_waits_or_is_remembered(
 
 
 def test_what_leaves_without_a_receipt_takes_its_names_along(connection: apsw.Connection) -> None:
-    """As what modules take: nothing of it is remembered."""
+    """As messages for modules do, which receipts do not remember."""
     append(connection, *(entry(number) for number in range(3)))
     settle(connection, REST, 0, 2)
     assert count(connection, "names") == 1
@@ -86,7 +86,7 @@ def test_what_leaves_without_a_receipt_takes_its_names_along(connection: apsw.Co
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
 def test_a_number_that_the_disk_changed_keeps_nothing_from_leaving(connection: apsw.Connection, number: int) -> None:
-    """There is no higher one: what is remembered goes, messages go on."""
+    """No higher number is left, so departures are forgotten, but messages still leave."""
     append(connection, *(entry(number) for number in range(5)))
     leave(connection, 1)
     rows(connection, f"UPDATE departed SET number = {number}")
@@ -158,7 +158,7 @@ def test_a_message_that_left_is_found_in_its_page(connection: apsw.Connection) -
 
 
 def test_an_offset_that_came_again_claims_nothing_of_before(connection: apsw.Connection) -> None:
-    """A disk that lost where a queue stood: what left in an earlier life of the store was another message."""
+    """After a disk lost a queue's next offset, an earlier departure belongs to another message."""
     append(connection, entry(0))
     settle(connection, REST, 0, departures=[page(0)])
     rows(connection, "UPDATE queues SET next_offset = 0, checkpoint = -1")

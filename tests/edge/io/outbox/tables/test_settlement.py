@@ -13,7 +13,7 @@ ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 
 
 def test_dead_letter_keeps_its_body_when_the_queue_lets_go() -> None:
-    """It has its own copy: the other queues' references come and go."""
+    """It has its own copy, independent of other queues' references."""
     connection = tables()
     append(connection, Entry("a", b"shared", (Reference(ALARMS), Reference(REST))))
     settle(connection, ALARMS, refused=(Refusal(0, "no", "why"),))

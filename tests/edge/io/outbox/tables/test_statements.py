@@ -40,7 +40,7 @@ def test_a_file_of_another_version_is_refused(version: int) -> None:
 async def test_a_column_whose_name_a_disk_changed_keeps_no_agent_from_starting(
     tmp_path: Path, column: bytes, bit: int
 ) -> None:
-    """Of a table that the program can do without: it begins anew, also where the name is no text any more."""
+    """A table whose loss loses no message is recreated, even if the name is no longer text."""
     path = tmp_path / "outbox.db"
     await SqliteOutbox(path, epoch=1, max_bytes=1 << 30).close()
     content = bytearray(path.read_bytes())

@@ -35,7 +35,7 @@ def connection(backlog: bytes) -> apsw.Connection:
 
 
 def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: apsw.Connection) -> None:
-    """The run is passed over in one scan of narrow rows, without one body."""
+    """The run is skipped in one scan of narrow rows, without reading bodies."""
     steps = 0
 
     def count() -> bool:
@@ -50,7 +50,7 @@ def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: aps
 
 
 def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Connection) -> None:
-    """By the expiry index; what is in flight waits for its answer, whatever its time."""
+    """It uses the expiry index; messages in flight count as waiting even if they expired."""
     out = InFlight()
     [queue] = store_state.queue_status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired, queue.bytes) == (1, EXPIRED, 4)
@@ -60,7 +60,7 @@ def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Conn
 
 
 def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -> None:
-    """Every statement that is really run has a plan that searches; none scans the log or the bodies."""
+    """Every executed statement has a plan that searches; none scans the log or the bodies."""
     seen: set[str] = set()
 
     def note(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
