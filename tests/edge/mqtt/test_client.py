@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairlead_edge import module_tokens
@@ -115,20 +117,18 @@ def test_a_will_comes_with_the_sessions_end_where_that_is_sooner() -> None:
     assert len(sessions) == 0
 
 
-def test_a_client_that_comes_back_in_time_takes_its_will_with_it() -> None:
-    sessions, _ = kept(delay=30)
-    assert sessions.take(CLIENT, clean=False, now=5.0) == ((SUBSCRIBED,), [])
+@pytest.mark.parametrize(
+    ("clean", "now", "taken"),
+    [
+        pytest.param(False, 5.0, ((SUBSCRIBED,), []), id="back in time: no will"),
+        pytest.param(True, 5.0, (None, [WILL]), id="a clean start ends the session, and the will comes"),
+        pytest.param(False, 60.0, (None, [WILL]), id="too late: the session has ended"),
+    ],
+)
+def test_a_client_comes_back(clean: bool, now: float, taken: Any) -> None:
+    sessions, _ = kept(delay=90)
+    assert sessions.take(CLIENT, clean=clean, now=now) == taken
     assert sessions.due(1000.0) == []
-
-
-def test_a_clean_start_ends_the_session_and_so_the_will_comes() -> None:
-    sessions, _ = kept(delay=30)
-    assert sessions.take(CLIENT, clean=True, now=5.0) == (None, [WILL])
-
-
-def test_a_session_whose_time_is_over_is_none() -> None:
-    sessions, _ = kept(will=None)
-    assert sessions.take(CLIENT, clean=False, now=60.0) == (None, [])
 
 
 def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
