@@ -28,11 +28,6 @@ def test_what_does_not_end_in_a_priority_is_an_endpoint(name: str) -> None:
     assert queues.parse(name) == QueueId(name, DEFAULT_PRIORITY)
 
 
-def test_queues_sort_by_urgency() -> None:
-    queues = [QueueId("iothub"), QueueId("iothub", 9), QueueId("iothub", 0)]
-    assert [queue.priority for queue in sorted(queues)] == [0, 9, DEFAULT_PRIORITY]
-
-
 @pytest.mark.parametrize("priority", [*range(10), DEFAULT_PRIORITY])
 def test_each_priority_has_one_live_lane_which_goes_before_the_rest_of_it(priority: int) -> None:
     lane = queues.live_lane(priority)
