@@ -51,7 +51,7 @@ class Rate:
         self._fill(now)
         return max(0, int(self._room))
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         """``size`` bytes were sent, which may be more than ``room`` allowed."""
         self._fill(now)
         self._room -= size
@@ -138,7 +138,7 @@ class PumpGate(Protocol):
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
         """The most bytes that a batch of this priority should have on the link; None if there is no limit."""
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         """A batch of ``size`` bytes is sent."""
 
 
@@ -149,7 +149,7 @@ class _Open:
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
         return None
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         pass
 
 
@@ -222,9 +222,9 @@ class PlanGate:
             rooms.append(self._rate.room(now))
         return max(1, min(rooms)) if rooms else None
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         if self._rate is not None:
-            self._rate.left(size, now)
+            self._rate.sent(size, now)
 
     @property
     def _used(self) -> int:

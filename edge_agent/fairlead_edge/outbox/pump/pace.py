@@ -65,7 +65,7 @@ class Pace:
         """Whether a batch may be sent that is not more urgent than everything in flight."""
         return not self._sent or self.in_flight + self.batch_bytes(now) // 2 < self.limit(now)
 
-    def left(self, batch: int, size: int, now: float) -> None:
+    def sent(self, batch: int, size: int, now: float) -> None:
         """The batch is sent now; called again when its exact size is known."""
         before, since = self._sent.get(batch, (0, now))
         self._sent[batch] = (size, since)
@@ -126,7 +126,7 @@ class Shares:
         found = [rank for rank, earned in self._earned.items() if earned >= enough]
         return sorted(found, key=lambda rank: (-self._earned[rank], rank))
 
-    def left(self, rank: int, size: int, waiting: Collection[int]) -> None:
+    def sent(self, rank: int, size: int, waiting: Collection[int]) -> None:
         """``size`` bytes of this rank were sent; ``waiting`` has all ranks that could send, or could have sent."""
         if not self.counts:
             return

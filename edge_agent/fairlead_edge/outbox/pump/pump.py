@@ -9,9 +9,9 @@ The rules, in the order they decide:
 
 - always the highest priority that has anything waiting; after each batch, start from the top again;
 - a batch has messages of one priority only, none of which has expired when it is sent;
-- several batches may be unanswered at once (the hub's window); within a priority they leave in order, one at a
-  time at first and one more with each answer; after a failure nothing of that priority leaves until all its
-  answers are in: then it starts again, one at a time, at the first message that is not settled;
+- several batches may be unanswered at once (the hub's window); within a priority they are sent in order, one at
+  a time at first and one more with each answer; after a failure nothing of that priority is sent until all its answers
+  have arrived; then it starts again, one at a time, at the first message that is not settled;
 - a priority that failed backs off by the delivery policy and blocks no other; when one comes due, every more urgent
   one comes due with it, so that the first retry after an outage is the most urgent;
 - a topic that the hub deferred (over its quota, forbidden) backs off alone: its messages are sent in their own stream,
@@ -129,8 +129,8 @@ class Pump:
         """The frame of this batch has ``size`` bytes, and is sent now."""
         known = self._batches[batch]
         known.stream.packed(known.content_bytes, size)
-        self._pace.left(batch, size, now)
-        self._gate.left(size, now)
+        self._pace.sent(batch, size, now)
+        self._gate.sent(size, now)
 
     def answered(self, batch: int, answer: Ack | Nack, now: float) -> Settle | None:
         """The hub answered; returns what to settle.  The rest of the batch is sent again."""
@@ -229,8 +229,8 @@ class Pump:
         content_bytes = sum(len(item.content) for item in live)
         self._batches[batch] = _SentBatch(stream, tuple(item.topic for item in live), content_bytes)
         size = stream.frame_bytes(content_bytes)
-        self._pace.left(batch, size, now)
-        self._shares.left(stream.rank, size, self._waiting(now))
+        self._pace.sent(batch, size, now)
+        self._shares.sent(stream.rank, size, self._waiting(now))
         follows = stream.send(batch, offsets)
         return SendBatch(batch=batch, queue=stream.queue, topic=stream.topic, items=live, follows=follows)
 

@@ -154,9 +154,9 @@ def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
 
 def test_what_was_lost_is_not_in_flight() -> None:
     pace = Pace()
-    pace.left(1, 5000, 0.0)
-    pace.left(2, 3000, 0.0)
-    pace.left(2, 4000, 0.0)
+    pace.sent(1, 5000, 0.0)
+    pace.sent(2, 3000, 0.0)
+    pace.sent(2, 4000, 0.0)
     assert pace.in_flight == 9000 and not pace.has_room(0.0)
     pace.answered(1, 0.0, 0.5)
     pace.lost(2)
@@ -180,7 +180,7 @@ def split(share: float, priorities: tuple[int, ...], batches: int = 4000, seed: 
         priority = (shares.due(BATCH) or [min(priorities)])[0]
         size = dice.randrange(BATCH // 2, BATCH)
         sent[priority] += size
-        shares.left(priority, size, priorities)
+        shares.sent(priority, size, priorities)
     return Counter({priority: round(100 * size / sent.total()) for priority, size in sent.items()})
 
 
@@ -205,31 +205,31 @@ def test_each_less_urgent_one_gets_its_share(share: float, priorities: tuple[int
 def test_earnings_are_bounded_and_end_with_the_waiting() -> None:
     shares = Shares(0.5)
     for _ in range(100):
-        shares.left(0, EARNED_BYTES_MAX, [0, 9])
-    shares.left(9, EARNED_BYTES_MAX, [0, 9])
+        shares.sent(0, EARNED_BYTES_MAX, [0, 9])
+    shares.sent(9, EARNED_BYTES_MAX, [0, 9])
     assert shares.due(1) == []
-    shares.left(0, 10_000, [0, 9])
+    shares.sent(0, 10_000, [0, 9])
     assert shares.due(1) == [9]
-    shares.left(0, 10_000, [0])
+    shares.sent(0, 10_000, [0])
     assert shares.due(1) == []
 
 
 def test_what_goes_because_nothing_urgent_waits_costs_nothing() -> None:
     shares = Shares(0.1)
-    shares.left(9, 1 << 20, [9])
-    shares.left(0, 100_000, [0, 9])
+    shares.sent(9, 1 << 20, [9])
+    shares.sent(0, 100_000, [0, 9])
     assert shares.due(5000) == [9]
 
 
 def test_a_message_larger_than_earned_is_paid_off() -> None:
     shares = Shares(0.5)
-    shares.left(0, 1000, [0, 9])
-    shares.left(9, 5000, [0, 9])
+    shares.sent(0, 1000, [0, 9])
+    shares.sent(9, 5000, [0, 9])
     for _ in range(3):
-        shares.left(0, 1000, [0, 9])
+        shares.sent(0, 1000, [0, 9])
         assert shares.due(1) == []
     for _ in range(3):
-        shares.left(0, 1000, [0, 9])
+        shares.sent(0, 1000, [0, 9])
     assert shares.due(1) == [9]
 
 
@@ -250,6 +250,6 @@ def test_the_live_lane_and_the_rest_share_what_their_priority_gets(
         rank = (shares.due(BATCH) or [min(ranks)])[0]
         size = dice.randrange(BATCH // 2, BATCH)
         sent[rank] += size
-        shares.left(rank, size, ranks)
+        shares.sent(rank, size, ranks)
     found = {rank: 100 * size / sent.total() for rank, size in sent.items()}
     assert all(abs(found[rank] - part) <= 2 for rank, part in parts.items()), found

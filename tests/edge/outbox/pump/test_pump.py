@@ -619,7 +619,7 @@ class Closed:
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
         return 1
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         pass
 
 
