@@ -108,6 +108,31 @@ def test_topics_of_a_router() -> None:
     assert routes(a=up(), b=up(topic="x/y"), c=module("m", topic="z/z")).topics == {"default/telemetry", "x/y"}
 
 
+def test_the_example_of_the_design() -> None:
+    """Alerts first, kept for a day; data for half an hour; everything else for two hours."""
+    text = {"P0_Alerts": "Alerts", "P1_Data": "Data"}
+    named: dict[str, Any] = {"upstream": "FROM /messages/* INTO $upstream"}
+    for module_name, output, priority, ttl in (
+        ("SecCamMod", "P0_Alerts", 0, 86_400),
+        ("FloorCamMod", "P0_Alerts", 0, 86_400),
+        ("SecCamMod", "P1_Data", 1, 1800),
+    ):
+        named[f"{module_name}{text[output]}"] = {
+            "route": f"FROM /messages/modules/{module_name}/outputs/{output} INTO $upstream",
+            "priority": priority,
+            "timeToLiveSecs": ttl,
+        }
+    made = routes(7200, **named)
+
+    def sent(module_name: str, output: str) -> tuple[str, float | None]:
+        [delivery] = made.route(message(), f"/messages/modules/{module_name}/outputs/{output}")
+        return str(delivery.queue), delivery.ttl_seconds
+
+    assert sent("SecCamMod", "P0_Alerts") == sent("FloorCamMod", "P0_Alerts") == ("iothub_Pri0", 86_400)
+    assert sent("SecCamMod", "P1_Data") == ("iothub_Pri1", 1800)
+    assert sent("FloorCamMod", "P1_Data") == ("iothub", 7200)
+
+
 def bad_router(**named: Any) -> Router:
     stored = {"timeToLiveSecs": 7200}
     return Router(parse({"schemaVersion": "1.1", "routes": named, "storeAndForwardConfiguration": stored}), "n")

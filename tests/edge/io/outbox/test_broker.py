@@ -63,6 +63,14 @@ def bench() -> Bench:
     return Bench()
 
 
+async def test_most_urgent_first_and_each_once(bench: Bench) -> None:
+    await bench.store("b", "c")
+    await bench.store("a", priority=0)
+    assert await bench.take(2) == ["a", "b"]
+    assert await bench.take(2) == ["c"]
+    assert await bench.take(2) == []
+
+
 async def test_concurrent_takers_share(bench: Bench) -> None:
     await bench.store(*"abcdef")
     first, second = await asyncio.gather(bench.take(4), bench.take(4))
