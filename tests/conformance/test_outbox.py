@@ -1,4 +1,4 @@
-"""What every outbox does, in memory or on disk: the port's promises, one by one."""
+"""One suite for every outbox, in memory or on disk: the promises of the port."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def balanced(status: QueueCounts) -> bool:
 
 
 async def test_references_come_back_in_order_with_what_their_route_said(box: Outbox) -> None:
-    """Offset, epoch, topic, time of acceptance and of expiry lie with the reference; the body is the same."""
+    """The reference has offset, epoch, topic, and times of acceptance and expiry; the body is unchanged."""
     await box.append([entry("a", ALARMS, REST, ttl=60), entry("b", ALARMS)], now=5)
     [first, second] = await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=10, bytes_max=1000)
     assert first == outbox.Item(0, 41, "default/0", 5, 65, b"a")
@@ -61,7 +61,7 @@ async def test_references_come_back_in_order_with_what_their_route_said(box: Out
 
 
 async def test_fetch_ends_with_the_message_that_reaches_a_limit(box: Outbox) -> None:
-    """So many messages or so many bytes; what ends short of both was all there is."""
+    """A result that reaches neither limit was everything."""
     await box.append([entry(str(number), REST, size=100) for number in range(5)], now=0)
     assert await fetch(box, REST, most=3) == [0, 1, 2]
     items = await box.fetch(REST, after=1, now=0, messages_max=100, bytes_max=150)
@@ -71,7 +71,7 @@ async def test_fetch_ends_with_the_message_that_reaches_a_limit(box: Outbox) -> 
 
 
 async def test_unknown_queue_is_empty(box: Outbox) -> None:
-    """Asking for what was never written is no error."""
+
     assert await fetch(box, ALARMS) == []
     assert await box.checkpoint(ALARMS) == NOTHING_DONE
     await box.settle(ALARMS, sent=[1], checkpoint=1, at=AT)
@@ -79,13 +79,13 @@ async def test_unknown_queue_is_empty(box: Outbox) -> None:
 
 
 async def test_queues_are_listed_most_urgent_first(box: Outbox) -> None:
-    """Whatever routes say today: what was written is found."""
+    """Queues are found even if no route names them any more."""
     await box.append([entry("a", REST, MODULE, ALARMS)], now=0)
     assert await box.queues() == [MODULE, ALARMS, REST]
 
 
 async def test_expired_references_are_passed_over_and_count_at_once(box: Outbox) -> None:
-    """At the second the time comes a message is not fetched and counts as expired, before any sweep."""
+    """From the second its time to live ends, a message is not fetched and counts as expired, before any sweep."""
     await box.append([entry("a", REST, ttl=10), entry("b", REST)], now=0)
     assert await fetch(box, REST, now=9.9) == [0, 1]
     assert await fetch(box, REST, now=10) == [1]
@@ -99,7 +99,7 @@ def inheriting(name: str, origin: str, ttl: float | None) -> Entry:
 
 
 async def test_what_inherits_lives_as_long_as_its_object_says_at_any_moment(box: Outbox) -> None:
-    """Shorter, longer, for ever; others have their own time to live, or another object's."""
+    """Shorter, longer or forever; other messages have their own time to live, or another object's."""
     await box.append([inheriting("a", "plant", 60), inheriting("b", "shop", 60), entry("c", REST, ttl=60)], now=0)
     await box.append([inheriting("d", "plant", 60)], now=30)
     await box.inherit({"plant": 20, "shop": 60}, now=35)
@@ -119,7 +119,7 @@ async def test_what_inherits_lives_as_long_as_its_object_says_at_any_moment(box:
 
 
 async def test_what_has_expired_does_not_come_back(box: Outbox) -> None:
-    """Its counter would fall; that it was not swept yet is no reason."""
+    """Its counter would decrease, even if it was not swept yet."""
     await box.append([inheriting("a", "plant", 60)], now=0)
     await box.inherit({"plant": 600}, now=60)
     assert await fetch(box, REST, now=60) == []
@@ -127,7 +127,7 @@ async def test_what_has_expired_does_not_come_back(box: Outbox) -> None:
 
 
 async def test_what_was_routed_before_a_change_and_stored_after_it_follows_it(box: Outbox) -> None:
-    """The answer to its producer was made in between."""
+    """The object changes between routing and storing."""
     await box.inherit({"plant": 10}, now=0)
     await box.append([inheriting("a", "plant", 60)], now=0)
     assert await fetch(box, REST, now=9) == [0] and await fetch(box, REST, now=10) == []
@@ -144,7 +144,7 @@ async def test_settled_references_are_gone_and_counted_once(box: Outbox) -> None
 
 
 async def test_what_the_checkpoint_passed_unsent_had_expired(box: Outbox) -> None:
-    """It is not fetched again, counts as expired and its room is given back."""
+    """It is not fetched again, counts as expired, and its space is freed."""
     await box.append([entry("a", REST, ttl=1), entry("b", REST)], now=0)
     await box.settle(REST, sent=[1], checkpoint=1, at=AT)
     status = await queue_status(box, REST, now=0)  # the clock may have gone back ten seconds over a reboot
@@ -154,7 +154,7 @@ async def test_what_the_checkpoint_passed_unsent_had_expired(box: Outbox) -> Non
 
 
 async def test_checkpoint_never_falls(box: Outbox) -> None:
-    """A late settlement does not move it back."""
+
     await box.append([entry(str(number), REST) for number in range(3)], now=0)
     await box.settle(REST, sent=[1], checkpoint=1, at=AT)
     await box.settle(REST, sent=[0], checkpoint=0, at=AT)
@@ -173,7 +173,7 @@ async def test_offsets_are_never_used_again(box: Outbox) -> None:
 
 
 async def test_refused_messages_become_dead_letters_with_their_reason(box: Outbox) -> None:
-    """Nothing is dropped: what will never be taken lies there with code, reason and all it had."""
+    """Nothing is dropped: a dead letter has a code, a reason and the whole message."""
     await box.append([entry("a", ALARMS, ttl=60), entry("b", ALARMS)], now=0)
     await box.settle(ALARMS, sent=[1], refused=[Refusal(0, "denied", "not granted")], checkpoint=1, at=AT)
     [letter] = await box.dead_letters()
@@ -185,7 +185,7 @@ async def test_refused_messages_become_dead_letters_with_their_reason(box: Outbo
 
 
 async def test_a_message_refused_before_it_was_in_a_queue_is_a_dead_letter_at_once(box: Outbox) -> None:
-    """Nothing finds it in its queue; replayed it is there; without room nothing is kept."""
+    """It never appears in its queue unless it is replayed; without space, nothing is stored."""
     queue = QueueId("edge-1/$mqtt/refused")
     await box.append([entry("before", queue)], now=0.0)
     refused = [RefusedMessage(entry(name, queue), "bad_source", f"why {name}") for name in ("a", "b")]
@@ -207,7 +207,7 @@ async def test_a_message_refused_before_it_was_in_a_queue_is_a_dead_letter_at_on
 
 
 async def test_dead_letters_are_read_in_pages_and_replayed(box: Outbox) -> None:
-    """By number or all; they come back with new offsets and their time to live anew, and the books balance."""
+    """By number or all; they get new offsets and their full time to live, and the totals add up."""
     await box.append([entry(name, ALARMS, ttl=60) for name in "abc"], now=0)
     refusals = [Refusal(offset, "denied", "no") for offset in range(3)]
     await box.settle(ALARMS, refused=refusals, checkpoint=2, at=AT)
@@ -229,7 +229,7 @@ async def test_dead_letters_are_read_in_pages_and_replayed(box: Outbox) -> None:
 
 
 async def test_body_is_stored_once_however_many_queues(box: Outbox) -> None:
-    """The store's size shows it; it goes with the last reference, whatever took that."""
+    """The size of the store shows it; the body is removed with the last reference."""
     await box.append([entry("a", ALARMS, REST, MODULE, size=1000)], now=0)
     assert (await box.status(now=0)).bytes == 1000 + 3 * outbox.REFERENCE_BYTES
     await box.settle(ALARMS, sent=[0], checkpoint=0, at=AT)
@@ -241,7 +241,7 @@ async def test_body_is_stored_once_however_many_queues(box: Outbox) -> None:
 
 
 async def test_body_shared_by_queues_expires_for_each(box: Outbox) -> None:
-    """One sweep may take several references of one body."""
+    """One sweep may remove several references of one body."""
     await box.append([entry("a", ALARMS, REST, ttl=5, size=1000)], now=0)
     assert await box.sweep(now=5, entire=True) == 2
     status = await box.status(now=5)
@@ -250,7 +250,7 @@ async def test_body_shared_by_queues_expires_for_each(box: Outbox) -> None:
 
 
 async def test_bodies_of_one_request_with_other_fates_lie_apart(box: Outbox) -> None:
-    """What goes to other queues or lives longer holds no room of what is gone."""
+    """A body that lives longer must not keep the space of those that are gone."""
     await box.append(
         [entry("a", ALARMS, size=500), entry("b", REST, size=500), entry("c", ALARMS, ttl=9, size=500)], now=0
     )
@@ -261,7 +261,7 @@ async def test_bodies_of_one_request_with_other_fates_lie_apart(box: Outbox) -> 
 
 
 async def test_segments_are_bounded(box: Outbox) -> None:
-    """A large request is stored in parts, in its order."""
+    """A large request is stored in parts, in order."""
     entries = [entry(str(number), REST, size=20_000) for number in range(4)]
     assert outbox.segments(entries) == [[0, 1, 2, 3]]
     assert outbox.segments([entry("x", REST, size=outbox.SEGMENT_BYTES_MAX), *entries]) == [[0], [1, 2, 3, 4]]
@@ -279,7 +279,7 @@ async def letters_of(box: Outbox) -> list[bytes]:
 
 
 async def test_refused_input_keeps_to_its_share_and_the_oldest_goes(box: Outbox) -> None:
-    """5 % of 100,000 bytes hold 5 of them; what went is counted as evicted, and what was accepted has the rest."""
+    """5 % of 100,000 bytes hold 5 of them; the others count as evicted, and accepted messages have the rest."""
     for number in range(200):
         await box.refuse(refused_input(str(number)), now=float(number), at=AT)
     assert await letters_of(box) == [b"195", b"196", b"197", b"198", b"199"]
@@ -291,7 +291,7 @@ async def test_refused_input_keeps_to_its_share_and_the_oldest_goes(box: Outbox)
 
 
 async def test_refused_input_that_is_larger_than_its_share_is_counted_and_not_kept(box: Outbox) -> None:
-    """Nor does it stay in the way of the next."""
+    """And it does not block the next one."""
     await box.refuse(refused_input("large", size=6000), now=0, at=AT)
     assert await letters_of(box) == []
     await box.refuse(refused_input("small"), now=0, at=AT)
@@ -300,7 +300,7 @@ async def test_refused_input_that_is_larger_than_its_share_is_counted_and_not_ke
 
 
 async def test_there_are_never_more_than_so_many_of_refused_input(box: Outbox) -> None:
-    """However small they are: each refusal looks at all of them."""
+    """However small they are, because each refusal reads all of them."""
     names = [str(number) for number in range(outbox.REFUSED_LETTERS_MAX + 7)]
     box.refused_bytes_max = 90_000
     for first in range(0, len(names), 100):
@@ -309,7 +309,7 @@ async def test_there_are_never_more_than_so_many_of_refused_input(box: Outbox) -
 
 
 async def test_refused_input_makes_room_before_an_accepted_message_is_refused(box: Outbox) -> None:
-    """The oldest of it, and no more than needed; what was accepted and failed stays."""
+    """The oldest first, and no more than needed; dead letters of accepted messages stay."""
     await box.append([entry("failed", ALARMS)], now=0)
     await box.settle(ALARMS, refused=[Refusal(0, "denied", "not granted")], checkpoint=0, at=AT)
     await box.refuse(refused_input(*"abcde"), now=0, at=AT)
@@ -332,7 +332,7 @@ async def test_refused_input_makes_room_before_an_accepted_message_is_refused(bo
 
 
 async def test_refused_input_expires_by_its_age(box: Outbox) -> None:
-    """A week, by the store's clock, whatever a wall clock says; what was accepted and failed stays."""
+    """After a week on the store's clock, whatever the wall clock says; dead letters of accepted messages stay."""
     await box.append([entry("failed", ALARMS)], now=0)
     await box.settle(ALARMS, refused=[Refusal(0, "denied", "no")], checkpoint=0, at="1970-01-01T00:00:00.000Z")
     day, week = 86_400.0, outbox.RefusedInputPolicy().seconds
@@ -348,7 +348,7 @@ async def test_refused_input_expires_by_its_age(box: Outbox) -> None:
 
 
 async def test_discarded_letters_are_gone_and_counted(box: Outbox) -> None:
-    """Of every queue; a number that is not there is passed over, and the room is free."""
+    """From every queue; unknown numbers are ignored, and the space is freed."""
     await box.append([entry(name, ALARMS) for name in "ab"], now=0)
     refusals = [Refusal(offset, "denied", "not granted") for offset in range(2)]
     await box.settle(ALARMS, refused=refusals, checkpoint=1, at=AT)
@@ -361,7 +361,7 @@ async def test_discarded_letters_are_gone_and_counted(box: Outbox) -> None:
 
 
 async def test_what_is_routed_again_is_in_its_new_queue_or_nowhere_and_the_books_balance(box: Outbox) -> None:
-    """In one step; what is not there any more is not stored."""
+    """In one step; messages that no longer exist are not stored."""
     held = QueueId("edge-1/$routes/held", 1)
     await box.append([entry(name, held) for name in "abc"], now=0)
     await box.settle(held, sent=[1], checkpoint=NOTHING_DONE, at=AT)
@@ -389,7 +389,7 @@ async def test_what_does_not_fit_is_not_routed_again(box: Outbox) -> None:
 
 
 async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:
-    """Over the limit nothing of the request is stored; what is there stays."""
+    """Over the limit nothing of the request is stored, and existing messages stay."""
     await box.append([entry("a", REST, size=50_000)], now=0)
     with pytest.raises(StoreFull) as refused:
         await box.append([entry("b", REST), entry("c", REST, size=60_000)], now=0)
@@ -402,7 +402,7 @@ async def test_full_store_refuses_all_or_nothing(box: Outbox) -> None:
 
 
 async def test_least_urgent_and_oldest_make_room(box: Outbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted as evicted; what is as urgent as the arriving, or more, is spared."""
+    """They count as evicted; messages at least as urgent as the new one are spared."""
     monkeypatch.setattr(outbox, "EVICT_ROWS", 2)
     for queue in (REST, REST, REST, REST, MODULE, MODULE, ALARMS, ALARMS):
         await box.append([entry("x", queue, size=9000)], now=0)
@@ -416,7 +416,7 @@ async def test_least_urgent_and_oldest_make_room(box: Outbox, monkeypatch: pytes
 
 
 async def test_nothing_is_evicted_in_vain(box: Outbox) -> None:
-    """A request that would not fit even so is refused, and all stays as it was."""
+    """A request that would not fit even after evictions is refused, and nothing changes."""
     await box.append([entry("x", REST, size=45_000), entry("y", ALARMS, size=45_000)], now=0)
     with pytest.raises(StoreFull):
         await box.append([entry("z", MODULE, size=90_000)], now=0, evict=True)
@@ -427,7 +427,7 @@ async def test_nothing_is_evicted_in_vain(box: Outbox) -> None:
 
 
 async def test_evicted_while_it_was_on_its_way_counts_once(box: Outbox) -> None:
-    """The hub may have it all the same; the books say evicted."""
+    """The hub may have it as well, but it counts as evicted."""
     await box.append([entry("x", REST, size=90_000)], now=0)
     await box.append([entry("a", ALARMS, size=90_000)], now=0, evict=True)
     await box.settle(REST, sent=[0], checkpoint=0, at=AT)
@@ -437,7 +437,7 @@ async def test_evicted_while_it_was_on_its_way_counts_once(box: Outbox) -> None:
 
 
 async def test_sweep_from_the_heads_stops_at_the_first_live_one(box: Outbox) -> None:
-    """The cheap way: an expired message behind a live one keeps its room, though it counts as expired."""
+    """An expired message behind a live one keeps its space, although it counts as expired."""
     await box.append([entry("a", REST, ttl=1), entry("b", REST), entry("c", REST, ttl=1)], now=0)
     assert await box.sweep(now=2, entire=False) == 1
     assert await box.sweep(now=2, entire=False) == 0
@@ -448,7 +448,7 @@ async def test_sweep_from_the_heads_stops_at_the_first_live_one(box: Outbox) -> 
 
 
 async def test_sweep_of_the_entire_queue_finds_all(box: Outbox) -> None:
-    """The thorough way, in steps of bounded size."""
+    """In steps of bounded size."""
     await box.append([entry("keep", REST)], now=0)
     await box.append([entry("x", REST, ttl=1) for _ in range(outbox.SWEEP_ROWS + 1)], now=0)
     assert await box.sweep(now=2, entire=True) == outbox.SWEEP_ROWS
@@ -460,7 +460,7 @@ async def test_sweep_of_the_entire_queue_finds_all(box: Outbox) -> None:
 
 
 async def test_idempotency_key_is_remembered_for_a_day(box: Outbox) -> None:
-    """The first answer comes back and nothing is stored; another request under the key is refused."""
+    """A repeated request gets the first answer and stores nothing; another request with the key is refused."""
     idempotency = IdempotencyKey("k", b"digest", b"first")
     assert await box.append([entry("a", REST)], now=0, idempotency=idempotency) is None
     assert (
@@ -482,10 +482,10 @@ async def test_refused_request_leaves_its_key_free(box: Outbox) -> None:
 
 
 async def test_what_is_in_flight_is_decided_by_its_answer_alone(box: Outbox) -> None:
-    """Its time ends on the way: it is neither swept nor counted as gone, and then it is sent; what stayed is gone."""
+    """If it expires in flight it is neither swept nor counted as expired, and then counts as sent."""
     await box.append([entry(str(number), ALARMS, ttl=10) for number in range(4)], now=0)
     items = await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=3, bytes_max=1000, leaving=True)
-    box.in_flight.give_back(ALARMS, [items[2].offset])
+    box.in_flight.release(ALARMS, [items[2].offset])
     for entire in (True, False):
         while await box.sweep(now=20, entire=entire):
             pass
@@ -497,7 +497,7 @@ async def test_what_is_in_flight_is_decided_by_its_answer_alone(box: Outbox) -> 
 
 
 async def test_what_is_in_flight_is_not_evicted(box: Outbox) -> None:
-    """Others of its queue go instead; without any the store is full."""
+    """Others of its queue are evicted instead; without others the store is full."""
     for number in range(10):
         await box.append([entry(str(number), REST, size=9000)], now=0)
     items = await box.fetch(REST, after=NOTHING_DONE, now=0, messages_max=6, bytes_max=1 << 20, leaving=True)
@@ -514,10 +514,10 @@ async def test_what_is_in_flight_is_not_evicted(box: Outbox) -> None:
 
 
 async def test_what_came_back_without_an_answer_and_is_gone_then_is_in_doubt(box: Outbox) -> None:
-    """It may be in its topic, and counts as expired: how many of these there are is said."""
+    """It may be in its topic and counts as expired; the status says how many there are."""
     await box.append([entry(str(number), ALARMS, ttl=10) for number in range(3)], now=0)
     await box.fetch(ALARMS, after=NOTHING_DONE, now=5, messages_max=2, bytes_max=1000, leaving=True)
-    box.in_flight.give_back(ALARMS, [0, 1], in_doubt=True)
+    box.in_flight.release(ALARMS, [0, 1], in_doubt=True)
     await box.settle(ALARMS, sent=[0], checkpoint=0, at=AT)
     while await box.sweep(now=20, entire=True):
         pass
@@ -526,7 +526,7 @@ async def test_what_came_back_without_an_answer_and_is_gone_then_is_in_doubt(box
 
 
 async def test_listed_messages_are_fetched_alone(box: Outbox) -> None:
-    """Those that are live, in order; what expired or is done is not among them."""
+    """Only live ones, in order."""
     await box.append([entry("a", MODULE), entry("b", MODULE, ttl=5), entry("c", MODULE), entry("d", MODULE)], now=0)
     await box.settle(MODULE, sent=[2], checkpoint=NOTHING_DONE, at=AT)
     items = await box.fetch(
@@ -537,7 +537,7 @@ async def test_listed_messages_are_fetched_alone(box: Outbox) -> None:
 
 
 async def test_attempts_lie_with_their_messages(box: Outbox) -> None:
-    """The latest of each; they go when the message goes."""
+    """The latest attempt of each message; deleted with it."""
     await box.append([entry(name, MODULE, ttl=60 if name == "c" else None) for name in "abcd"], now=0)
     attempts = [Attempt(offset=offset, id=f"id-{offset}", number=1, leased=True, until=60.0) for offset in range(5)]
     await box.note_attempts(MODULE, attempts)
@@ -551,7 +551,7 @@ async def test_attempts_lie_with_their_messages(box: Outbox) -> None:
 
 
 async def test_a_live_lane_is_as_urgent_as_its_priority(box: Outbox) -> None:
-    """Its number is large; what makes room is the less urgent all the same, and not the lane of alarms."""
+    """Although its number is large, less urgent messages are evicted, and not the lane of alarms."""
     lane = QueueId(ALARMS.endpoint, live_lane(ALARMS.priority))
     await box.append([entry("l", lane, size=9000) for _ in range(4)], now=0)
     await box.append([entry("r", REST, size=9000) for _ in range(6)], now=0)

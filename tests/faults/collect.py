@@ -20,7 +20,8 @@ ROOMS = ("downstream", "upstream", "messaging", "ingest")
 
 
 class Count(TypedDict):
-    """What a fault test saw: processes killed, what was acknowledged, and of that lost, doubled or recorded untruly."""
+    """Result of a fault test: processes killed, messages acknowledged, and how many of them were lost, doubled or
+    untrue."""
 
     kills: int
     acknowledged: int
@@ -30,7 +31,7 @@ class Count(TypedDict):
 
 
 class Result(Count):
-    """A Count with where it came from; `error` is empty when the test ran to its end."""
+    """A Count with its origin; `error` is empty if the test ran to its end."""
 
     name: str
     room: str

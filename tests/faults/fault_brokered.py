@@ -1,9 +1,10 @@
-"""Modules and the agent are killed with -9 at random while messages for modules come and go; then all is counted.
+"""Modules and the agent are killed with -9 at random while modules get messages; then everything is counted.
 
-Modules are processes that lease a few messages for a second, note each they got, and acknowledge most of them.  Every
-fiftieth message is poison: it is always given back.  Laws: what was answered 200 reaches a module at least once; poison
-ends as a dead letter after as many attempts as the delivery policy allows, the rest is acknowledged, or a dead letter
-where modules died with it as often; and the agent's books balance to the message.
+Modules are processes that lease a few messages for a second, record each one, and acknowledge most of them.  Every
+fiftieth message is poison: it is always abandoned.  Laws: what was answered 200 reaches a module at least once; poison
+becomes a dead letter after as many attempts as the delivery policy allows; the rest is acknowledged, or a dead letter
+if
+modules died with it as often; and the agent's totals add up exactly.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ while True:
 
 
 class Modules:
-    """The processes, and what they noted."""
+    """The processes, and what they recorded."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self._folder = folder
@@ -86,7 +87,7 @@ class Modules:
         self.running.append(start("module", [sys.executable, "-c", MODULE, self._url], log))
 
     def kill(self, random: Random) -> None:
-        """One of them, with what it has in hand; another takes its place."""
+        """Kill one of them with the messages it has leased; another one takes its place."""
         self.running.pop(random.randrange(len(self.running))).kill()
         self.start()
 
@@ -95,7 +96,7 @@ class Modules:
             each.kill()
 
     def got(self) -> list[int]:
-        """The number of each message, as often as a module got it; a last line half written is left out."""
+        """The number of each message, as often as a module got it, without an incomplete last line."""
         lines = [line.split() for log in self._folder.glob("module-*.log") for line in log.read_text().splitlines()]
         return [int(line[0]) for line in lines if len(line) == 3]
 
@@ -123,7 +124,7 @@ def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
                     edge.start_again()
                 if (kill + 1) % 10 == 0:
                     progress(f"  {kill + 1} kills, {len(producer.answered)} answered, {len(modules.got())} deliveries")
-            modules.kill(random)  # with what it has in hand, last of all: so a lease has to end before all is drained
+            modules.kill(random)  # last, so that a lease must end before everything is drained
             producer.finish()
             began = time.monotonic()
             wait_until("the modules' queues drain", edge.drained, seconds=DRAIN_SECONDS, describe=_described(edge))
@@ -146,8 +147,8 @@ def _count(kills: int, edge: EdgeProgram, modules: Modules, producer: Producer) 
     for queue in edge.status()["queues"]:
         total.update({key: queue[key] for key in ("accepted", "sent", "expired", "evicted", "deadLettered", "leased")})
     ended = total["sent"] + total["expired"] + total["evicted"] + total["deadLettered"]
-    # A module that is killed between getting a message and noting it costs that message an attempt.
-    untrue_letters = sum(f"given out {1 + RETRIES} times" not in letter["reason"] for letter in letters)
+    # A module that is killed between getting a message and recording it costs the message an attempt.
+    untrue_letters = sum(f"delivered {1 + RETRIES} times" not in letter["reason"] for letter in letters)
     return Count(
         kills=kills,
         acknowledged=len(producer.answered),

@@ -1,7 +1,7 @@
-"""The edge is killed with -9, or its link cut, at random while objects stream in; then it says what it holds.
+"""The edge is killed with -9, or its link cut, at random while objects stream in; then its store is checked.
 
-Law: for every object the edge holds a state that was sent, and none older than the last one it acknowledged.  A
-state that was acknowledged and is not there counts as lost, one that was never sent as untrue.
+Law: for every object the edge holds a state that was sent, and none older than the last one it acknowledged.  A missing
+acknowledged state counts as lost, one that was never sent as untrue.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CUTS = 0.3
 BURST_MAX = 400
 DELETES = 0.15
 AFTER_FIRST_ACK = 0.7
-"""Share of the rounds that wait for the first answer before they draw the moment, so that a slow machine has some."""
+"""Share of the rounds that wait for the first answer before choosing the moment, so that slow machines have some."""
 
 
 class History:
-    """What was sent of one object, oldest first: a digest, or None for its deletion.  It begins as absent."""
+    """The states sent of one object, oldest first: a digest, or None for its deletion.  At first it is absent."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class History:
         self.acknowledged = 0
 
     def judge(self, found: str | None) -> str:
-        """ "" when ``found`` may be held; else "lost" or "untrue".  From then on it is the acknowledged state."""
+        """ "" if ``found`` is allowed, else "lost" or "untrue".  It becomes the acknowledged state."""
         for index in range(len(self.states) - 1, self.acknowledged - 1, -1):
             if self.states[index] == found:
                 self.acknowledged = index
@@ -63,7 +63,7 @@ class Fleet:
         self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
 
     async def check(self, peer: Peer) -> None:
-        """Ask for everything that is held and judge it."""
+        """Ask for everything that the edge holds, and check it."""
         self._flying.clear()
         self.heard.clear()
         await peer.send(message.ListBuckets(id=peer.take_id(), bits=0, buckets=[0]))
@@ -123,7 +123,7 @@ async def _round(hub: HubServer, agent: EdgeAgent, fleet: Fleet, random: Random)
     sending = asyncio.create_task(fleet.send(peer, random.randrange(1, BURST_MAX)))
     if random.random() < AFTER_FIRST_ACK:
         await fleet.heard.wait()
-    # Anywhere from before the first write to after the last: a moment of the real clock is the only honest choice.
+    # Anywhere from before the first write to after the last, so choose a moment of the real clock.
     await asyncio.sleep(random.random() * 0.06)
     if random.random() < CUTS:
         peer.connection.transport.abort()

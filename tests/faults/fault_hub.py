@@ -1,9 +1,10 @@
-"""Hub, edge and API server are killed at random while the cluster changes; afterwards everybody tells the same.
+"""Hub, edge and API server are killed at random while the cluster changes; afterwards all of them must agree.
 
 One real edge agent and four simulated nodes (one loses a third of its acks, one flaps, one reads slowly); disks are
-wiped, links break, and go dark: packets are lost and nothing is closed.
-Laws: a dark link is noticed on both sides within 30 s; when it has calmed, every node holds exactly what the cluster
-has (by content), and every record says so; the hub logged no defect of its own.
+wiped, links break, and links go dark: packets are lost and nothing is closed.
+
+Laws: a dark link is noticed on both sides within 30 s; after the calm every node holds exactly what the cluster has (by
+content), and every record says so; the hub logged no internal error.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class _World:
         self.count = Count(kills=0, acknowledged=0, lost=0, duplicated=0, untrue=0)
         self.changes = 0
         self.dark: list[float] = []
-        """How long it took until both sides had noticed, each time."""
+        """How long both sides took to notice, each time."""
         self._folder = folder
 
     async def run(self, kills: int, progress: Callable[[str], None]) -> Count:
@@ -95,7 +96,7 @@ class _World:
             await self._go_dark()
             while self.count["kills"] < kills:
                 await self._change()
-                # A moment of the real clock: anywhere in the middle of whatever goes on.
+                # A moment of the real clock, in the middle of whatever is going on.
                 await asyncio.sleep(self.random.random() * 0.6)
                 await self._harm()
                 if self.count["kills"] % 20 == 0:
@@ -130,7 +131,7 @@ class _World:
             raise AssertionError(f"the hub logged a defect of its own:\n{log[-4000:]}")
 
     async def _change(self) -> None:
-        """A few creations, updates and deletes; an API server that is away takes none."""
+        """A few creations, updates and deletes, unless the API server is down."""
         for _ in range(self.random.randrange(1, 12)):
             name = f"c-{self.random.randrange(OBJECTS)}"
             self.changes += 1
@@ -187,7 +188,7 @@ class _World:
         return bool(self.agent.get("/v1/status")[1]["link"]["state"] == "connected")
 
     async def _calm(self) -> None:
-        """Everybody comes to rest; what is wrong after ``CALM_SECONDS`` is counted."""
+        """Wait until everything is right; count what is still wrong after ``CALM_SECONDS``."""
         live = {}
         page = json.loads(await self.kube.get(ROOT))
         for item in page["items"]:
@@ -203,7 +204,7 @@ class _World:
         self.count["lost"], self.count["untrue"] = self._wrong(want)
 
     def _wrong(self, want: dict[str, str]) -> tuple[int, int]:
-        """(objects that nodes lack, have too many of, or have old; records that do not say what is so)."""
+        """(objects that are missing, surplus or outdated on nodes; records that are wrong)."""
         lost = 0
         for node in self.nodes:
             found = {key: stored.digest for key, stored in node.held.items()}

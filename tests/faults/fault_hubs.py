@@ -1,8 +1,8 @@
-"""Two hubs and one Lease: the leader is stopped (SIGSTOP) and goes on, or is killed, while nodes and changes go on.
+"""Two hubs and one Lease: the leader is stopped (SIGSTOP) and resumed, or killed, while nodes and changes continue.
 
-A door in front of the API server notes every request of each hub, a node's socket every frame.  Laws: a hub that goes
-on after a pause writes nothing and says nothing to nodes under its old number; records are the newer hub's; after each
-harm every node holds what the cluster has, and one hub leads.
+A proxy in front of the API server records every request of each hub, a node's socket every frame.  Laws: a hub that
+resumes after a pause writes nothing and sends nothing to nodes under its old number; records are the newer hub's; after
+each fault every node holds what the cluster has, and one hub leads.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 RECORDS = f"/apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
 PAUSE_SECONDS = 40.0
 WATCHED_SECONDS = 5.0
-"""How long a hub that went on is listened to: its longest flush, renewal and pulse fit into it."""
+"""How long a resumed hub is observed: longer than its longest flush, renewal and pulse."""
 HUB = "[record]\nflush_seconds = 0.1\npending_seconds = 1\n[reconcile]\ninterval_seconds = 2\n"
 
 
@@ -136,7 +136,7 @@ class _World:
         await asyncio.gather(serving, listening, return_exceptions=True)
 
     async def _continue(self, deposed: _Candidate, listening: asyncio.Task[None], fence: int) -> None:
-        """It goes on; what it writes and says from now on is counted."""
+        """The hub resumes; what it writes and sends from now on is counted."""
         requests, frames = len(deposed.front.requests), len(deposed.frames)
         os.kill(deposed.pid, signal.SIGCONT)
         await self._change()
@@ -158,7 +158,7 @@ class _World:
         await asyncio.to_thread(self.cluster.apply, body)
 
     async def _settled(self, node: SimulatedNode) -> None:
-        """The node holds what the cluster has, and the records of it say so, under the number that leads now."""
+        """The node holds what the cluster has, and its records say so, under the number of the present leader."""
 
         def wrong() -> int:
             items = self.cluster.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps")["items"]

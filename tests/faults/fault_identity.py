@@ -1,8 +1,8 @@
-"""Two hubs, one Lease, and devices that join: the hub that admits is stopped (SIGSTOP) or killed in the middle of it.
+"""Two hubs, one Lease, and devices that join: the admitting hub is stopped (SIGSTOP) or killed in the middle of it.
 
-A door in front of the API server holds the write that admits a device, or its answer.  Laws: of a token that two
-devices used, at a hub that was deposed and at the one that leads, one certificate comes; a device whose hub was killed
-behind the write gets, by asking again, the certificate that was written down, and no second use is written.
+A proxy in front of the API server holds the write that admits a device, or its answer.  Laws: if two devices use one
+token, at a deposed hub and at the leader, only one gets a certificate; a device whose hub was killed after the write
+gets the recorded certificate when it asks again, and no second use is written.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _World:
         return token, key, held, joining
 
     async def _depose(self) -> None:
-        """The leader is stopped behind its judgement; meanwhile the other admits another device by the same token."""
+        """The leader is stopped after its decision; meanwhile the other hub admits another device by the same token."""
         leader, other = await self._hubs.leader()
         token, _, held, joining = await self._begin(leader, written=False)
         os.kill(leader.pid, signal.SIGSTOP)
@@ -128,7 +128,7 @@ class _World:
         leader.hub.start(ready=False)
 
     async def _kill(self) -> None:
-        """The leader is killed behind the write, before its answer: what was written is what the device gets."""
+        """The leader is killed after the write, before its answer; the device gets what was written."""
         leader, _ = await self._hubs.leader()
         token, key, held, joining = await self._begin(leader, written=True)
         await asyncio.to_thread(leader.hub.kill)
@@ -143,7 +143,7 @@ class _World:
         self._hold_against(token, issued)
 
     async def _patiently(self, at: _Candidate, token: JoinToken, key: Any) -> message.IssuedCertificates:
-        """As ``fairlead edge join`` asks: again, where the hub says so."""
+        """Ask as ``fairlead edge join`` does: again, if the hub says so."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 try:
@@ -157,7 +157,7 @@ class _World:
                 await asyncio.sleep(min(header.retry_after or 0.5, 1.0))
 
     def _hold_against(self, token: JoinToken, issued: message.IssuedCertificates) -> None:
-        """One use is written, and it is that of the certificate that came."""
+        """One use is written, the one of the certificate that the device got."""
         found = self.cluster.get(f"{TOKENS}/{token.id}")["status"]["uses"]
         leaf = x509.load_pem_x509_certificates(issued.certificates.encode())[0]
         self.count["acknowledged"] += 1

@@ -1,13 +1,13 @@
 """Messaging is killed with -9 at random while producers publish in every way a client has.
 
-plain   without a producer; what got no answer is not repeated
-once    with a producer; what got no answer is repeated
+plain   without a producer; unanswered requests are not repeated
+once    with a producer; unanswered requests are repeated
 tx      in transactions by hand, some of them aborted
-work    in units of work with a participant, whose changes must stand exactly if the messages do
+work    in units of work with a participant, whose changes must be kept exactly if the messages are
 told    into a buffered publisher, which never waits and counts what it drops
 
-Laws: what was answered is in the topic, an idempotent producer's message is there once, a committed transaction is
-there whole and an aborted one not at all, and ids increase in reading order.
+Laws: what was acknowledged is in the topic, an idempotent producer's message is there once, a committed transaction is
+there entirely and an aborted one not at all, and ids increase in reading order.
 """
 
 from __future__ import annotations
@@ -151,11 +151,11 @@ class Producer:
             kept.persisted = self._has_committed(doubt.pointer)
         except FairleadError:
             time.sleep(0.01)
-        # Whatever happened on the way: the participant's change stands exactly if the messages are seen.
+        # Whatever happened: the participant's change is kept exactly if the messages are visible.
         (self.acknowledged if kept.persisted else self.aborted).update(names)
 
     def _has_committed(self, pointer: int) -> bool:
-        """What the error says to do: to ask for an abort tells how it ended, or ends it."""
+        """Do what the error says: asking for an abort shows how the transaction ended, or ends it."""
         while True:
             try:
                 self._client.finish_transaction(pointer, "abort")

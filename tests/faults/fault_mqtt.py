@@ -1,8 +1,8 @@
 """The agent is killed with -9 at random while MQTT clients publish with windows; then all is counted.
 
 Each client numbers its messages, keeps up to ``WINDOW`` unacknowledged, and after a lost connection sends those again
-with DUP, as QoS 1 has it.  Laws: what was acknowledged is upstream; a message is upstream at most once more than it was
-sent again; when the clients are done, each of their messages is there.
+with DUP, as QoS 1 requires.  Laws: what was acknowledged is upstream; a message is upstream at most once more than it
+was sent again; when the clients are done, each of their messages is there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Publisher:
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     def finish(self) -> None:
-        """Nothing new; what was sent is repeated until it is acknowledged."""
+        """Publish nothing new; repeat what was sent until it is acknowledged."""
         self._ending.set()
         self.thread.join(DRAIN_SECONDS)
         assert not self.thread.is_alive()

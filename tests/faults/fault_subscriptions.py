@@ -1,7 +1,7 @@
 """Messaging is killed with -9 while it pushes to an endpoint that fails, and its dead letter topic comes and goes.
 
-Law: in the end every message is counted once, as delivered, dead-lettered or expired; what the endpoint took or the
-dead letter topic holds is all that did not expire.
+Law: in the end every message is counted once, as delivered, dead-lettered or expired; the endpoint or the dead letter
+topic has everything that did not expire.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Endpoint:
-    """Takes some, puts others off, and refuses some for good; ``calm``: takes all."""
+    """Accepts some, defers others, and refuses some permanently; ``calm``: accepts all."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -91,7 +91,7 @@ def _pushing(seed: int) -> Iterator[tuple[MessagingProgram, Endpoint]]:
 
 
 def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:
-    """Publish, kill, take the dead letter topic away, give it back; then wait until all is counted."""
+    """Publish, kill, remove and restore the dead letter topic; then wait until everything is counted."""
     random = Random(seed)
     published: set[str] = set()
     mortal: set[str] = set()

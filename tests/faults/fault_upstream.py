@@ -1,7 +1,7 @@
 """The edge is killed with -9 and its link cut at random while a producer publishes; everything is counted afterwards.
 
-The producer repeats a request that got no answer under the same Idempotency-Key, as a careful one does.  Laws: what
-was answered 200 reaches the hub, no body twice under two names, and the agent's books balance to the message.
+The producer repeats an unanswered request under the same Idempotency-Key.  Laws: what was answered 200 reaches the hub,
+no body arrives under two names, and the agent's totals add up exactly.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def _count(kills: int, edge: EdgeProgram, hub: CountingHub, producer: Producer) 
     ended = total["sent"] + total["expired"] + total["evicted"] + total["deadLettered"]
     missing = producer.answered - set(arrived)
     expired_unsent = len(missing & producer.short)
-    # The hub took it, the edge was killed before it could note the answer, and then its second was over: the edge
-    # cannot know better than "expired", and these are all that the two counts may differ by.
+    # The hub accepted it, the edge was killed before it recorded the answer, and then its time to live ended: the edge
+    # can only count it as expired. The two counts may differ by no other messages.
     taken_unnoted = total["expired"] - expired_unsent
     return Count(
         kills=kills,

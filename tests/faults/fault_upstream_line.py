@@ -1,7 +1,7 @@
 """Edge, hub and messaging are killed with -9 at random while a producer publishes; the topic is read afterwards.
 
-Laws: every message that was answered 200 is in the topic, each once, and (node, epoch, stream, sequence) never repeats;
-within (node, epoch, stream) sequences rise; the edge's books say sent for exactly what the topic holds.
+Laws: every message that was answered 200 is in the topic once, and (node, epoch, stream, sequence) never repeats;
+within (node, epoch, stream) sequences increase; the edge counts as sent exactly what the topic holds.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _count(kills: int, line: WholeLine, producer: Producer) -> Count:
 
 
 def _disordered(topic: list[dict[str, Any]]) -> int:
-    """How many stand behind a later one of their stream."""
+    """How many come after a later one of their stream."""
     reached: dict[tuple[str, int, str], int] = {}
     count = 0
     for each in topic:

@@ -1,10 +1,10 @@
-"""Watches between hub and API server end, stall, break and speak nonsense at random, in bursts of changes.
+"""Watches between hub and API server end, stall, break and send nonsense at random, in bursts of changes.
 
 Laws, while it happens and afterwards:
 - No update reaches a node later than its write, or the last break of its watch, plus ``LATE_SECONDS``.
-- Nothing is listed a second time, except behind a 410 of the API server.
+- Nothing is listed a second time, except after a 410 of the API server.
 - A record is written at most once for each change its node acknowledged, and never against a newer version.
-- When it has calmed, every node holds what the cluster has, and every record says so.
+- After the calm, every node holds what the cluster has, and every record says so.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ WATCHED = "api/v1/configmaps"
 RECORDS = f"apis/fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/objectsyncs"
 NODES = ("edge-0", "edge-1")
 LATE_SECONDS = 45.0
-"""The promise is one second; the rest is for a machine that others keep busy.  A list on the way would be counted, and
-what is mended only by the next comparison comes after an hour."""
+"""The promise is one second; the rest is for a busy machine.  Other lists are counted, and the next comparison is an
+hour away, so neither hides a late update."""
 CALM_SECONDS = 240.0
 HUB = "[record]\nflush_seconds = 0.2\n[reconcile]\ninterval_seconds = 3600\n"
 
@@ -111,7 +111,7 @@ class _World:
             change = {"data": {"value": str(self.random.random())}}
             answer = await kube.request("PATCH", f"{MAPS}/{name}", change, content_type=MERGE_PATCH)
             self.written[name].append((int(json.loads(answer)["metadata"]["resourceVersion"]), time.monotonic()))
-        # A moment of the real clock: bursts and rests are both what watches break in.
+        # A moment of the real clock, so that watches break both in bursts and between them.
         await asyncio.sleep(self.random.random() * 0.5)
 
     async def _calm(self, nodes: list[SimulatedNode], proxy: RoughProxy) -> None:
@@ -137,7 +137,7 @@ class _World:
         self.count["lost"], self.count["untrue"] = await asyncio.to_thread(wrong)
 
     def _judge(self, proxy: RoughProxy) -> None:
-        # A stall is a break without a sign: it ends when the hub no longer believes in the silence.
+        # A stall is a silent break: it ends when the hub times out.
         breaks = [
             harm.at + (watch_health.SILENCE_SECONDS_MIN if harm.what == "stall" else 0.0)
             for harm in proxy.harms

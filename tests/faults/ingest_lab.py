@@ -1,4 +1,4 @@
-"""What the fault tests of ingest share: the program under kill -9, a publisher that never rests, and the count.
+"""What the fault tests of ingest share: the program under kill -9, a continuous publisher, and the count.
 
 publisher (numbered, repeats until stored) ──► messaging ──► ingest ──► table, read as strangers read it
 """
@@ -41,7 +41,7 @@ class Publisher(threading.Thread):
         self.error: Exception | None = None
 
     def run(self) -> None:
-        """Batch after batch, a little apart, so that the stream never rests and never floods."""
+        """Batch after batch, with short pauses."""
         try:
             while not self._over.wait(0.05):
                 payloads = [upstream_message(self.acknowledged + number) for number in range(BATCH)]
@@ -51,7 +51,7 @@ class Publisher(threading.Thread):
             self.error = error
 
     def finish(self) -> int:
-        """Stop; how many messages were acknowledged."""
+        """Stop; returns how many messages were acknowledged."""
         self._over.set()
         self.join()
         if self.error is not None:
@@ -129,7 +129,7 @@ class IngestLab:
             job.kill()
 
     def rows(self, suffix: str = "") -> pl.DataFrame:
-        """The table as any reader of Delta sees it."""
+        """The table as any Delta reader sees it."""
         folder = f"{self.table}{suffix}"
         if self.store is not None:
             return self._rows_in(self.store, folder)
@@ -147,7 +147,7 @@ class IngestLab:
             return pl.DataFrame()
 
     def count(self) -> int:
-        """Rows now."""
+        """The number of rows now."""
         return self.rows().height
 
     def grown(self, job: Running, rows: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Two hubs and one Lease, each behind a front of its own: a fault harms one, and the other takes over."""
+"""Two hubs and one Lease, each behind its own proxy: a fault affects one, and the other takes over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TAKE_OVER_SECONDS = 120.0
 
 
 class Rival:
-    """One hub, which sees the API server through its front."""
+    """One hub, which reaches the API server through its proxy."""
 
     def __init__(self, cluster: Cluster, front: ApiFront, folder: Path, hub: HubProcess) -> None:
         config = json.loads(cluster.kubectl("config", "view", "--raw", "-o", "json"))
@@ -59,7 +59,7 @@ class Rivals(Generic[R]):
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Both are started; killed at the end, also the one that is stopped."""
+        """Both are started, and killed at the end, even one that is stopped."""
         for each in self._both:
             each.hub.start(ready=False)
         try:

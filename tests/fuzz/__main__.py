@@ -1,12 +1,12 @@
-"""``make fuzz``: search every parser for inputs that break it, on all cores, with chance; exit 1 when there is one.
+"""``make fuzz``: search every parser at random, on all cores, for inputs that break it; exit 1 if there is one.
 
     python -m tests.fuzz --seconds 3600
     python -m tests.fuzz --only route-manifest,link-from-hub --seconds 60
     python -m tests.fuzz --seed 17
 
-What breaks a parser is made as short as can be and written to ``tests/corpus/<parser>/found-…`` with a sentence
-beside it: mend the parser, and commit both.  Inputs that reached new code are kept in ``build/fuzz``, where the next
-run goes on; ``--distil`` puts the few that reach all of it into ``tests/corpus``.
+An input that breaks a parser is minimised and written to ``tests/corpus/<parser>/found-…`` with a sentence beside it:
+fix the parser, and commit both.  Inputs that reached new code are kept in ``build/fuzz``, where the next run continues;
+``--distil`` puts the few that reach all of it into ``tests/corpus``.
 
 The last line of standard output is JSON: inputs tried for each parser, in all, and how many findings.
 """
@@ -30,9 +30,9 @@ from tests.fuzz.target import ROOT, Finding, Target, attempt
 from tests.fuzz.targets import TARGETS
 
 ROUND_SECONDS = 10.0
-"""Of one parser in one round, at most; more rounds let it go on from what the others' processes found."""
+"""The most time for one parser in one round; with more rounds it continues from what other processes found."""
 QUIET_SECONDS = 10.0
-"""Between two lines of progress where standard error is no terminal."""
+"""The interval between lines of progress if standard error is not a terminal."""
 COLUMNS_MAX = 79
 
 
@@ -94,7 +94,7 @@ def _does_the_same(target: Target, wanted: Finding, content: bytes) -> bool:
 
 
 def _distil(chosen: dict[str, Target]) -> None:
-    """Of each parser the inputs that reach what the shorter ones before them do not."""
+    """Keep, for each parser, the inputs that reach code which shorter ones do not."""
     for name, target in chosen.items():
         coverage, kept = Coverage(), 0
         for content in corpus.committed(name).values():

@@ -1,4 +1,4 @@
-"""``tests/corpus/<target>/``: one file an input; beside one that was a finding stands ``<name>.why``, its sentence."""
+"""``tests/corpus/<target>/``: one file for each input; a former finding has its sentence in ``<name>.why``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keep(target: str, content: bytes, folder: Path = GROWN) -> Path:
 
 
 def write_finding(target: str, content: bytes, sentence: str, folder: Path = CORPUS) -> Path:
-    """The input stays for ever: after the mend it shows that it stays mended."""
+    """Write an input that stays as a regression test."""
     path = _write(folder / target / f"found-{_name(content)}", content)
     path.with_name(path.name + WHY).write_text(" ".join(sentence.split()) + "\n")
     return path

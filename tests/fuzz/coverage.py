@@ -1,7 +1,7 @@
-"""Which steps from line to line of the project an input made it take; an input that made a new one is worth keeping.
+"""Which steps from line to line of the project an input executes; an input with a new step is worth keeping.
 
-A step counts by how often it was taken, in powers of two: "once more through the loop" is new only now and then.
-The C of decoders is not seen: what they find out shows in the lines that run afterwards.
+A step counts by how often it was taken, in powers of two, so that one more iteration of a loop is rarely new.
+C code of decoders is not traced; its results show in the lines that run afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Coverage:
         self._ours: dict[Any, bool] = {}
 
     def of(self, run: Callable[[], object]) -> bool:
-        """Did it take a step, or take one so often, as none before?"""
+        """Whether it took a step, or took one as often, as no input before."""
         self._counts = {}
         before = sys.gettrace()
         sys.settrace(self._called)
@@ -40,7 +40,7 @@ class Coverage:
         return new
 
     def reaches_lines(self, run: Callable[[], object]) -> bool:
-        """Did it take a step, as often as may be, that none took before?"""
+        """Whether it took a step, however often, that no input took before."""
         before = {step for step, _ in self.seen}
         self.of(run)
         return not {step for step, _ in self.seen} <= before

@@ -1,7 +1,7 @@
 """What one input may cost, in a process of the search: processor time and memory.
 
-Processor time and not the clock's: another program that keeps the machine busy makes nothing a finding.  What Python
-cannot interrupt (C that never returns, a crash) is seen by the process that started this one (``workers``).
+Processor time, not wall time, so that a busy machine causes no findings.  What Python cannot interrupt (C that never
+returns, a crash) is noticed by the parent process (``workers``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GROWTH_BYTES_MAX = 128 * 1024 * 1024
 
 
 class TooSlow(BaseException):
-    """No ``Exception``: a parser that catches those must not swallow it."""
+    """Not an ``Exception``, so that a parser that catches those does not swallow it."""
 
 
 def begin() -> None:

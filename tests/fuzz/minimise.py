@@ -1,4 +1,4 @@
-"""A shorter input that does the same: pieces are left out, large ones first, then bytes are made plain."""
+"""Minimises an input that shows a finding: pieces are removed, large ones first, then bytes are simplified."""
 
 from __future__ import annotations
 

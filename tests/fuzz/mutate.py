@@ -1,7 +1,8 @@
-"""Inputs made of other inputs: a part is changed, left out, doubled, moved, or taken from another input.
+"""Inputs made of other inputs: a part is changed, removed, doubled, moved, or taken from another input.
 
-What is well formed is taken apart first (JSON, DER, a frame of the link), so that a change gets past the outermost
-brackets; now and then bytes are changed without looking.  All chance comes from the ``random.Random`` that is given.
+Well-formed input is parsed first (JSON, DER, a frame of the link), so that a change gets past the outermost brackets;
+now
+and then bytes are changed blindly.  All randomness comes from the given ``random.Random``.
 """
 
 from __future__ import annotations

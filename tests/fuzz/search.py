@@ -22,7 +22,7 @@ FINDINGS_MAX = 20
 
 @dataclass
 class Slice:
-    """What came of it; ``kept`` reached new code."""
+    """The result of a slice; inputs in ``kept`` reached new code."""
 
     tried: int = 0
     kept: list[bytes] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A parser that reads what others wrote, and what must hold of it whatever they wrote.
+"""A parser of foreign input, and what must hold for any input.
 
     bytes ─ read ─▶ anything      it was understood, and every promise that ``read`` checks held
                  ─▶ a refusal     one of the named errors, for which a caller is prepared
@@ -50,7 +50,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Finding:
-    """An input that must not do what it did.  ``place`` tells two findings apart, whatever the texts in them."""
+    """An input that does what it must not do.  ``place`` distinguishes findings, whatever their messages."""
 
     kind: str
     place: str
@@ -68,7 +68,7 @@ def promise(held: bool, sentence: str) -> None:
 
 
 def attempt(target: Target, content: bytes) -> Finding | None:
-    """None: it was understood or refused by name."""
+    """Try the input; None if it was understood or refused with a named error."""
     try:
         target.read(content)
     except target.refusals:
@@ -81,7 +81,7 @@ def attempt(target: Target, content: bytes) -> Finding | None:
 
 
 def finding_of(error: BaseException) -> Finding:
-    """Named by the innermost line of the project that was at work."""
+    """The finding for an error, named by the innermost line of the project in its traceback."""
     frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_ours(each.filename)]
     at = frames[-1] if frames else None
     place = f"{Path(at.filename).relative_to(ROOT)}:{at.name}" if at is not None else "?"

@@ -1,7 +1,7 @@
-"""Slices of the search in processes of their own, one a core: a crash or a hang costs its slice and is a finding.
+"""Slices of the search in separate processes, one per core: a crash or a hang ends its slice and is a finding.
 
-A process writes each input into shared memory before it tries it, so that the input of a process that died, or that
-C code keeps from answering, is known.
+A process writes each input into shared memory before it tries it, so that the input of a dead or hanging process is
+known.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Worker:
 
 
 def run(slices: Sequence[tuple[Target, str, float]], cores: int) -> Iterator[tuple[Target, Slice]]:
-    """What came of each slice (target, seed, seconds), as they end."""
+    """The result of each slice (target, seed, seconds), as they end."""
     context = multiprocessing.get_context("fork")  # all that is imported is there at once
     waiting, running = list(slices), dict[Connection, _Worker]()
     try:
@@ -107,7 +107,7 @@ def _is_silent(worker: _Worker) -> bool:
 
 
 def _ended(worker: _Worker, kind: str, sentence: str) -> Slice:
-    """The slice of a process that gave none: its last input is the finding."""
+    """The slice of a process that gave no result: its last input is the finding."""
     tried, size = (int.from_bytes(worker.shared[at : at + 8], "big") for at in (0, 8))
     content = worker.shared[_HEAD_BYTES : _HEAD_BYTES + size]
     found = Slice(tried=tried)

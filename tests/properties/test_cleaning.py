@@ -1,7 +1,7 @@
-"""Cleaning beside marking and rolling back, in the same batches: what is removed does not come back.
+"""Cleaning together with marking and rolling back, in the same batches: what is removed does not come back.
 
-Messages of open transactions expire, the transactions are aborted, rolled back and time out, and cleaning, which looked
-a moment ago, removes in the very batch in which their rows are marked.  When all is over a few passes leave nothing.
+Messages of open transactions expire, the transactions are aborted, rolled back and time out, and cleaning, which read
+the rows a moment ago, removes them in the same batch in which they are marked.  At the end a few passes leave nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEEDS = 150
 
 
 class World:
-    """One topic; sweeps are looked for early and applied late."""
+    """One topic; sweeps are computed early and applied late."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -83,7 +83,7 @@ class World:
         self.sweep = retention.Sweep()
 
     def _group(self) -> None:
-        """Cleaning first: what comes behind it in the batch must not write its rows again."""
+        """Cleaning first: what follows it in the batch must not write its rows again."""
         commands: list[Command[Any]] = [
             RemoveRows(batch=self.sweep.batch, silent=self.sweep.silent),
             ExpireTransactions(),
@@ -135,7 +135,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.verify
 def test_what_is_removed_does_not_come_back() -> None:
-    """In no order of commands, with every slice as small as can be."""
+    """In any order of commands, with the smallest possible slices."""
     for seed in range(SEEDS):
         world = World(seed)
         world.play()
@@ -144,7 +144,7 @@ def test_what_is_removed_does_not_come_back() -> None:
 
 @pytest.mark.verify
 def test_the_law_notices_marks_that_ignore_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The race as it was: some worlds keep rows for ever."""
+    """The former race: some worlds keep rows forever."""
     monkeypatch.setattr(Batch, "is_removed", lambda batch, key: False)
     monkeypatch.setattr(retention, "_was_written_again", lambda removed, begin: False)
     left = 0
@@ -179,7 +179,7 @@ def test_rows_an_earlier_version_wrote_again_go_at_once() -> None:
 
 
 def test_a_producer_that_comes_back_while_it_is_forgotten_is_known() -> None:
-    """Seen silent, back in the batch before or in the very same one: its numbers stay known."""
+    """It seemed silent, and is back in the batch before or in the same one: its sequences stay known."""
     for is_same_batch in (True, False):
         core = Core()
         core.create("t")
@@ -200,7 +200,7 @@ def test_a_producer_that_comes_back_while_it_is_forgotten_is_known() -> None:
 
 
 def test_many_producers_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many speak, the silent ones behind them are found."""
+    """However many are active, the silent ones after them are found."""
     monkeypatch.setattr(retention, "ROWS_MAX", 3)
     core = Core()
     core.create("t")

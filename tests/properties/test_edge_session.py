@@ -30,7 +30,7 @@ STEPS = st.lists(
 
 
 class World:
-    """Feeds a session, answers for the store, and keeps the books the laws are about.
+    """Feeds a session, plays the store, and records what the laws need.
 
     An update carries its message's id as resource version, a deletion as UID, so that every write names its message.
     """
@@ -94,7 +94,7 @@ class World:
                 pass
 
     def store(self, refuse: int) -> None:
-        """Finish what the store was asked for; bit n of ``refuse`` refuses every eighth write from the n-th."""
+        """Finish the requested writes; bit n of ``refuse`` refuses every eighth write from the n-th."""
         work, self.waiting = self.waiting, None
         match work:
             case session_events.Apply():
@@ -186,7 +186,7 @@ class World:
 @settings(max_examples=300, deadline=None)
 @given(steps=STEPS)
 def test_every_message_is_answered_once_and_truly(steps: list[tuple[str, int]]) -> None:
-    """Acked means durable, refused means nacked, nothing is answered twice, nothing older comes after newer."""
+    """Acked means durable, refused means nacked, nothing is answered twice, nothing older follows something newer."""
     world = World()
     for kind, number in steps:
         world.step(kind, number)
@@ -203,7 +203,7 @@ def test_every_message_is_answered_once_and_truly(steps: list[tuple[str, int]]) 
 @settings(max_examples=300, deadline=None)
 @given(frames=st.lists(st.binary(max_size=200), max_size=5), welcomed=st.booleans())
 def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:
-    """Whatever comes, the session goes on or ends with a reason; the program never learns of it by an exception."""
+    """Whatever arrives, the session continues or ends with a reason, never with an exception."""
     core = World().core if welcomed else session.EdgeSession(node="edge-1", agent="1", store_epoch=1, fence=0, now=0.0)
     closed = False
     for frame in frames:

@@ -1,4 +1,4 @@
-"""Statuses of our own documents as anybody may have edited them: none ends the hub, and all are set right."""
+"""Statuses of the hub's own documents, edited arbitrarily: none stops the hub, and all are corrected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATUS = st.dictionaries(st.sampled_from(KEYS), ANYTHING, max_size=8)
 
 
 async def told(core: Core) -> None:
-    """EdgeNode says what is so, half a minute later."""
+    """EdgeNode is correct half a minute later."""
     for _ in range(3):
         core.hub.report(core.now)
         core.now += 15
@@ -77,5 +77,5 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
 @example({}, {"fence": 2**31}, False)
 @given(STATUS, STATUS, st.booleans())
 def test_no_edited_status_ends_the_hub(account: dict[str, Any], record: dict[str, Any], connected: bool) -> None:
-    """Nor is it left as it is where the node can be asked."""
+    """And it is corrected if the node can be asked."""
     asyncio.run(edited(account, record, connected=connected))

@@ -1,4 +1,4 @@
-"""A node with a valid certificate that says whatever it likes: it harms only itself."""
+"""A node with a valid certificate that sends whatever it likes: it harms only itself."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ STORIES = st.lists(st.tuples(FRAMES, st.floats(0, 12)), max_size=15)
 
 
 def said(edge: Liar, header: dict[str, Any], content: bytes) -> bool:
-    """Has the session taken this frame?  It may be refused as a peer's mistake, and as nothing else."""
+    """Whether the session accepted this frame; it may refuse it only as a mistake of the peer."""
     if header.get("parentID") == LAST:
         header = {**header, "parentID": edge.last}
     head = msgspec.json.encode(header)
@@ -76,7 +76,7 @@ def said(edge: Liar, header: dict[str, Any], content: bytes) -> bool:
 
 
 class Liar(Edge):
-    """Reads what it is sent, and answers the first question truly, or it would get no further than that."""
+    """Reads what it is sent, and answers the first question truthfully, or else it would not get any further."""
 
     last = 0
 
@@ -101,7 +101,7 @@ def connect(core: Core) -> Liar:
 def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
     story: list[tuple[tuple[dict[str, Any], bytes], float]],
 ) -> None:
-    """Only ``RemoteError`` ends its session; another node's records stand as they stood; all of it can be explained."""
+    """Only ``RemoteError`` ends its session, other nodes' records do not change, and everything can be explained."""
     core = Core("edge-1", "edge-2")
     core.may_be_silent = True
     core.rule(CONFIG_MAPS)
@@ -133,7 +133,7 @@ def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """Every number in a document: the API server takes none beyond 64 bits."""
+    """Every number in a document: the API server accepts none beyond 64 bits."""
     match value:
         case dict():
             for each in value.values():

@@ -1,4 +1,4 @@
-"""A hub with a valid certificate that says whatever it likes: the agent goes on, and what it holds can be read."""
+"""A hub with a valid certificate that sends whatever it likes: the agent continues, and its store stays readable."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ WELCOME = {
 
 
 class Agent:
-    """A session over a store, its effects done as they come; a new one when it was closed."""
+    """A session over a store, whose effects are performed at once; a new session after it was closed."""
 
     def __init__(self) -> None:
         self.store = MemoryMetastore()
@@ -139,5 +139,5 @@ async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:
 def test_whatever_a_hub_says_the_agent_goes_on_and_what_it_holds_can_be_read(
     frames: list[tuple[dict[str, Any], bytes]],
 ) -> None:
-    """It refuses by name, or ends the session; nothing it took in breaks a list, a table or a selection."""
+    """It refuses with a named error, or ends the session; nothing it stored breaks a list, a table or a selection."""
     asyncio.run(play(frames))

@@ -1,9 +1,11 @@
 """Every reader against long, renewed, expired and lost transactions: poll, cursor, push subscription and bulk.
 
 A model beside the service knows when each transaction was renewed, and since when which topic waits for it.  Topics
-bear a hold-up for different times; into one of them no transaction ever writes.  Time goes in steps of seconds and of
-hours, and the service is restarted now and then.  After each step every reader has read the same messages in the same
-order, none of a topic waits for longer than it bears, and the topic without transactions is never held up at all.
+tolerate a wait of different lengths; no transaction ever writes into one of them.  Time advances in steps of seconds
+and
+of hours, and the service is restarted now and then.  After each step every reader has read the same messages in the
+same
+order, no topic waits for longer than it tolerates, and the topic without transactions never waits.
 """
 
 from __future__ import annotations
@@ -260,7 +262,7 @@ def test_every_reader_sees_one_sequence_and_waits_no_longer_than_its_topic_bears
 
 
 def test_the_histories_end_transactions_in_every_way() -> None:
-    """Else they would prove less than they say."""
+    """Otherwise they would prove less than they claim."""
     refused: set[str] = set()
     for seed in range(25):
         history = History(seed)

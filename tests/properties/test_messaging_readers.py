@@ -86,7 +86,7 @@ class History:
         self.note(ids, messages, 0, "plain")
 
     def published(self, messages: list[LoggedMessage], pointer: int | None) -> list[MessageId]:
-        """The new rows' ids: what a reader of everything sees that was not there before."""
+        """The ids of the new rows: what a reader of everything sees now and did not see before."""
         asked = Publish(namespace=NAMESPACE, name=TOPIC, messages=messages, pointer=pointer)
         with self.core.kv.snapshot() as snapshot:
             before = bulk.last_stable(snapshot, self.core.topic(TOPIC), None)
@@ -131,7 +131,7 @@ class History:
                 each.state = state
 
     def undo(self) -> None:
-        """A true detail of a transaction that did not commit is always accepted, however late and however often."""
+        """A correct detail of a transaction that did not commit is always accepted, however late or often."""
         if self.details:
             pointer, answer = self.random.choice(self.details)
             if pointer in self.committed:

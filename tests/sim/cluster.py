@@ -1,7 +1,7 @@
 """The API server of a simulated world: what users and the hub write into it, its watches, and etcd's backups.
 
-Versions rise with every write; a restore brings everything *and* the counters back.  ``watcher`` is the hub of the
-moment: it hears of every change, and looks around when it lists.
+Versions rise with every write; a restore brings everything *and* the counters back.  ``watcher`` is the current hub:
+it is told of every change, and reads everything when it lists.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ RULES = "syncrules"
 TIERS = ("a", "b")
 ZONES = ("x", "y")
 MISTAKE = {"apiVersion": "v1"}
-"""An entry of a rule that names no kind: the rule cannot be read."""
+"""An entry of a rule without a kind, so that the rule is unreadable."""
 
 
 class Watcher(Protocol):
-    """Who hears of changes."""
+    """Gets the changes."""
 
     def object_changed(self, before: LiveObject | None, after: LiveObject | None) -> None: ...
 
@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule that can be read selects: nodes of a zone, objects of a tier; empty: all."""
+    """What a readable rule selects: nodes of a zone, objects of a tier; empty means all."""
 
     zone: str = ""
     tier: str = ""
@@ -70,9 +70,9 @@ class Cluster(MemoryStatusClient):
         self.broken: set[str] = set()
         self.annotations: dict[str, dict[str, str]] = {}
         self._guards: dict[str, tuple[Observed, dict[str, Any] | None]] = {}
-        """Read once from each document: they are asked for at every step."""
+        """Parsed once from each document, because every step needs them."""
         self._owners: dict[str, tuple[Observed, set[str]]] = {}
-        """The same of who owns it."""
+        """The owners, parsed once as well."""
         self._names = [f"config-{n}" for n in range(objects)]
         self._rule_names = [f"rule-{n}" for n in range(rules)]
         self._bodies: dict[str, dict[str, Any]] = {}
@@ -84,7 +84,7 @@ class Cluster(MemoryStatusClient):
         self._backup = self._snapshot()
 
     def desired(self, node: str) -> dict[str, LiveObject]:
-        """What the node should hold, by path: worked out from what users wrote, with nothing of the hub's."""
+        """What the node should hold, by path, computed from what users wrote and without the hub's code."""
         if node not in self.nodes:
             return {}
         zone = self.nodes[node][1]["zone"]
@@ -94,7 +94,7 @@ class Cluster(MemoryStatusClient):
     # ---- objects ---------------------------------------------------------------------------------
 
     def change_object(self) -> None:
-        """One thing a user does."""
+        """A user changes one object."""
         name = self.random.choice(self._names)
         if name not in self._bodies:
             self._create(name)
@@ -115,7 +115,7 @@ class Cluster(MemoryStatusClient):
                 self._stamp(name)
 
     def pause_object(self, name: str, why: str | None) -> None:
-        """A person annotates an object, if there is one of this name; None: not any more."""
+        """A person annotates the object with this name, if it exists; None removes the annotation."""
         body = self._bodies.get(name)
         said = body["metadata"].setdefault("annotations", {}) if body is not None else {}
         if body is None or said.get(PAUSED) == why:
@@ -126,7 +126,7 @@ class Cluster(MemoryStatusClient):
         self._stamp(name)
 
     def paused_objects(self) -> set[str]:
-        """UIDs, by what users wrote."""
+        """UIDs of the objects that users paused."""
         metadata = [body["metadata"] for body in self._bodies.values()]
         return {each["uid"] for each in metadata if PAUSED in each.get("annotations", ())}
 
@@ -184,7 +184,7 @@ class Cluster(MemoryStatusClient):
         self._edit_rule(name, rule.spec())
 
     def _break_rule(self, name: str) -> None:
-        """A person adds an entry that is none; what it said before still stands beside it."""
+        """A person adds an invalid entry beside the valid ones."""
         self.broken.add(name)
         spec = self.rules[name].spec()
         spec["resources"].append(MISTAKE)
@@ -258,7 +258,7 @@ class Cluster(MemoryStatusClient):
 
     @property
     def version(self) -> str:
-        """Of the newest change of a document."""
+        """The version of the newest change of a document."""
         return str(self._version)
 
     def annotate(self, node: str, key: str, value: str | None) -> None:
@@ -274,7 +274,7 @@ class Cluster(MemoryStatusClient):
         self._tell((EDGE_NODES, "", node))
 
     def deletion_guard(self, node: str) -> dict[str, Any] | None:
-        """As its EdgeNode tells."""
+        """The deletion guard in its EdgeNode."""
         there = self.documents.get((EDGE_NODES, "", node))
         if there is None:
             return None
@@ -284,7 +284,7 @@ class Cluster(MemoryStatusClient):
         return read[1]
 
     def meddle(self) -> None:
-        """A person deletes a document of the hub's, or writes nonsense into its status."""
+        """A person deletes a document of the hub, or writes nonsense into its status."""
         names = sorted(name for name in self.documents if name[0] != RULES)
         if not names:
             return
@@ -299,7 +299,7 @@ class Cluster(MemoryStatusClient):
         self._tell(name)
 
     def collect_garbage(self) -> None:
-        """EdgeNodes belong to their Nodes, and go after them."""
+        """EdgeNodes are owned by their Nodes, and deleted after them."""
         uids = {uid for uid, _ in self.nodes.values()}
         for name in [name for name in self.documents if name[0] == EDGE_NODES]:
             there, read = self.documents[name], self._owners.get(name[2])
@@ -338,7 +338,7 @@ class Cluster(MemoryStatusClient):
         return (self._object_version, self._version, bodies, annotations, *(dict(field) for field in fields))
 
     def back_up(self) -> None:
-        """Not while a rule cannot be read: which form of it is in force only the hub knows."""
+        """Not while a rule is unreadable, because only the hub knows which form of it is in force."""
         if not self.broken:
             self._backup = self._snapshot()
 

@@ -1,6 +1,6 @@
-"""One edge of a simulated world: the real ``EdgeSession`` over its store's memory twin, on a disk that may misbehave.
+"""One edge of a simulated world: the real ``EdgeSession`` over the in-memory store, on a disk that may misbehave.
 
-Power may fail between any two effects: what was applied stays, what was not yet sent is never sent.
+Power may fail between any two effects: what was applied stays, what was not sent yet is never sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def run(awaitable: Awaitable[T]) -> T:
-    """The memory twin never waits: its coroutines end at the first step."""
+    """Run a coroutine of the in-memory store, which never waits."""
     try:
         cast(Coroutine[Any, Any, T], awaitable).send(None)
     except StopIteration as stopped:
@@ -57,7 +57,7 @@ class Edge:
         self._acks_before_commit = acks_before_commit
         self._power_fails = power_fails
         self.retry_at = 0.0
-        """Before that it does not come back."""
+        """When it comes back."""
         self._send: Callable[[bytes], None] = lambda frame: None
 
     def held(self) -> dict[str, tuple[str, str]]:
@@ -86,7 +86,7 @@ class Edge:
         self.sync = None
 
     def crash(self) -> None:
-        """Power is gone: only the disk is left."""
+        """The power fails: only the disk is left."""
         self.sync = None
         self.disk = self.disk.reopened(int(self._now() * 1000))
 
@@ -98,7 +98,7 @@ class Edge:
         self.older_disk = self.disk.reopened(0)
 
     def fill(self, bytes_max: int) -> None:
-        """The disk has room for so much from now on."""
+        """Limit the disk to ``bytes_max`` from now on."""
         self.disk._bytes_max = bytes_max
 
     def restore_disk(self) -> None:
@@ -107,7 +107,7 @@ class Edge:
             self.disk = self.older_disk.reopened(0)
 
     def handle(self, current: session.EdgeSession, event: session_events.Event) -> bool:
-        """Give the event to this connection's core and perform its effects.  False: the connection is over."""
+        """Give the event to this connection's core and perform its effects; returns False if the connection ended."""
         if self.sync is not current:
             return False
         try:
@@ -155,7 +155,7 @@ class Edge:
             return outcomes
 
         if self._acks_before_commit:
-            # The planted mistake: the answer leaves now, the write happens later, if the power lasts.
+            # The planted mistake: the answer is sent now, and the write happens later, if the power lasts.
             outcomes = run(disk.reopened(0).apply(effect.writes, self._now()))
 
             def commit_later() -> None:
@@ -168,7 +168,7 @@ class Edge:
         self._later(current, lambda: session_events.Applied(commit()))
 
     def _later(self, current: session.EdgeSession, event: Callable[[], session_events.Event]) -> None:
-        """The disk takes its time; a crash before that, and nothing of it happened."""
+        """Perform it after the disk's delay; after a crash before that, nothing has happened."""
 
         def happen() -> None:
             if self.sync is current:

@@ -1,15 +1,15 @@
-"""Fencing numbers in a seeded world: who is followed where nodes lie, hubs are false, and the Lease is lost or old.
+"""Fencing numbers in a seeded world: which hub nodes follow if nodes lie, hubs are false, and the Lease is lost or old.
 
-The real ``lease``, ``FenceClaims``, ``Hub`` and ``EdgeSession``, over the twin of the edge's store.  Hubs take over
-from each other, and one that was replaced goes on answering for a while; the Lease is deleted, or comes back from a
-backup, while no hub runs; some nodes claim numbers that no hub ever had, and some meet a false hub that shows one; some
-are awake for a moment each half hour, with an agent that has just started.
+The real ``lease``, ``FenceClaims``, ``Hub`` and ``EdgeSession``, over the in-memory store of the edge.  Hubs take over
+from each other, and a replaced one continues to answer for a while; the Lease is deleted, or restored from a backup,
+while no hub runs; some nodes claim numbers that no hub ever had, and some meet a false hub that presents one; some are
+awake only for a moment every half hour, with an agent that has just started.
 
-Laws, where fewer lie or were lied to than must agree:
+Laws, if fewer nodes lie or were lied to than must agree:
 1. No hub's number is more than one above the highest that a hub ever had.
 2. No node follows a hub that was replaced by one which this node has followed.
-3. Some time after calm every honest node is followed by the hub, also one that was lied to, and one that sleeps: within
-   ``STALE_HUB_SECONDS`` and the two times it dials around that.
+3. Some time after the calm begins every honest node follows the hub, even one that was lied to and one that sleeps:
+   within ``STALE_HUB_SECONDS`` and the two times it dials around that.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Hub:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it may write, as long as it knows how long its Lease lasts."""
+        """Whether it may write, as far as it knows the end of its Lease."""
         return self.world.leader is self
 
     def _took(self, taken: leadership.TakeLease) -> None:
@@ -98,14 +98,14 @@ class _Hub:
 
 
 class _Node:
-    """An honest one.  ``disk`` is all that is left of it while it sleeps."""
+    """An honest node.  ``disk`` is all that is left of it while it sleeps."""
 
     def __init__(self, world: FenceWorld, name: str, *, sleeper: bool) -> None:
         self.world, self.name, self.sleeper = world, name, sleeper
         self.disk = MemoryMetastore()
         self.follows: _Hub | None = None
         self.cut_off_with: _Hub | None = None
-        """It reaches this hub alone."""
+        """The node can reach only this hub."""
         self.next_dial = 0.0
 
     def meet(self, hub: _Hub) -> None:
@@ -121,7 +121,7 @@ class _Node:
             self.meet(hub)  # it gave that number up
 
     def meet_false_hub(self, fence: int) -> None:
-        """With a certificate that it believes."""
+        """The false hub has a certificate that the node trusts."""
         self._hello()
         self._hear(
             message.Welcome(hub="x", fence=fence, session=1, keepalive_seconds=9, frame_bytes_max=99, upstream_window=1)
@@ -166,7 +166,7 @@ class FenceWorld:
         count = self.random.randrange(2, 7)
         self.names = [f"edge-{number}" for number in range(count)]
         bad = self.random.randrange(min(leadership.CLAIMS_NEEDED, count))
-        """Fewer than must agree: they lie, or meet false hubs."""
+        """Fewer nodes than must agree; they lie, or meet false hubs."""
         liars = self.random.randrange(bad + 1)
         self.liars = self.names[:liars]
         self.nodes = [_Node(self, name, sleeper=self.random.random() < 0.3) for name in self.names[liars:]]
@@ -242,7 +242,7 @@ class FenceWorld:
                 node.next_dial = self.now + (SLEEP_SECONDS if node.sleeper else 10.0)
 
     def _calm(self) -> None:
-        """One hub, which every node reaches, and no false one any more; but liars go on."""
+        """From now on there is one hub, which every node reaches, and no false one; liars continue."""
         begins = self.now
         for node in self.nodes:
             node.cut_off_with = None

@@ -1,10 +1,10 @@
-"""The hub's process in a simulated world: the real ``Hub``, and round it what watches, server, writer and clock do.
+"""The hub's process in a simulated world: the real ``Hub``, and around it simulated watches, server, writer and clock.
 
     Cluster ─watches, lists─▶ Hub ─take_ready─▶ frames ▶ links, documents ▶ Cluster
     links   ─frames─────────▶
 
-Lists come late and in any order, watches of documents lag, writes take their time and so do their answers.  ``kill``
-ends it between any two steps; what was on its way to the API server arrives all the same.
+Lists come late and in any order, watches of documents lag, writes and their answers are delayed.  ``kill`` ends it
+between any two steps; what was already sent to the API server still arrives.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEARTBEAT_SECONDS = 1.0
 
 
 class Around(Protocol):
-    """The world: its time, its fortune, and its laws."""
+    """The world: its time, its chances, and its laws."""
 
     random: Random
     now: float
@@ -88,7 +88,7 @@ class HubShell:
         self._asks = False
         self._writing = 0
         self._followed: dict[str, int] = {}
-        """Collections whose list is in → which list it was."""
+        """Collections that were listed → the number of the list."""
         self._ever_listed: set[str] = set()
         self._lists = 0
         self._lags = dict.fromkeys(OWN, 0.0)
@@ -106,7 +106,7 @@ class HubShell:
         self._after(self._world.random.uniform(0.1, 1), self._ask)
 
     def kill(self) -> None:
-        """Nothing of it is left; its connections break."""
+        """The process ends, and its connections break."""
         self.alive = False
         if self._cluster.watcher is self:
             self._cluster.watcher = None
@@ -117,7 +117,7 @@ class HubShell:
         self._world.schedule(self._world.now + seconds, lambda: action() if self.alive else None)
 
     def _patience(self) -> float:
-        """How long a list takes: nearly nothing, or a while."""
+        """How long a list takes: hardly any time, or a while."""
         random = self._world.random
         return random.uniform(0, 0.05) if self._world.calm or random.random() < 0.6 else random.uniform(0.5, 5)
 
@@ -139,7 +139,7 @@ class HubShell:
         documents, self._asks = self._asks, False
         ready = self.hub.take_ready(now, documents=documents)
         self._judge_times(now)
-        # Within one Ready any order will do; a world needs the same one each time it is played.
+        # The order within one Ready does not matter, but a replay needs the same one.
         for output in sorted(ready.sessions, key=lambda output: output.session.number):
             self._send(output)
         if ready.next_turn is not None:
@@ -155,7 +155,7 @@ class HubShell:
             raise LawBroken(f"law 6 at {now:.2f}: the hub took {self._turns} turns, and asks for another at once")
 
     def _judge_times(self, now: float) -> None:
-        """Law 6: after its turn nothing of a session is due any more, or something can be sent."""
+        """Law 6: after its turn nothing of a session is due, unless something can be sent."""
         for ref in self.links:
             session = self.hub.open_sessions.find(ref)
             if session is not None and not session.is_over and session.next_tick() <= now and not session.has_frames:
@@ -173,7 +173,7 @@ class HubShell:
         self._soon()
 
     def _write(self, writes: list[StatusWrite]) -> None:
-        """Some of them at a time, as the writer does; each arrives, and is answered, in its own time."""
+        """A few at a time, as the writer does; each arrives, and is answered, after a delay of its own."""
         pause = self._world.random.uniform(0.2, 1.5)
         self._writing = len(writes)
         if not writes:
@@ -183,7 +183,7 @@ class HubShell:
             self._world.schedule(arrives, partial(self._arrived, write, self._cluster.restores))
 
     def _arrived(self, write: StatusWrite, life: int) -> None:
-        """At the API server, though this hub may be dead by now.  What it was asked before a restore it forgot."""
+        """The write reaches the API server, even if this hub is dead by now; one sent before a restore is lost."""
         cluster, world = self._cluster, self._world
         answer, there = WriteOutcome.RETRY, None
         lost = cluster.away or cluster.restores != life
@@ -219,7 +219,7 @@ class HubShell:
             self.hub.cluster.put_object(after, self._world.now)
 
     def _list_kind(self) -> None:
-        """Everything it has, then what it has not."""
+        """Everything that exists, then everything that no longer does."""
         if not self._kind_wanted:
             return
         hub, now = self.hub, self._world.now
@@ -256,7 +256,7 @@ class HubShell:
         return self._ever_listed >= {"nodes", RULES, *OWN}
 
     def restored(self) -> None:
-        """The API server is an older copy of itself: every watch notices, and everything is listed anew."""
+        """The API server was restored from a backup: every watch notices, and everything is listed again."""
         self.hub.documents.restored(RULES)
         for collection in OWN:
             self.hub.documents.restored(collection)
@@ -328,7 +328,7 @@ class HubShell:
         self._follow_kind()
 
     def _follow_kind(self) -> None:
-        """ConfigMaps are watched as long as a rule names them."""
+        """Watch ConfigMaps while a rule names them."""
         wanted = KIND in self.hub.placement.kinds()
         if wanted and not self._kind_wanted:
             self._after(self._patience(), self._list_kind)
@@ -338,7 +338,7 @@ class HubShell:
         self._kind_wanted = wanted
 
     def document_changed(self, name: Name) -> None:
-        """The watch tells in order, and a little later."""
+        """The watch delivers changes in order, a little later."""
         collection, world = name[0], self._world
         if collection == RULES:
             self._after(world.random.uniform(0, 0.3), lambda: self._rule_status(name[2]))
@@ -423,7 +423,7 @@ class HubShell:
         guard = self.hub.node_controls.guard(session.node)
         was_stopped = guard is not None and guard.stops
         if guard is not None:
-            # Before: it may trip again while the frames are made, and then no longer says what was approved.
+            # Read it first: the guard may trip again while the frames are made, and then no longer names the approval.
             self._world.is_allowed(session.node, guard._allowed)
         frames = self._frames(session, now)
         self._world.is_sent(self, session, frames, was_stopped)
@@ -447,7 +447,7 @@ class HubShell:
 
 
 def node_of(name: Name) -> str:
-    """Which node a document of the hub's is about; none: a rule's."""
+    """The node that a document of the hub is about; "" for that of a rule."""
     if name[0] == RULES:
         return ""
     return name[2].rpartition(".")[0] if name[0] != EDGE_NODES else name[2]

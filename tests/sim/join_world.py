@@ -1,8 +1,9 @@
 """Devices that join, in a seeded world: the real service of two hubs at a time, where everything else fails.
 
-Each write is done, lost, or done with its answer lost; hubs are killed at any step and others come; watches bring
-changes late; answers to devices are lost, and they ask again.  In worlds of one token both hubs believe that they
-hold the Lease; in worlds of several the Lease stops the writes of a hub that lost it, as it does in truth.
+Each write is done, lost, or done with its answer lost; hubs are killed at any step and new ones start; watches lag;
+answers to devices are lost, and they ask again.  In worlds with one token both hubs believe that they hold the Lease;
+in
+worlds with several, the Lease stops the writes of a hub that lost it, as in reality.
 
 Laws: 1 a token admits no more than it may, and each device once; 2 no certificate without a use that was written
 before; 3 what one device gets for one use is the same to the byte; 4 one name is one device: of several that were
@@ -36,7 +37,7 @@ from fairlead_wire.identity.join_token import JoinToken
 ATTEMPTS = 40
 """Of one device."""
 CALM_AFTER = 12
-"""Attempts of all devices together; then nothing fails any more."""
+"""How many attempts all devices make together before faults end."""
 DEPOSED = IdentityRefused("signer_unavailable", "another hub holds the Lease", retry_after=1.0)
 
 
@@ -77,7 +78,7 @@ class _Hub:
         world.cluster.watchers.append(self._behind.append)
 
     def catch_up(self) -> bool:
-        """Its watch brings one change, if there is one."""
+        """Its watch delivers one change, if there is one."""
         if self._behind:
             self.service.deliver(self._behind.popleft())
         return bool(self._behind)
@@ -108,7 +109,7 @@ class _Hub:
 
 
 class JoinWorld:
-    """``checks_versions`` False: the mistake that the laws must notice."""
+    """``checks_versions`` False is the planted mistake that the laws must notice."""
 
     def __init__(self, seed: int, *, checks_versions: bool = True) -> None:
         self.seed, self.random = seed, Random(seed)
@@ -149,7 +150,7 @@ class JoinWorld:
         return self.attempts > CALM_AFTER
 
     def turn(self) -> None:
-        """Something else happens meanwhile: a watch moves on, a hub comes, the Lease goes over."""
+        """Something else happens meanwhile: a watch catches up, a hub starts, the Lease is handed over."""
         self.hubs = [hub for hub in self.hubs if hub.alive]
         while len(self.hubs) < 2:
             self.hubs.append(_Hub(self))
@@ -161,7 +162,7 @@ class JoinWorld:
             hub.service.wall = self.wall
 
     def _hand_over(self) -> None:
-        """A hub that lost the Lease never has it again: it ends, sooner or later."""
+        """A hub that lost the Lease never gets it back, and ends sooner or later."""
         if self.has_lease:
             self.hubs = [*self.hubs[-1:], _Hub(self)]
             self.leader = self.hubs[-1]

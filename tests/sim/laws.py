@@ -1,5 +1,5 @@
-"""What every world raises when a promise did not hold."""
+"""The error that every world raises when a promise was broken."""
 
 
 class LawBroken(AssertionError):
-    """The text says which law, when and where."""
+    """The message says which law, when and where."""

@@ -1,10 +1,10 @@
 """The data plan of a simulated edge: the real gate, a wall clock that runs fast, and a disk that keeps the day's count.
 
-Laws of its own, which ``left`` checks as batches leave:
+Its own laws, which ``left`` checks whenever a batch is sent:
 
-8. No message leaves out of the hours of its priority.
-9. On no day more bytes of messages leave than the budget, and one batch; whatever was killed on that day.
-10. Over any time no more leaves than the rate, a second of it, and one batch.
+8. No message is sent outside the hours of its priority.
+9. On no day are more bytes of messages sent than the budget and one batch, whatever was killed on that day.
+10. Over any time no more is sent than the rate allows, plus one second of it and one batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead_edge.outbox.plan.windows import MINUTES, HourWindow
 
 BEGINS = datetime(2026, 11, 23, tzinfo=UTC).timestamp()
 WALL_SPEED = 3000.0
-"""So that days and nights pass: about half an hour of the wall in each step, two weeks in the calm time."""
+"""Makes days and nights pass: about half an hour of the wall clock in each step, two weeks in the calm time."""
 
 
 FETCH_SECONDS = 0.02
@@ -29,7 +29,7 @@ FETCH_SECONDS = 0.02
 
 
 class LinePlan:
-    """Of one edge; ``crash`` is the end of its process.  ``forgets``: the planted mistake that a start counts anew."""
+    """The plan of one edge; ``crash`` ends its process.  ``forgets`` plants the mistake that a start counts from 0."""
 
     def __init__(self, random: Random, now: Callable[[], float], *, forgets: bool = False) -> None:
         self._now = now
@@ -49,11 +49,11 @@ class LinePlan:
         self._began: float | None = None
         self._sent = 0
         self.starts = 0
-        """How often the process began again: each begins with a full second of its rate."""
+        """How often the process was restarted; each start begins with a full second of its rate."""
         self.start()
 
     def start(self) -> None:
-        """A process begins, with what the disk kept."""
+        """A process starts, with what the disk kept."""
         self.carried = 0
         self.gate = PlanGate(
             windows=self.windows,
@@ -70,7 +70,7 @@ class LinePlan:
         self.gate.look(now=self._now(), wall=self._wall, carried=self.carried)
 
     def left(self, priority: int, size: int, in_flight: int) -> None:
-        """A batch leaves; ``in_flight`` with it.  The kernel counts it at once."""
+        """A batch is sent; ``in_flight`` includes it.  The kernel counts it at once."""
         count = self.gate.count
         assert count is not None
         self._kept = count.plus(in_flight)

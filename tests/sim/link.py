@@ -1,7 +1,7 @@
 """One connection of a simulated world: two queues of frames in order, until it breaks.
 
-What the protocol permits happens here and nothing else: frames arrive in order after some delay, or the connection
-breaks and everything on its way is gone; a half-open connection swallows one direction without a word.
+Only what the protocol permits happens here: frames arrive in order after some delay, or the connection breaks and
+everything in flight is lost; a half-open connection silently drops one direction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Deliver = Callable[[bytes], None]
 
 
 class Link:
-    """``send`` schedules the frame's arrival at the other end; ``session`` is what the hub made of its hello."""
+    """``send`` schedules the frame's arrival at the other end; ``session`` is the hub's session for it."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Link:
         self.swallows: set[str] = set()
 
     def break_off(self) -> None:
-        """From now on nothing arrives, also of what is on its way."""
+        """From now on nothing arrives, not even what is in flight."""
         self.broken = True
 
     def send(self, direction: str, frame: bytes, deliver: Deliver) -> None:
         if self.broken or direction in self.swallows:
             return
-        # In order: nothing overtakes what was sent before it.
+        # Frames arrive in order: nothing overtakes what was sent before it.
         due = max(self._due[direction], self._now() + self._random.uniform(0.001, 0.2))
         self._due[direction] = due
 

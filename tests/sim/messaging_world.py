@@ -1,10 +1,10 @@
 """Messaging in a seeded world: plain, idempotent and transactional writers, one reader, a disk and a process that fail.
 
 Writers' commands gather into group writes.  A write is lost, or takes place but its answers are lost, and in both cases
-the process starts again from its disk; the clock steps; cleanup and the marking of aborted rows go on between.
+the process starts again from its disk; the clock jumps; cleanup and the marking of aborted rows run in between.
 
-Laws: what was answered is there and there once; ids increase strictly; every reader and page size sees one sequence,
-which only grows; what was aborted, timed out or rolled back is never seen; what was committed is, once decided.
+Laws: what was acknowledged is stored exactly once; ids increase strictly; every reader and page size sees the same
+sequence, which only grows; what was aborted, timed out or rolled back is never seen; what was committed is seen.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Script = Iterator[Command[Any]]
 
 
 class MessagingWorld:
-    """``acks_before_write`` is the classic mistake, for the laws to notice."""
+    """``acks_before_write`` plants the classic mistake, which the laws must notice."""
 
     def __init__(self, seed: int, *, acks_before_write: bool = False) -> None:
         self.random = Random(seed)
@@ -57,7 +57,7 @@ class MessagingWorld:
         self._position, self._last_id = FIRST, b""
 
     def run(self) -> None:
-        """Play, calm down, and hold everything against the laws."""
+        """Play, calm down, and check every law."""
         self.core.create(TOPIC, ttl_seconds=10_000)
         makers = [self._plain, self._once, self._transaction]
         writers = [self._for_ever(makers[number % 3], number) for number in range(WRITERS)]
@@ -128,14 +128,14 @@ class MessagingWorld:
         return [f"m{number}" for number in range(self.names - count, self.names)]
 
     def _plain(self, number: int) -> Any:
-        """Sends once and does not repeat."""
+        """Sends each message once, without retries."""
         names = self._some()
         answer = yield publish(TOPIC, *names)
         if isinstance(answer, PublishedAt):
             self.acknowledged.update(names)
 
     def _once(self, number: int) -> Any:
-        """Repeats under the same numbers until it is answered, later ones sometimes first."""
+        """Repeats under the same numbers until it is answered, sometimes later ones first."""
         names = self._some()
         sequences = [int(name[1:]) for name in names]
         if self.random.random() < 0.3:
@@ -146,7 +146,7 @@ class MessagingWorld:
         self.acknowledged.update(names)
 
     def _transaction(self, number: int) -> Any:
-        """Publishes directly and by reference, rolls back now and then, and ends either way."""
+        """Publishes directly and by reference, sometimes rolls back, and commits or aborts."""
         started = yield Start(timeout_seconds=TIMEOUT_SECONDS)
         if started is NO_ANSWER or not hasattr(started, "transaction"):
             return
@@ -201,7 +201,7 @@ class MessagingWorld:
     # --- the end
 
     def _calm(self) -> None:
-        """No more failures; what is still open times out, and everything is marked."""
+        """No more failures; open transactions time out, and everything is marked."""
         self.core.now_ms += int(TIMEOUT_SECONDS * 1000) + 10_000
         self.core.do(ExpireTransactions())
         while self.core.do(MarkAborted()):

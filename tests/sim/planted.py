@@ -1,6 +1,6 @@
-"""Mistakes planted in the real cores, one at a time: each must break a law, or the law is none.
+"""Mistakes planted in the real cores, one at a time: each must break a law, or else that law checks nothing.
 
-Each is one method of hub or edge that does a little less, or a little too early, than it should.
+Each replaces one method of the hub or edge with one that does a little less than it should, or does it too early.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def status_ahead_of_the_ack(patch: Patch) -> None:
 
 
 def comparison_by_number(patch: Patch) -> None:
-    """As many objects as wanted are taken for the wanted ones."""
+    """A store with the right number of objects is taken for the right store."""
     patch.setattr(Comparison, "equal_from_the_start", lambda self, hello: hello.held == len(self._wanted))
 
 
 def forgets_deletes(patch: Patch) -> None:
-    """What is no longer wanted is not looked at."""
+    """Objects that are no longer wanted are ignored."""
     offer = NodeKeys.offer
 
     def forgetful(self: NodeKeys, key: str, now: float) -> None:
@@ -67,7 +67,7 @@ def forgets_deletes(patch: Patch) -> None:
 
 
 def key_lost_on_supersede(patch: Patch) -> None:
-    """Any ack makes the key in sync, also when something newer is wanted by then."""
+    """Any ack marks the key as in sync, even if something newer is wanted by then."""
     acked = NodeKeys._acked
 
     def content(self: NodeKeys, answered: Any, now: float) -> None:
@@ -79,7 +79,7 @@ def key_lost_on_supersede(patch: Patch) -> None:
 
 
 def forgets_the_window(patch: Patch) -> None:
-    """A key is sent again at once when something newer is wanted, whether or not the first was answered."""
+    """A key is sent again at once when something newer is wanted, even if the first message is unanswered."""
     offer = NodeKeys.offer
 
     def hasty(self: NodeKeys, key: str, now: float) -> None:
@@ -92,7 +92,7 @@ def forgets_the_window(patch: Patch) -> None:
 
 
 def answers_make_deadlines_earlier(patch: Patch) -> None:
-    """What was sent long after the last answer counts its time from that answer, too.  (It did so once.)"""
+    """The deadline of a message counts from the last answer, even one long before it was sent.  (A former bug.)"""
 
     def allow(self: InFlightWindow, now: float) -> None:
         deadline = self._window.next_deadline()
@@ -110,7 +110,7 @@ def forgets_refusals(patch: Patch) -> None:
 
 
 def unlisted_is_gone(patch: Patch) -> None:
-    """A cache that is not listed yet is believed."""
+    """A cache that was not listed yet is trusted."""
     patch.setattr(Listed, "not_synced", lambda self, node: "")
 
 
@@ -120,7 +120,7 @@ def unreadable_is_deleted(patch: Patch) -> None:
 
 
 def unreadable_after_restart_is_nothing(patch: Patch) -> None:
-    """Of a rule that cannot be read a new hub believes that it never selected anything."""
+    """A new hub believes that an unreadable rule never selected anything."""
     unreadable = RuleReader.unreadable
 
     def innocent(self: RuleReader, found: Any) -> Any:
@@ -130,12 +130,12 @@ def unreadable_after_restart_is_nothing(patch: Patch) -> None:
 
 
 def frozen_is_gone(patch: Patch) -> None:
-    """A kind that may not be listed any more is believed to have no objects."""
+    """A kind that may no longer be listed is taken to have no objects."""
     patch.setattr(deletion_blocked, "blocked", lambda *_: "")
 
 
 def serves_gone_nodes(patch: Patch) -> None:
-    """The session of a Node that was deleted goes on."""
+    """The session of a deleted Node continues."""
     end = Sessions.end
 
     def lenient(self: Sessions, session: NodeSession, code: Any, *rest: Any) -> None:
@@ -146,7 +146,7 @@ def serves_gone_nodes(patch: Patch) -> None:
 
 
 def wakes_for_what_is_paused(patch: Patch) -> None:
-    """On a paused node, what waits for its time is due again and again, and nothing may be done about it."""
+    """On a paused node, timers are due again and again although nothing may be sent."""
 
     def next_tick(self: NodeKeys) -> float | None:
         due = (self.in_flight.next_deadline(), self.unsynced.next_due())
@@ -161,12 +161,12 @@ def ignores_pauses(patch: Patch) -> None:
 
 
 def pauses_later(patch: Patch) -> None:
-    """An open session does not hear of a pause; the next one does."""
+    """A pause takes effect only in the next session."""
     patch.setattr(NodeKeys, "pause", lambda self, why, now: None)
 
 
 def starts_before_it_knows_who_is_paused(patch: Patch) -> None:
-    """EdgeNodes are not waited for."""
+    """The hub starts before it has listed EdgeNodes."""
     patch.setattr(listed, "INPUTS", tuple(name for name in listed.INPUTS if name != "edgenodes"))
 
 
@@ -176,7 +176,7 @@ def ignores_guards(patch: Patch) -> None:
 
 
 def counts_no_removals(patch: Patch) -> None:
-    """The guard looks at what is due now, and not at what went a moment ago."""
+    """The guard counts removals that are due now, but not those just sent."""
     patch.setattr(DeletionGuard, "_is_too_many", lambda self, key, now: len(self.due - self._allowed) > 1)
 
 
@@ -186,7 +186,7 @@ def forgets_guards(patch: Patch) -> None:
 
 
 def forgets_what_was_not_written(patch: Patch) -> None:
-    """A document that was not written once is not wanted any more."""
+    """A document whose write failed once is forgotten."""
     failed = StatusCache.failed
 
     def once(self: StatusCache, wanted: Any, now: float, *, refused: str = "") -> bool:
@@ -199,7 +199,7 @@ def forgets_what_was_not_written(patch: Patch) -> None:
 
 
 def collects_nothing(patch: Patch) -> None:
-    """What is left over of Nodes that are gone stays."""
+    """Documents of deleted Nodes stay."""
     patch.setattr(SyncController, "collect", lambda self: 0)
     patch.setattr(ObjectSyncRecords, "forget_node", lambda self, node: 0)
 
@@ -211,12 +211,12 @@ def acks_what_it_refused(patch: Patch) -> None:
 
 
 def removes_nothing(patch: Patch) -> None:
-    """The edge says that it had no such object."""
+    """The edge answers that it has no such object."""
     patch.setattr(MemoryMetastore, "_remove", lambda self, remove: Absent())
 
 
 def ignores_object_pauses(patch: Patch) -> None:
-    """The annotation of an object is not looked at."""
+    """The annotation of an object is ignored."""
     put = ObjectCache.put
 
     def blind(self: ObjectCache, live: Any) -> Any:
@@ -231,7 +231,7 @@ def deletes_paused_objects(patch: Patch) -> None:
 
 
 def forgets_away_nodes(patch: Patch) -> None:
-    """What is written down of a node that is away stays as it was when it left."""
+    """The records of a node that is away stay as they were when it left."""
     patch.setattr(AwayObjects, "sweep", lambda self, now: None)
 
 
@@ -241,12 +241,12 @@ def follows_changes_alone(patch: Patch) -> None:
 
 
 def sends_as_it_likes(patch: Patch) -> None:
-    """Every priority that has something to send may."""
+    """Every priority that has something to send may send."""
     patch.setattr(SendRate, "may_send", lambda self, node, priority, now: True)
 
 
 def forgets_who_waits(patch: Patch) -> None:
-    """A node that had to wait is never called."""
+    """A node that had to wait never gets its turn."""
     patch.setattr(SendRate, "take_turns", lambda self, now: [])
 
 
@@ -281,4 +281,4 @@ MISTAKES: dict[Callable[[Patch], None], tuple[str, ...]] = {
     sends_as_it_likes: ("law 12",),
     forgets_who_waits: ("law 2", "law 6"),
 }
-"""Each with the laws it may break first."""
+"""Each mistake with the laws that it may break first."""

@@ -1,13 +1,14 @@
 """One subscription in a seeded world: the real script, table and cleaning, where everything else fails.
 
 Each write is done, lost, or done with its answer lost; reads fail; the process is killed at any step; the endpoint
-answers well, later, never, or refuses for good; the dead letter topic is missing, takes no plain messages, or is made
-anew; the topic is deleted and made anew while a page is out; messages expire, by their own time and their topic's,
-while cleaning runs; the subscription is put anew; the topic's delivery policy changes, and sometimes overrules it.
+accepts, delays, never answers, or refuses permanently; the dead letter topic is missing, takes no plain messages, or is
+recreated; the topic is deleted and recreated while a page is out; messages expire, by their own time to live and the
+topic's, while cleaning runs; the subscription is replaced; the topic's delivery policy changes, and sometimes overrides
+that of the subscription.
 
 Laws: 1 only committed messages of the subscription's generation are pushed, alive and in order; 2 each committed one is
-counted once, as delivered, dead-lettered, dropped or expired; 3 what is alive and was not given up was taken by the
-endpoint, and what is counted as dead-lettered was written, once; 4 it never stands still for good.
+counted once, as delivered, dead-lettered, dropped or expired; 3 what is alive and was not given up was accepted by the
+endpoint, and what is counted as dead-lettered was written, once; 4 it never stalls forever.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ POLICY = DeliveryPolicy(
 
 
 class Said(NamedTuple):
-    """What the world knows of one published message."""
+    """What the world knows about one published message."""
 
     id: bytes
     generation: int
@@ -71,7 +72,7 @@ class Said(NamedTuple):
 
 
 class PushWorld:
-    """``moves_first`` is the classic mistake, the position before the outcome, for the laws to notice."""
+    """``moves_first`` plants the classic mistake, the position before the outcome, which the laws must notice."""
 
     def __init__(self, seed: int, *, moves_first: bool = False, ignores_generation: bool = False) -> None:
         self.random = Random(seed)
@@ -87,12 +88,12 @@ class PushWorld:
         self.started_at, self.started_ms = FIRST, 0
         self.revision = 0
         self.kinds: set[str] = set()
-        """What happened in this world; a law about something that never happens is none."""
+        """The kinds of events that occurred: a law about something that never happens checks nothing."""
         self._moves_first, self._ignores_generation = moves_first, ignores_generation
         self._script: Script | None = None
 
     def run(self) -> None:
-        """Play, calm down, and hold everything against the laws."""
+        """Play, calm down, and check every law."""
         self.core.create(TOPIC, ttl_seconds=TTL_SECONDS)
         self.core.create(DEAD, ttl_seconds=10**6)
         for _ in range(STEPS):
@@ -211,7 +212,7 @@ class PushWorld:
         )
 
     def _policy_digest(self) -> str:
-        """Of the policy that counts now."""
+        """The digest of the policy in force."""
         living, record = self._living(), self._record()
         counts = (
             subscription.effective_policy(living, record)
@@ -315,7 +316,7 @@ class PushWorld:
                 self.aborted.add(pointer)
 
     def _learn(self, names: list[str], pointer: int, ttl: int) -> None:
-        """The ids of what was just published, whatever was answered."""
+        """Record the ids of what was just published, whatever the answer was."""
         living = self._living()
         if living is None:
             return
@@ -377,7 +378,7 @@ class PushWorld:
                 self.started_ms = self.core.now_ms
 
     def _change_policy(self) -> None:
-        """Of the topic: what was begun under another begins anew."""
+        """Change the topic's policy: deliveries begun under another policy start again."""
         given = self.random.choice([None, {**asdict(POLICY), "ignore_subscription_override": True}, asdict(POLICY)])
         update = UpdateTopic(namespace=NAMESPACE, name=TOPIC, ttl_seconds=TTL_SECONDS, properties={}, delivery=given)
         self._do(update)

@@ -1,4 +1,4 @@
-"""One edge's upstream half in a simulated world: the real pump over the outbox's memory twin.
+"""One edge's upstream half in a simulated world: the real pump over the in-memory outbox.
 
 The driver does what ``upstream_pump`` does, step by step, with time between the steps; power may fail between any
 two.  The disk (the outbox) survives, the pump does not.
@@ -30,7 +30,7 @@ from fairlead_wire.link import codec
 
 PRIORITIES = (0, 1, 5, 2_000_000_000)
 BODIES = (msgspec.Raw(b"1"), msgspec.Raw(b'"%b"' % Random(1).randbytes(3000).hex().encode()))
-"""Small and large ones that do not pack well, so that many batches happen on a line that is not known yet."""
+"""Small and large bodies that do not compress well, so that a link of unknown speed needs many batches."""
 Answer = message.Ack | message.Nack
 
 
@@ -52,16 +52,16 @@ class Sender:
         self.name = name
         self._plan = plan
         self.accepted: dict[str, float | None] = {}
-        """Message id → when it expires; what an application heard is on disk."""
+        """Message id → when it expires, for messages that were acknowledged to an application."""
         self.excused: set[str] = set()
-        """Accepted after the copy of the disk that was restored: the disk took them with it."""
+        """Messages accepted after the copy of the disk that was restored, and hence lost with the disk."""
         self._random = random
         self._schedule = schedule
         self._now = now
         self._settles_before_ack = settles_before_ack
         self._forgets_what_is_out = forgets_what_is_out
         self.refused = 0
-        """Publishes the full store refused."""
+        """How many publishes the full store refused."""
         self._minted = 0
         self._life = 0
         self._copy: tuple[MemoryOutbox, set[str]] | None = None
@@ -77,7 +77,7 @@ class Sender:
         self._settling: dict[int, Settle] = {}
         self._busy = False
         self._is_away = False
-        """The last answer said that nothing would be taken."""
+        """Whether the last answer said that the hub accepts nothing."""
         self._next_id = 0
         plan = self._plan
         self.pump = pump.Pump(
@@ -91,7 +91,7 @@ class Sender:
             self.pump.found(queue, run(self.outbox.checkpoint(queue)))
 
     def crash(self) -> None:
-        """kill -9 or a power cut: the disk is opened again, with a new epoch."""
+        """A kill -9 or a power cut: the disk is opened again, with a new epoch."""
         self.outbox.epoch = self._random.getrandbits(53)
         self.outbox.in_flight = InFlight()
         if self._plan is not None:
@@ -102,7 +102,7 @@ class Sender:
         self._copy = (copy.deepcopy(self.outbox), set(self.accepted))
 
     def restore_disk(self) -> None:
-        """An older copy comes back: what was accepted since is gone, what was sent since is sent again."""
+        """An older copy is restored: what was accepted since is lost, what was sent since is sent again."""
         if self._copy is None:
             return
         outbox, known = self._copy
@@ -171,7 +171,7 @@ class Sender:
     # ---- the pump's driver -----------------------------------------------------------------------
 
     def step(self) -> None:
-        """Do the one thing the pump wants, if it is not being done."""
+        """Do what the pump asks for, unless that is under way."""
         if self._busy or self._send is None:
             return
         if self._plan is not None:
@@ -201,7 +201,7 @@ class Sender:
             if not isinstance(wanted, Settle):
                 leaves = {item.offset for item in wanted.items} if wanted else set()
                 stays = [item.offset for item in items if item.offset not in leaves]
-                self._give_back(step.queue, self.pump.at_rest(step.queue, stays))
+                self._give_back(step.queue, self.pump.not_in_batch(step.queue, stays))
             match wanted:
                 case SendBatch() as send:
                     self._deliver(send)
@@ -212,10 +212,10 @@ class Sender:
         self._schedule(self._now() + self._random.uniform(0.0005, 0.02), fetched)
 
     def _give_back(self, queue: QueueId, offsets: list[int], *, in_doubt: bool = False) -> None:
-        self.outbox.in_flight.give_back(queue, offsets, in_doubt=in_doubt)
+        self.outbox.in_flight.release(queue, offsets, in_doubt=in_doubt)
 
     def _deliver(self, send: SendBatch) -> None:
-        if self._forgets_what_is_out:  # the planted mistake: sweep and evict take what is on its way
+        if self._forgets_what_is_out:  # the planted mistake: sweep and evict take what is in flight
             self.outbox.in_flight = InFlight()
         if self._send is None:
             self._give_back(send.queue, [item.offset for item in send.items])
@@ -232,7 +232,7 @@ class Sender:
         if self._plan is not None:
             self._plan.left(base(send.queue.priority), len(content), self.pump.bytes_in_flight)
         if self._settles_before_ack:
-            # The planted mistake: forget the messages as soon as they left.
+            # The planted mistake: forget the messages as soon as they are sent.
             offsets = tuple(item.offset for item in send.items)
             run(self.outbox.settle(send.queue, sent=offsets, checkpoint=max(offsets), at=""))
         stream = str(send.queue)
@@ -260,7 +260,7 @@ class Sender:
         self._schedule(self._now() + self._random.uniform(0.0005, 0.05), settled)
 
     def _check_nothing_urgent_waits(self, fetch: Fetch) -> None:
-        """Law 2: when a batch is decided, nothing more urgent that could go is passed over."""
+        """Law 2: no batch is sent while something more urgent could be sent."""
         handed_out = {(send.queue, item.offset) for send in self._flying.values() for item in send.items}
         handed_out |= {(settle.queue, offset) for settle in self._settling.values() for offset in settle.sent}
         settling = {settle.queue for settle in self._settling.values()}

@@ -1,7 +1,7 @@
-"""Messaging in a simulated world: the real writer over the store's memory twin, batch by batch.
+"""Messaging in a simulated world: the real writer over the in-memory store, batch by batch.
 
-A batch is durable or it is not; a crash may fall before it, after it, or between it and the answers.  The clock it
-is handed may step back.
+A batch is durable or it is not; a crash may happen before it, after it, or between it and the answers.  Its clock may
+step back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WEEK = 7 * 86_400
 
 
 class Topics:
-    """One service; ``publish`` answers True once its batch is durable, False when the service went away."""
+    """One service; ``publish`` answers True once its batch is durable, False if the service ended before."""
 
     def __init__(self, random: Random, schedule: Callable[[float, Callable[[], None]], None], now: Callable[[], float]):
         self._random = random
@@ -53,7 +53,7 @@ class Topics:
         return 1_700_000_000_000 + int((self._now() + self._clock_step) * 1000)
 
     def step_clock(self) -> None:
-        """The machine's clock was set, maybe back."""
+        """The machine's clock is set, perhaps back."""
         self._clock_step += self._random.uniform(-30, 30)
 
     def fill(self) -> None:
@@ -61,11 +61,11 @@ class Topics:
         self._full_until[f"{NAMESPACE}/{self._random.choice(NAMES)}"] = self._now() + self._random.uniform(1, 40)
 
     def refuses(self, topic: str) -> bool:
-        """It takes nothing now; sometimes for one batch alone."""
+        """Whether it accepts nothing now; sometimes for a single batch."""
         return self._full_until.get(topic, 0.0) > self._now() or (not self.calm and self._random.random() < 0.03)
 
     def kill(self) -> None:
-        """The process is gone; what its store holds stays, what waits is not answered."""
+        """The process ends: its store stays, and waiting requests are not answered."""
         self._life += 1
         self._service = Service(self._kv)
         waiting, self._waiting = self._waiting, []
@@ -92,7 +92,7 @@ class Topics:
         self._write()
 
     def _write(self) -> None:
-        """Group commit: whatever waits becomes one batch."""
+        """Group commit: everything that waits becomes one batch."""
         if self._writing or not self._waiting:
             return
         self._writing = True
@@ -125,7 +125,7 @@ class Topics:
             answer(stored)
 
     def rows(self, name: str) -> list[tuple[bytes, dict[str, Any]]]:
-        """All there is to read in one topic: (message id, envelope), in delivery order."""
+        """Everything readable in one topic: (message id, envelope), in delivery order."""
         topic = topics.record(self._kv, NAMESPACE, name)
         assert topic is not None
         with self._kv.snapshot() as snapshot:

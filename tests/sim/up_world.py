@@ -1,19 +1,19 @@
-"""A seeded world for the line up: applications, edges, a hub, messaging, and everything that goes wrong with them.
+"""A seeded world for messages going up: applications, edges, a hub, messaging, and everything that goes wrong.
 
-The cores are the real ones (the pump, the outbox's twin, the hub's plan for a batch, messaging's writer and its
-producers' pages over the store's twin).  Messages of one priority go to many topics.  Laws:
+The cores are the real ones (the pump, the in-memory outbox, the hub's plan for a batch, messaging's writer and its
+producers' pages over the in-memory store).  Messages of one priority go to many topics.  Laws:
 
-1. Every message that was reported to an application as on disk is in the topic once things have calmed, unless its
-   time to live ended at the edge or its disk was replaced by an older copy; and it is there once.
-2. When a batch is decided, nothing more urgent that could go is passed over; and while nothing at all is taken, because
-   messaging is away, nothing more urgent that waits is.
+1. Every message that was acknowledged to an application is in the topic exactly once after the calm, unless its time to
+   live ended at the edge or its disk was replaced by an older copy.
+2. No batch is sent while something more urgent could be sent; and while messaging is away and nothing is accepted, not
+   while something more urgent waits.
 3. No batch holds a message twice.
-4. Nothing is sent whose time is over.
-5. Ids in the topic rise strictly, whatever messaging's clock does, and within one stream and epoch of an edge the
-   messages stand in the order in which they were accepted, whatever failed in between.
+4. No expired message is sent.
+5. Ids in the topic increase strictly, whatever messaging's clock does, and the messages of one stream and epoch of an
+   edge are in the order in which they were accepted, whatever failed in between.
 6. At each edge: accepted = sent + expired + evicted + dead-lettered + waiting.
-7. While no edge is killed: what is in the topics was counted as sent, once; and where a link broke or messaging was
-   killed in between, as many as are counted in doubt may be counted as expired or evicted instead.
+7. While no edge is killed: what is in the topics was counted as sent, once; if a link broke or messaging was killed in
+   between, as many as are counted in doubt may be counted as expired or evicted instead.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ GRANTED = frozenset(f"{NAMESPACE}/{name}" for name in NAMES)
 
 
 class Chain:
-    """What the hub does with one stream of one session: a batch after the other, each answered once it is durable.
+    """The hub's work on one stream of one session: one batch after the other, each answered once it is durable.
 
-    Where the connection breaks, the hub may notice late: what has arrived is still worked on.
+    If the connection breaks, the hub may notice late: batches that have arrived are still processed.
     """
 
     def __init__(
@@ -82,17 +82,17 @@ class Chain:
         publishing = publish_batch.Publishing(header, plan, self._order)
 
         def go_on() -> None:
-            while (topic_batch := publishing.next()) is not None and self._topics.refuses(topic_batch.topic):
-                publishing.defer(topic_batch.topic, "over_quota", "full", 1.0)
-            if topic_batch is None:
+            while (batch := publishing.next()) is not None and self._topics.refuses(batch.topic):
+                publishing.defer(batch.topic, "over_quota", "full", 1.0)
+            if batch is None:
                 self._answer(publishing.answer())
                 return
             self._topics.publish(
-                topic_batch.topic, topic_batch.producer, topic_batch.epoch, topic_batch.sequences, topic_batch.payloads,
-                lambda stored: published(topic_batch, stored),
+                batch.topic, batch.producer, batch.epoch, batch.sequences, batch.payloads,
+                lambda stored: published(batch, stored),
             )  # fmt: skip
 
-        def published(topic_batch: publish_batch.PublishBatch, stored: bool) -> None:
+        def published(batch: publish_batch.PublishBatch, stored: bool) -> None:
             if not stored:
                 away = message.Nack(
                     parent_id=header.id, code="messaging_away", reason="not now", retry_after=1.0, scope="hub"
@@ -100,9 +100,9 @@ class Chain:
                 self._answer(publishing.put_off(away))
                 return
             if not self._topics.calm and self._random.random() < 0.02:  # it is stored, and its answer is lost
-                publishing.defer(topic_batch.topic, "messaging_unavailable", "no answer", 1.0, in_doubt=True)
+                publishing.defer(batch.topic, "messaging_unavailable", "no answer", 1.0, in_doubt=True)
             else:
-                publishing.stored(topic_batch, None)
+                publishing.stored(batch, None)
             go_on()
 
         go_on()
@@ -115,7 +115,7 @@ class Chain:
 
 
 DISASTERS = frozenset({"messaging", "hub", "cut", "crash", "restore"})
-"""Messaging or the hub is killed, a link breaks, an edge is killed, an older copy of its disk comes back."""
+"""Messaging or the hub is killed, a link breaks, an edge is killed, an older copy of its disk is restored."""
 
 
 class UpWorld:

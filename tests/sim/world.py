@@ -1,26 +1,26 @@
-"""A seeded world for the line down: a cluster, a hub, some edges, bad links, and everything that goes wrong with them.
+"""A seeded world for objects going down: a cluster, a hub, some edges, bad links, and everything that goes wrong.
 
-The cores are the real ones, whole: ``Hub`` behind its typed methods and ``take_ready``, ``EdgeSession`` over the twin
-of the edge's store, and the API server's twin.  The clock, the network, the disks and the users are made here from one
+The cores are the real ones: ``Hub`` behind its typed methods and ``take_ready``, ``EdgeSession`` over the in-memory
+store of the edge, and an in-memory API server.  The clock, the network, the disks and the users are simulated from one
 seed, so a failing seed replays exactly.
 
 Laws, checked while it runs and at the end:
 1. Nothing is acknowledged, and no ObjectSync names anything, that was never on the edge's disk: the hub's account may
    lag, never lead.
 2. After the network has calmed every edge holds exactly what it should hold: no more, no less, no older.
-3. And the hub's account of every edge says so, and so do its documents: an ObjectSync for each object, none besides;
-   of a node that is gone nothing is left.
-4. At most one message is in flight for a key: until it is answered, or its time to be is over.
-5. Nothing is deleted that the node should hold: a cache that is not listed yet proves nothing, nor does a rule that
-   cannot be read.  And nothing is sent to a node that is gone.
-6. After a tick nothing is due any more, or something can be sent.
-7. While an EdgeNode says paused, nothing about objects is sent to its node: not by a hub that has just started, either.
+3. The hub's account of every edge says the same, and so do its documents: an ObjectSync for each object, and no others;
+   nothing is left of a deleted node.
+4. At most one message is in flight for a key, until it is answered or its deadline has passed.
+5. Nothing is deleted that the node should hold: neither a cache that was not listed yet nor an unreadable rule proves
+   that an object is unwanted.  And nothing is sent to a deleted node.
+6. After a tick nothing is due, unless something can be sent.
+7. While an EdgeNode says paused, nothing about objects is sent to its node, not even by a hub that has just started.
 8. While a deletion guard has tripped nothing is removed; and never more than allowed in the window, unless approved.
-9. A hub that starts guards those that its predecessor's documents say to be guarded.
-10. Nothing of an object that the hub knows to be paused is sent to any node: no update, no delete.
-11. What is said of a node that is away is true some seconds later: Behind where something newer is wanted, Deleting
-    where nothing is, Synced otherwise.  And wherever Synced stands, the held version is the wanted one.
-12. Never is more sent than the overall rate limit allows.
+9. A hub that starts guards the nodes that are guarded according to its predecessor's documents.
+10. Nothing about an object that the hub knows to be paused is sent to any node: no update, no delete.
+11. The records of a node that is away are true some seconds later: Behind if something newer is wanted, Deleting if
+    nothing is, Synced otherwise.  And if it says Synced, the held version is the wanted one.
+12. No more is sent than the overall rate limit allows.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ BUSY_STEPS = 30
 STILL_SECONDS = 45.0
 """After everything has come right it stays right."""
 FULL_BYTES = 150
-"""Of a disk that takes one object or two."""
+"""The size of a disk that has space for one object or two."""
 ROOM_BYTES = 1 << 40
 NODES = ("edge-0", "edge-1")
 SLOW_PASS_SECONDS = 20.0
 NEVER_SECONDS = 86_400.0
-"""In two worlds of three the slow pass mends nothing: events alone have to bring everything right."""
+"""In two of three worlds the slow pass repairs nothing, so that events alone must put everything right."""
 REMOVALS_MAX = 1
 WINDOW_SECONDS = 20.0
 RATE = 3.0
@@ -79,7 +79,7 @@ class Chances(msgspec.Struct, frozen=True, kw_only=True):
     link_half_opens: float = 0.01
     link_crowded: float = 0.03
     unnoticed: float = 0.3
-    """Of broken links: the hub hears nothing of it."""
+    """The share of broken links that the hub does not notice."""
     edge_crashes: float = 0.02
     disk_wiped: float = 0.004
     disk_restored: float = 0.006
@@ -108,14 +108,14 @@ class World:
 
     def __init__(self, seed: int, *, chances: Chances | None = None, acks_before_commit: bool = False) -> None:
         self.random = Random(seed)
-        self._crowding = Random(f"crowded {seed}")  # of its own: worlds that broke a law once stay as they were
+        self._crowding = Random(f"crowded {seed}")  # separate, so that worlds that once broke a law do not change
         self.chances = chances or Chances()
         self.now = 0.0
         self.calm = False
         self.fence = 0
         self.pauses = self.object_pauses = self.guards = 0
         self._pausing = Random(f"{seed}/object pauses") if seed % 7 not in (4, 5) else None
-        """Fortune of its own: worlds that once broke a law stay as they were."""
+        """A separate random source, so that worlds that once broke a law do not change."""
         self.settings = HubSettings(
             security="insecure",
             deletion_guard=DeletionGuardSettings(removals_max=REMOVALS_MAX * (seed % 2), window_seconds=WINDOW_SECONDS),
@@ -124,7 +124,7 @@ class World:
             ),
             window=WindowLimits(messages=3),
             link=LinkSettings(keepalive_seconds=10),
-            # Not beside a deletion guard: what law 8 knows of approvals is of a hub that sends at once.
+            # Not together with a deletion guard: law 8 assumes a hub that sends at once after an approval.
             rate_limit=RateLimit(objects_per_second=RATE if seed % 14 in (6, 8) else 0, burst=BURST),
             record=RecordSettings(away_writes_per_second=0 if self._pausing is None else 100),
         )
@@ -148,7 +148,7 @@ class World:
         """Of every deletion guard that ever tripped."""
         self._judged: dict[Name, object] = {}
         self._flights: dict[NodeSession, dict[str, tuple[int, float]]] = {}
-        """Of each session: what was sent and not answered, by path → its id and when."""
+        """By session: what was sent and not answered, by path → its id and when."""
         self._start_hub()
 
     # ---- time ------------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class World:
                 self.hub.closed(link)
 
     def _start_hub(self) -> None:
-        """A new process: it knows nothing but what the API server tells it, and that may take a while."""
+        """A new process: it knows only what the API server tells it, which may take a while."""
         if self.fence:
             self.hub.kill()
         self.fence += 1
@@ -313,7 +313,7 @@ class World:
     def _connect(self, edge: Edge) -> None:
         old = self.links.pop(edge.name, None)
         if old is not None:
-            # The edge closed it; the hub hears of that, or meets the next connection first.
+            # The edge closed it; the hub learns of that, or gets the next connection first.
             old.break_off()
             if self.happens(0.5):
                 self.hub.closed(old)
@@ -338,7 +338,7 @@ class World:
     # ---- laws about what is sent and heard -------------------------------------------------------
 
     def is_allowed(self, node: str, keys: set[str]) -> None:
-        """A person approved the removal of these, and the hub knows which they are."""
+        """A person approved the removal of these keys, and the hub knows them."""
         self._begin_life(node)
         self.approved[node] |= keys
 
@@ -348,7 +348,7 @@ class World:
         self._begin_life(node)
         if guard is not None:
             if guard.approved and not self.approved[node]:
-                # Approved before this hub knew what was due: it holds for what is due when the hub does.
+                # Approved before this hub knew what was due: the approval covers what is due once it does.
                 self.approved[node] |= guard.due
             self.guards += guard.stops and not was_stopped
         flights = self._flights.setdefault(session, {})
@@ -381,13 +381,13 @@ class World:
             raise LawBroken(f"law 12 {at} is sent, {-self._tokens:.3f} above the rate limit")
 
     def _begin_life(self, node: str) -> None:
-        """A Node that was made anew is another one: what was counted of the one before says nothing of it."""
+        """A recreated Node is another one: nothing that was counted before applies to it."""
         uid = self.cluster.nodes[node][0] if node in self.cluster.nodes else ""
         if self._lives.setdefault(node, uid) != uid:
             self.node_forgotten(node)
 
     def node_forgotten(self, node: str) -> None:
-        """The hub heard that the Node is gone.  A restored API server may bring the same one back, guard and all."""
+        """The hub learned that the Node was deleted.  A restore may bring the same one back, including its guard."""
         self._lives.pop(node, None)
         self.removed[node], self.approved[node] = {}, set()
 
@@ -416,7 +416,7 @@ class World:
                 raise LawBroken(f"law 1 at {self.now:.2f}: {session.node} never stored {held.path} as the hub believes")
 
     def annotations_seen(self, shell: HubShell, node: str, annotations: dict[str, str]) -> None:
-        """The watch tells the hub next what people say of this node."""
+        """The watch is about to report the annotations of this node."""
         self.known_paused[node] = PAUSED in annotations
         guard = shell.hub.node_controls.guard(node)
         if guard is None or not guard.stops or guard.tripped is None:
@@ -427,7 +427,7 @@ class World:
                 self.removed[node].pop(key, None)
 
     def objects_seen(self) -> None:
-        """The watch tells the hub next what there is."""
+        """The watch is about to report the objects."""
         self.known_paused_objects = self.cluster.paused_objects()
 
     def edge_nodes_listed(self, shell: HubShell) -> None:
@@ -440,7 +440,7 @@ class World:
                 raise LawBroken(f"law 9: {name} was guarded under {guarded['id']}, the new hub does not know")
 
     def _judge_documents(self) -> None:
-        """Law 1 of every ObjectSync that was written since."""
+        """Law 1, for every ObjectSync that was written since."""
         for name, there in self.cluster.documents.items():
             if name[0] not in COLLECTIONS or self._judged.get(name) is there:
                 continue
@@ -471,13 +471,13 @@ class World:
             if link is not None and link.swallows:
                 self._break(edge)
         for _ in range(BUSY_STEPS):
-            # Only status writes may still fail, so that what is forgotten now is not found again by a new connection.
+            # Only status writes may still fail, so that a new connection does not hide what is forgotten now.
             self.cluster.change_object()
             self._advance(self.random.uniform(0, 0.3))
         self.cluster.away = False
 
     def _be_away(self, random: Random) -> None:
-        """A node leaves, objects change meanwhile, and sometimes another hub takes over; then it comes back."""
+        """A node goes away, objects change meanwhile, sometimes another hub takes over; then the node comes back."""
         edge = self.edges[random.choice(NODES)]
         if edge.name not in self.cluster.nodes:
             return
@@ -523,7 +523,7 @@ class World:
         self._advance(2.0)
 
     def _difference(self) -> str:
-        """What edges hold, or the hub believes they hold, that is not as it should be; empty when all is."""
+        """How what edges hold, or the hub believes they hold, differs from what it should be; "" if it does not."""
         for name, edge in self.edges.items():
             if name not in self.cluster.nodes:
                 continue
@@ -539,7 +539,7 @@ class World:
         return ""
 
     def _difference_of_documents(self) -> str:
-        """The same of what the API says."""
+        """The same for the documents in the API."""
         for node in NODES:
             documents = {name: there for name, there in self.cluster.documents.items() if node_of(name) == node}
             if node not in self.cluster.nodes:
@@ -559,6 +559,6 @@ class World:
 
 
 def _said(status: dict[str, Any]) -> tuple[Any, Any, bool]:
-    """What an ObjectSync says: its state, of which content, and whether that is the newest."""
+    """What an ObjectSync says: its state, the content, and whether that is the newest."""
     is_newest = status.get("objectResourceVersion") == status.get("wantedResourceVersion")
     return status.get("state"), status.get("objectDigest"), is_newest

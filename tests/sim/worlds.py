@@ -1,4 +1,4 @@
-"""The kinds of worlds there are; each is played from one seed and raises when a law was broken."""
+"""The kinds of worlds; each is played from one seed and raises if a law was broken."""
 
 from __future__ import annotations
 

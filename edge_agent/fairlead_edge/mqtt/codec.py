@@ -13,7 +13,7 @@ TEXT_BYTES_MAX: Final = mqtt_text.TEXT_BYTES_MAX
 
 
 class TooLong(ValueError):
-    """A field is longer than its two-byte length can say."""
+    """A field is too long for its two-byte length."""
 
 
 def malformed(reason: str) -> MqttRefused:
@@ -21,7 +21,7 @@ def malformed(reason: str) -> MqttRefused:
 
 
 class FieldReader:
-    """Reads one field after the other.  Raises ``MqttRefused`` when the bytes do not match."""
+    """Reads the fields of a packet in order.  Raises ``MqttRefused`` if the bytes do not match."""
 
     def __init__(self, body: bytes, at: int = 0) -> None:
         self._body = body
@@ -91,12 +91,12 @@ def utf8_text(content: bytes) -> str:
 def binary_field(content: bytes) -> bytes:
     """Raises ``TooLong``."""
     if len(content) > TEXT_BYTES_MAX:
-        raise TooLong(f"{len(content)} bytes where MQTT carries {TEXT_BYTES_MAX}")
+        raise TooLong(f"{len(content)} bytes, and MQTT allows {TEXT_BYTES_MAX}")
     return len(content).to_bytes(2) + content
 
 
 def text_field(value: str) -> bytes:
-    """Characters for which a client may close its connection become U+FFFD.  Raises ``TooLong``."""
+    """Encode text, with U+FFFD for characters that may make a client close its connection.  Raises ``TooLong``."""
     return binary_field(mqtt_text.safe(value).encode())
 
 
@@ -114,31 +114,31 @@ def length_field(value: int) -> bytes:
 # ---- frames ----------------------------------------------------------------------------------------------------------
 
 MORE: Final = 0x80
-"""Bit of a length's byte: another one follows."""
+"""The bit in a byte of a length that says that another byte follows."""
 LENGTH_BYTES_MAX: Final = 4
 _FIRST: Final = 1
 
 
 class PacketBytes(NamedTuple):
-    """The first byte (kind and flags) and what follows the length."""
+    """The first byte of a packet (type and flags), and what follows its length."""
 
     first: int
     body: bytes
 
 
 class PacketReader:
-    """Cuts whole packets out of the bytes of one connection, however they arrive.
+    """Splits the bytes of one connection into packets, however they arrive.
 
-    ``bytes_max`` limits a whole packet: one that is too large is refused by its header alone.
+    ``bytes_max`` limits a whole packet; a larger one is refused as soon as its header arrives.
     """
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.wrong: MqttRefused | None = None
-        """Set once the bytes cannot be split into packets; the packets before that are still returned."""
+        """Set once the bytes cannot be split into packets; earlier packets are still returned."""
         self._rest = bytearray()
         self._needed = 0
-        """Bytes at which the packet that has begun is complete."""
+        """How many bytes complete the packet that has begun."""
 
     @property
     def waiting_bytes(self) -> int:
@@ -146,7 +146,7 @@ class PacketReader:
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[PacketBytes]:
-        """The packets that are complete now."""
+        """Add bytes; returns the packets that are now complete."""
         if self.wrong is not None:
             return []
         if self._rest:
@@ -173,7 +173,7 @@ class PacketReader:
         return found
 
     def _length(self, data: bytes, at: int) -> tuple[int, int]:
-        """Where the body begins (0: the length is not whole), and how long it is."""
+        """Where the body begins (0 if the length is incomplete), and how long it is."""
         length = shift = 0
         for here in range(at, min(at + LENGTH_BYTES_MAX, len(data))):
             byte = data[here]
@@ -193,7 +193,7 @@ class PacketReader:
 # ---- properties ------------------------------------------------------------------------------------------------------
 
 PROPERTIES_MAX: Final = 1000
-"""In one packet; most of them can only be user properties."""
+"""The most properties in one packet; most of them can only be user properties."""
 
 
 class Id(IntEnum):
@@ -346,7 +346,7 @@ def read_properties(cursor: FieldReader, allowed: frozenset[Id]) -> PacketProper
 
 
 def write_properties(values: Iterable[tuple[Id, Any]], user: Iterable[tuple[str, str]] = ()) -> bytes:
-    """Prefixed with their length; a value of None is omitted."""
+    """Encode properties, prefixed with their length; values of None are omitted."""
     found = b"".join(bytes((id,)) + _KINDS[id].write(value) for id, value in values if value is not None)
     found += b"".join(bytes((Id.USER_PROPERTY,)) + text_field(name) + text_field(value) for name, value in user)
     return length_field(len(found)) + found

@@ -11,18 +11,18 @@ _PACKET_IDENTIFIERS: Final = 65_536
 
 
 class DeliveryWindow:
-    """At most ``size`` messages at a time.
+    """The unacknowledged messages of one subscriber, at most ``size``.
 
-    A message that failed before is the last one the client gets until it acknowledges it: if it is the message that
-    makes the client fail, no other fails with it.
+    After a message that failed before, the client gets no other until it acknowledges it: if that message crashes the
+    client, no other fails with it.
     """
 
     def __init__(self) -> None:
         self.size = DELIVERED_MAX
         self._unacknowledged: dict[int, tuple[str, str]] = {}
-        """By packet identifier: endpoint and id."""
+        """Endpoint and id by packet identifier."""
         self._retried = 0
-        """Packet identifier of the last message delivered that had failed before."""
+        """The packet identifier of the message that failed before, if the client has one."""
         self._retried_since: float | None = None
         self._next_packet = 1
 
@@ -35,7 +35,7 @@ class DeliveryWindow:
         return 0 if self._retried in self._unacknowledged else self.size - len(self._unacknowledged)
 
     def free_packet(self) -> int:
-        """A packet identifier that is not in use; there is always one, as the window is small."""
+        """A packet identifier that is not in use; there always is one, because the window is small."""
         while self._next_packet in self._unacknowledged:
             self._next_packet = self._next_packet % (_PACKET_IDENTIFIERS - 1) + 1
         packet = self._next_packet
@@ -53,14 +53,14 @@ class DeliveryWindow:
         return self._unacknowledged.pop(packet, None)
 
     def tick(self, now: float) -> None:
-        """Call every second or so: when the lease of a retried message has ended, others need not wait for it."""
+        """Call about once a second: once the lease of a retried message has ended, others need not wait for it."""
         if self._retried in self._unacknowledged:
             self._retried_since = now if self._retried_since is None else self._retried_since
             if now - self._retried_since >= LEASE_SECONDS:
                 self._retried = 0
 
     def take(self) -> list[tuple[str, str]]:
-        """Endpoint and id of everything unacknowledged, when the connection is over."""
+        """Remove and return endpoint and id of all unacknowledged messages, when the connection ends."""
         found = list(self._unacknowledged.values())
         self._unacknowledged.clear()
         return found

@@ -1,4 +1,4 @@
-"""Converts a PUBLISH to a message to store, and a stored message to what a subscriber gets."""
+"""Converts a PUBLISH into a message to store, and a stored message into what a subscriber gets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CORRELATION = "correlationId"
 
 
 def content(message: PublishPacket, author: Author, *, node: str, other_topics: bool) -> Submission | RefusalReason:
-    """The message to store of a PUBLISH, or why it is refused."""
+    """The message to store for a PUBLISH, or why it is refused."""
     destination = topics.destination(message.topic, node=node, other_topics=other_topics)
     return destination if isinstance(destination, RefusalReason) else submission(message, destination, author)
 
@@ -49,7 +49,7 @@ def submission(message: PublishPacket, destination: Destination, author: Author)
 
 
 def refused_message(message: PublishPacket, id: str, at: str) -> envelope.StoredMessage:
-    """The dead letter of a message that was refused for good; its topic is in a system property."""
+    """The dead letter of a message that was refused permanently; its topic is in a system property."""
     return envelope.StoredMessage(
         id=id,
         source=topics.OTHER_SOURCES,
@@ -70,8 +70,10 @@ def payload(message: envelope.StoredMessage) -> bytes:
 def delivered_properties(
     message: envelope.StoredMessage, level: int
 ) -> tuple[list[tuple[Id, Any]], list[tuple[str, str]]]:
-    """Properties for a subscriber of level 5; a property without a value is empty.  ``fields`` writes no text that a
-    client could close its connection for (``is_changed``)."""
+    """Properties for a subscriber of level 5; a property without a value becomes empty text.
+
+    The codec replaces characters that may make a client close its connection (``is_changed``).
+    """
     if level != LEVEL_5:
         return [], []
     system = {ascii_case.folded(name): value for name, value in message.system_properties.items()}
@@ -84,7 +86,7 @@ def delivered_properties(
 
 
 def is_changed(message: envelope.StoredMessage) -> bool:
-    """Whether a property has characters that are written as U+FFFD for a subscriber of level 5."""
+    """Whether a property has characters that the codec replaces with U+FFFD."""
     kind = next((value for name, value in message.system_properties.items() if _is_content_type(name)), None)
     texts = (kind or "", *message.properties, *(value or "" for value in message.properties.values()))
     return any(mqtt_text.safe(text) != text for text in texts)
@@ -99,14 +101,14 @@ def _of_level_5(message: PublishPacket) -> dict[str, str | None]:
     if (kind := message.properties.get(Id.CONTENT_TYPE)) is not None:
         found[_CONTENT_TYPE] = kind
     if (correlation := message.properties.get(Id.CORRELATION_DATA)) is not None:
-        # Bytes that are not UTF-8 cannot be a property.
+        # A property must be valid UTF-8.
         with contextlib.suppress(UnicodeDecodeError):
             found[_CORRELATION] = correlation.decode()
     return found
 
 
 def _body(content: bytes, system: dict[str, str | None]) -> dict[str, Any]:
-    """JSON if it is valid JSON and not declared as something else; other bytes as base64."""
+    """The body as JSON if it is valid and not declared as something else; otherwise as base64."""
     if publishing.may_be_json(system) and publishing.is_json_text(content):
         return {"body": msgspec.Raw(content.strip())}
     return {"body_base64": base64.b64encode(content).decode()}

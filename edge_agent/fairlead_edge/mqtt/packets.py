@@ -1,7 +1,8 @@
-"""MQTT control packets: read from a client's frames, and written as bytes to the client.
+"""MQTT control packets: read from a client's frames, and written as bytes for the client.
 
-Level 4 is MQTT 3.1.1, level 5 is MQTT 5.  ``read`` checks everything that one packet alone can show; what depends on
-earlier packets is up to ``session``.
+Level 4 is MQTT 3.1.1, level 5 is MQTT 5.  ``read`` checks everything that a single packet shows; ``session`` checks
+what
+depends on earlier packets.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fairlead_edge.mqtt.limits import FILTERS_MAX
 from fairlead_edge.mqtt.reasons import Code, MqttRefused
 
 LEVEL_3: Final = 4
-"""How MQTT 3.1.1 calls itself in a CONNECT."""
+"""The protocol name of MQTT 3.1.1 in a CONNECT."""
 LEVEL_5: Final = 5
 
 
@@ -43,7 +44,7 @@ class PacketType(IntEnum):
 
 
 _FLAGS: Final = {PacketType.SUBSCRIBE: 2, PacketType.UNSUBSCRIBE: 2, PacketType.PUBREL: 2}
-"""Bits of the lower half that must be so; of all others but PUBLISH they are 0."""
+"""The required flags (lower half of the first byte); 0 for all other types except PUBLISH."""
 
 
 class PublishPacket(msgspec.Struct, frozen=True, gc=False):
@@ -59,7 +60,7 @@ class PublishPacket(msgspec.Struct, frozen=True, gc=False):
 
 
 class Will(msgspec.Struct, frozen=True):
-    """What is published for a client that goes without DISCONNECT."""
+    """What is published for a client that ends without DISCONNECT."""
 
     message: PublishPacket
     delay_seconds: int = 0
@@ -79,14 +80,14 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Puback(msgspec.Struct, frozen=True):
-    """The client has a message that was delivered to it; a code from 0x80 on: it does not want it."""
+    """The client acknowledges a message; a code of 0x80 or more rejects it."""
 
     packet: int
     code: int = 0
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """One wish of a SUBSCRIBE."""
+    """One topic filter of a SUBSCRIBE, with its options."""
 
     text: str
     qos: int
@@ -115,15 +116,15 @@ Packet = Connect | PublishPacket | Puback | Subscribe | Unsubscribe | Pingreq | 
 
 
 class UnknownLevel(MqttRefused):
-    """A CONNECT of another version; how it is answered depends on the level."""
+    """A CONNECT of another protocol version; the answer depends on the level."""
 
     def __init__(self, level: int) -> None:
-        super().__init__(Code.UNSUPPORTED_PROTOCOL_VERSION, f"protocol level {level}; here are 4 (3.1.1) and 5")
+        super().__init__(Code.UNSUPPORTED_PROTOCOL_VERSION, f"protocol level {level}; supported are 4 (3.1.1) and 5")
         self.level = level
 
 
 def read(frame: PacketBytes, level: int) -> Packet:
-    """``level`` is that of the connection's CONNECT; 0: none came so far.  Raises ``MqttRefused``."""
+    """Read a packet.  ``level`` is that of the connection's CONNECT, 0 before it.  Raises ``MqttRefused``."""
     if frame.first >> 4 == PacketType.PUBLISH:
         return _publish(frame, level)
     try:
@@ -148,7 +149,7 @@ def read(frame: PacketBytes, level: int) -> Packet:
         return _disconnect(cursor, level)
     if kind in (PacketType.PUBREC, PacketType.PUBREL, PacketType.PUBCOMP):
         raise MqttRefused(Code.PROTOCOL_ERROR, f"{kind.name} belongs to QoS 2, and nothing here was ever sent with it")
-    raise MqttRefused(Code.PROTOCOL_ERROR, f"{kind.name} has no place in what a client sends")
+    raise MqttRefused(Code.PROTOCOL_ERROR, f"{kind.name} is never sent by a client")
 
 
 def _publish(frame: PacketBytes, level: int) -> PublishPacket:
@@ -190,7 +191,7 @@ def _connect(cursor: FieldReader) -> Connect:
     if flags & 1 or will_qos == 3 or (not has_will and (will_qos or will_retain)):
         raise malformed(f"the flags of CONNECT are {flags:#04x}")
     if level == LEVEL_3 and has_password and not has_name:
-        raise malformed("a password without a user name, which 3.1.1 does not know")
+        raise malformed("a password without a user name, which 3.1.1 does not allow")
     keep_alive = cursor.two()
     found = codec.read_properties(cursor, codec.CONNECT) if level == LEVEL_5 else codec.NO_PROPERTIES
     client_id = cursor.text()
@@ -239,7 +240,7 @@ def _subscribe(cursor: FieldReader, level: int) -> Subscribe:
     if level == LEVEL_5:
         found = codec.read_properties(cursor, codec.SUBSCRIBE)
         if found.values:
-            raise MqttRefused(Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not offered")
+            raise MqttRefused(Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not supported")
     filters: list[Filter] = []
     while cursor.left:
         text, options = cursor.text(), cursor.byte()
@@ -284,7 +285,7 @@ def _disconnect(cursor: FieldReader, level: int) -> Disconnect:
 
 PINGRESP: Final = bytes((PacketType.PINGRESP << 4, 0))
 REASON_BYTES_MAX: Final = 1024
-"""Of a sentence for the client's log; it ends there."""
+"""Reason strings are cut at this length."""
 
 
 def _packet(first: int, body: bytes) -> bytes:
@@ -322,7 +323,7 @@ def unsuback(level: int, packet: int, codes: Sequence[int]) -> bytes:
 
 
 def disconnect(level: int, code: Code, reason: str = "") -> bytes:
-    """Nothing at level 4, where a server says goodbye by closing."""
+    """Empty at level 4, where a server just closes the connection."""
     if level != LEVEL_5:
         return b""
     return _packet(

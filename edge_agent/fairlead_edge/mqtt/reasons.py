@@ -1,4 +1,4 @@
-"""Reason codes: MQTT 5 section 2.4, and what is left of them in a CONNACK of 3.1.1."""
+"""Reason codes: MQTT 5 section 2.4, and the return codes of 3.1.1 that stand for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairlead_wire.errors import FairleadError
 
 
 class Code(IntEnum):
-    """What a client reads in an acknowledgement or a DISCONNECT."""
+    """The reason codes in acknowledgements and DISCONNECT."""
 
     SUCCESS = 0x00
     DISCONNECT_WITH_WILL = 0x04
@@ -43,12 +43,12 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """As metrics and logs name it."""
+        """The code's name in metrics and logs."""
         return self.name.lower()
 
 
 FAILURE: Final = 0x80
-"""From here on a code says that it went wrong; all there is in a SUBACK of 3.1.1."""
+"""Codes from here on are failures; the only failure code in a SUBACK of 3.1.1."""
 
 _CONNACK_3: Final = {
     Code.UNSUPPORTED_PROTOCOL_VERSION: 1,
@@ -69,7 +69,7 @@ _OF_MESSAGES: Final = {
 
 
 class MqttRefused(FairleadError):
-    """What a client did that ends its connection: the code and a sentence for its log."""
+    """A fault that ends a client's connection: the code, and a sentence for the client's log."""
 
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(reason)
@@ -77,10 +77,10 @@ class MqttRefused(FairleadError):
 
 
 def connack_3(code: Code) -> int:
-    """The return code of 3.1.1 that says it best."""
+    """The closest return code of 3.1.1."""
     return 0 if code is Code.SUCCESS else _CONNACK_3.get(code, _UNAVAILABLE_3)
 
 
 def of_message(code: str) -> Code:
-    """What MQTT calls the code with which a message is refused (``publishing.RefusalReason``)."""
+    """The MQTT code for a message that is refused with this code (``publishing.RefusalReason``)."""
     return _OF_MESSAGES.get(code, Code.IMPLEMENTATION_SPECIFIC_ERROR)

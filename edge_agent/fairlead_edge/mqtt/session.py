@@ -3,12 +3,13 @@
     opening ──CONNECT, admitted──▶ open ──DISCONNECT, a fault, silence──▶ over
 
 After each call the caller gets what to do from ``take``, does it, and reports back: ``stored`` when messages are on
-disk (or refused), ``deliver`` with messages for a subscription.  PUBACKs leave in the order of the PUBLISHes
-(MQTT-4.6.0-2), because they are stored in that order.  A fault ends the connection with its code; later bytes are
+disk (or refused), ``deliver`` with messages for a subscription.  PUBACKs are sent in the order of the PUBLISHes
+(MQTT-4.6.0-2), because messages are stored in that order.  A fault ends the connection with its code; later bytes are
 ignored.
 
-Nothing is retained, QoS 2 is refused, and topic aliases, wildcards, shared subscriptions and subscription identifiers
-are not offered; ``CONNACK`` says so at level 5.  Kept sessions and wills of clients that left are in ``wills``.
+Messages are not retained, QoS 2 is refused, and topic aliases, wildcards, shared subscriptions and subscription
+identifiers are not supported; ``CONNACK`` says so at level 5.  ``wills`` has wills and sessions of disconnected
+clients.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ from fairlead_edge.outbox.brokered.endpoint import Leased
 from fairlead_edge.outbox.publishing import RefusalReason, Submission
 
 FIRST_BYTE: Final = b"\x10"
-"""Of a CONNECT; anything else is not MQTT, or does not start at the beginning."""
+"""The first byte of a CONNECT; a connection that begins differently is not MQTT."""
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """A client that was admitted.  ``expiry_seconds``: how long its subscriptions outlive its connection."""
+    """An admitted client.  ``expiry_seconds``: how long its subscriptions outlive the connection."""
 
     client: MqttClient
     author: Author
@@ -57,7 +58,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceivedPublish(msgspec.Struct, frozen=True, gc=False):
-    """A PUBLISH to store, or to refuse for good.  ``ttl_seconds``: it may live no longer."""
+    """A PUBLISH to store, or to refuse permanently.  ``ttl_seconds`` limits its time to live."""
 
     message: PublishPacket
     content: Submission | RefusalReason
@@ -80,7 +81,7 @@ class Subscribed(msgspec.Struct, frozen=True):
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """The client has this message, or does not want it (``done`` False)."""
+    """The client acknowledged this message, or rejected it (``done`` is False)."""
 
     endpoint: str
     id: str
@@ -99,14 +100,14 @@ class Todo(msgspec.Struct, kw_only=True):
 
 
 class Host(Protocol):
-    """Who may connect, and what was kept for those who did."""
+    """Admits clients, and keeps their sessions."""
 
     def identify(self, connect: Connect) -> Opening:
-        """Changes nothing.  Raises ``MqttRefused``."""
+        """Authenticate the client, without changing anything.  Raises ``MqttRefused``."""
         ...
 
     def open(self, opening: Opening) -> Sequence[Subscribed] | None:
-        """This connection is now the client's.  Returns the subscriptions kept for it; None: there was no session.
+        """Make this the client's connection; returns its kept subscriptions, or None if there was no session.
 
         Raises ``MqttRefused``.
         """
@@ -114,7 +115,7 @@ class Host(Protocol):
 
 
 class MqttSession:
-    """``now`` is the time of any monotonic clock, in seconds."""
+    """The protocol state of one connection.  ``now`` is the time of any monotonic clock, in seconds."""
 
     def __init__(self, limits: SessionLimits, host: Host, *, now: float) -> None:
         self._limits = limits
@@ -135,17 +136,17 @@ class MqttSession:
         self.opening: Opening | None = None
         self.subscriptions: dict[str, Subscribed] = {}
         self.will: Will | None = None
-        """What to publish if the connection ended now."""
+        """What to publish if the connection ends."""
         self.ended: MqttRefused | None = None
-        """Why the session is over, unless the client disconnected."""
+        """Why the session ended, unless the client disconnected."""
         self.is_over = False
         self.expiry_seconds = 0
         self.retained = 0
-        """Messages whose RETAIN flag was dropped."""
+        """Messages whose RETAIN flag was ignored."""
         self.replaced = 0
         """Messages in which U+FFFD replaced characters that MQTT cannot carry."""
 
-    # ---- what arrives ----
+    # ---- input ----
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes from the client."""
@@ -165,7 +166,7 @@ class MqttSession:
             self.refuse(refused)
 
     def tick(self, now: float) -> None:
-        """Call every second or so: ends a session whose client is silent."""
+        """Call about once a second: ends a session whose client is silent."""
         self.delivered.tick(now)
         if self.is_over or now < self.deadline:
             return
@@ -176,7 +177,7 @@ class MqttSession:
 
     @property
     def deadline(self) -> float:
-        """When the client has been silent for too long."""
+        """When the session ends if the client stays silent."""
         return self._heard_at + self._silence_seconds
 
     @property
@@ -208,10 +209,10 @@ class MqttSession:
             self._writes.append(packets.connack(level, refused.code, values=reason))
         self._todo.close = True
 
-    # ---- what was done ----
+    # ---- results ----
 
     def stored(self, outcomes: Iterable[PublishOutcome]) -> None:
-        """These messages, in order of arrival, are on disk or refused for good."""
+        """These messages, in order of arrival, are on disk or permanently refused."""
         sends_reasons = self._sends_reasons and self._has_room_for_reason
         for outcome in outcomes:
             if packet := outcome.message.packet:
@@ -221,7 +222,7 @@ class MqttSession:
 
     @property
     def _has_room_for_reason(self) -> bool:
-        """The client's maximum packet size leaves room for a reason string."""
+        """Whether the client's maximum packet size leaves room for a reason string."""
         return not 0 < self._client_packet_bytes_max < 2 * packets.REASON_BYTES_MAX
 
     @property
@@ -239,7 +240,7 @@ class MqttSession:
         message = leased.message
         topic = topics.delivery_topic(subscribed.inputs, input, message, self._limits.node)
         if not topics.WILDCARDS.isdisjoint(topic):
-            return "its topic would hold + or #, which no topic of a message may"
+            return "its topic would have + or #, which is not allowed in a message"
         values, user = messages.delivered_properties(message, self._level)
         packet = self.delivered.free_packet() if subscribed.qos else 0
         try:
@@ -257,7 +258,7 @@ class MqttSession:
             return f"its topic or a property has {error}"
         most = self._client_packet_bytes_max
         if most and len(content) > most:
-            return f"it is a packet of {len(content)} bytes, and the client takes {most}"
+            return f"its packet has {len(content)} bytes, and the client accepts {most}"
         self._writes.append(content)
         if self._level == LEVEL_5 and messages.is_changed(message):
             self.replaced += 1
@@ -323,7 +324,7 @@ class MqttSession:
         self.expiry_seconds = self._requested_expiry = opening.expiry_seconds
         self.delivered.size = min(DELIVERED_MAX, connect.properties.get(Id.RECEIVE_MAXIMUM, DELIVERED_MAX))
         self._client_packet_bytes_max = connect.properties.get(Id.MAXIMUM_PACKET_SIZE, 0)
-        # The module may have been given a token since; then only it may subscribe to its inputs.
+        # The module may have a token by now; then only it may subscribe to its inputs.
         begun = [each for each in kept or () if may_take(opening.author, each.inputs.module)]
         for each in begun:
             self.subscriptions[each.inputs.filter] = each
@@ -354,14 +355,14 @@ class MqttSession:
             raise MqttRefused(Code.QOS_NOT_SUPPORTED, "publish with QoS 0 or 1")
         if message.retain:
             if self._level == LEVEL_5:
-                raise MqttRefused(Code.RETAIN_NOT_SUPPORTED, "nothing is retained here")
+                raise MqttRefused(Code.RETAIN_NOT_SUPPORTED, "retained messages are not supported")
             self.retained += 1
         if Id.TOPIC_ALIAS in message.properties.values:
-            raise MqttRefused(Code.TOPIC_ALIAS_INVALID, "topic aliases are not offered")
+            raise MqttRefused(Code.TOPIC_ALIAS_INVALID, "topic aliases are not supported")
         if Id.SUBSCRIPTION_IDENTIFIER in message.properties.values:
-            raise MqttRefused(Code.PROTOCOL_ERROR, "a client's PUBLISH has no subscription identifier")
+            raise MqttRefused(Code.PROTOCOL_ERROR, "a client's PUBLISH must not have a subscription identifier")
         if self._level != LEVEL_5 and message.topic.startswith(topics.RESERVED):
-            raise MqttRefused(Code.TOPIC_NAME_INVALID, f"topics that begin with {topics.RESERVED} are not offered here")
+            raise MqttRefused(Code.TOPIC_NAME_INVALID, f"topics that begin with {topics.RESERVED} are not supported")
         if message.qos:
             if message.packet in self._unacknowledged:
                 if message.dup:
@@ -413,7 +414,7 @@ class MqttSession:
 
     def _unsubscribe(self, packet: packets.Unsubscribe) -> None:
         known = [self.subscriptions.pop(each, None) is not None for each in packet.filters]
-        # Unsubscribing is done first, so drop what was subscribed to in the same batch of packets.
+        # The caller unsubscribes first, so drop subscriptions made in the same batch of packets.
         self._todo.subscribed = [each for each in self._todo.subscribed if each.inputs.filter not in packet.filters]
         self._todo.unsubscribed = [*self._todo.unsubscribed, *packet.filters]
         codes = [Code.SUCCESS if each else Code.NO_SUBSCRIPTION_EXISTED for each in known]
@@ -434,7 +435,8 @@ class MqttSession:
 
 
 def may_take(author: Author, module: str) -> bool:
-    """A module with a token may take only its own messages; any program, those of modules without a token."""
+    """Whether the author may get messages of the module: a module with a token only its own, any other program those of
+    modules without a token."""
     if author.module:
         return ascii_case.same(author.module, module)
     return not author.has_token(module)

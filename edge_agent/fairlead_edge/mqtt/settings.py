@@ -48,7 +48,7 @@ class MqttSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def find_mistakes(settings: MqttSettings, *, insecure: bool, other_tokens: bool) -> Iterator[Mistake]:
-    """``other_tokens``: there is a ``modules.tokens_file``."""
+    """Check the settings.  ``other_tokens``: whether there is a ``modules.tokens_file``."""
     if (settings.tls_cert is None) != (settings.tls_key is None):
         missing = "tls_cert" if settings.tls_cert is None else "tls_key"
         yield Mistake(f"mqtt.{missing}", "required: certificate and key belong together")
@@ -62,4 +62,4 @@ def find_mistakes(settings: MqttSettings, *, insecure: bool, other_tokens: bool)
     if not settings.own_tls and not listen_address.is_loopback(host):
         yield Mistake("mqtt.listen", "must be a loopback address without TLS: give mqtt.tls_cert and mqtt.tls_key")
     if settings.own_tls and settings.tls_ca is None and settings.tokens_file is None and not other_tokens:
-        yield Mistake("mqtt.tls_ca", "required, or mqtt.tokens_file: else it cannot be known who connects")
+        yield Mistake("mqtt.tls_ca", "required unless mqtt.tokens_file is given, to identify clients")

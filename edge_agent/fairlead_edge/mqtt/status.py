@@ -1,4 +1,4 @@
-"""What the agent's status and its metrics say of MQTT."""
+"""MQTT in the agent's status and metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead_edge.metrics import Family, single
 
 
 class Counters:
-    """Since the start."""
+    """Counts since the start of the agent."""
 
     def __init__(self) -> None:
         self.published: Counter[int] = Counter()
@@ -22,27 +22,27 @@ class Counters:
         """Connections ended, by reason."""
         self.delivered = 0
         self.undeliverable = 0
-        """Times a message could not be written for a subscriber, and was given back."""
+        """How often a message could not be written for a subscriber, and was abandoned."""
         self.replaced = 0
         """Messages written with U+FFFD for characters that MQTT cannot carry."""
         self.retained = 0
 
 
 class MqttStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How it stands at this moment."""
+    """The state of the listener at one moment."""
 
     counters: Counters
     connections: int
     waiting: int
-    """Messages that wait to be on disk."""
+    """Messages that are not on disk yet."""
     delivered: int
-    """Messages subscribers have and did not acknowledge."""
+    """Messages that were delivered to subscribers and not acknowledged."""
     kept: int
     """Sessions kept for clients that are not connected."""
 
 
 def families(now: MqttStatus) -> Iterator[Family]:
-    """As Prometheus gets them."""
+    """The metrics."""
     counters = now.counters
     yield single("fairlead_edge_mqtt_connections", "gauge", "Connected MQTT clients", now.connections)
     yield single(

@@ -1,9 +1,9 @@
-"""What topics and topic filters mean at this node: the source of a published message, the input of a subscription.
+"""What topics and topic filters mean on this node: the source of a published message, the input of a subscription.
 
     fairlead/{m}/{output}                                   /messages/modules/{m}/outputs/{output}
     devices/{node}/modules/{m}/messages/events/{bag}        the same with ``$.on={output}``; else /messages/modules/{m}
     devices/{device}/messages/events/{bag}                  /messages, with the device's name
-    any other, where ``other_topics`` is set                /messages/mqtt/{topic}
+    any other, if ``other_topics`` is set                   /messages/mqtt/{topic}
 
     fairlead/{m}/inputs/{input}                             that input of module m
     devices/{node}/modules/{m}/inputs/{input}, or inputs/#  that input, or all of module m's
@@ -29,7 +29,7 @@ OWN: Final = "fairlead"
 OTHER_SOURCES: Final = "/messages/mqtt"
 WILDCARDS: Final = frozenset("+#")
 RESERVED: Final = "$"
-"""Topics with this prefix belong to servers; none is offered here."""
+"""Topics with this prefix are reserved for servers, and refused here."""
 SHARED: Final = "$share/"
 OUTPUT: Final = "$.on"
 _SYSTEM: Final = {
@@ -59,21 +59,21 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 class InputFilter(msgspec.Struct, frozen=True):
-    """What a subscription asks for: one input of a module, or "" for all of them."""
+    """What a subscription selects: one input of a module, or "" for all of them."""
 
     filter: str
     module: str
     input: str
     original: bool
-    """Messages come to ``devices/…`` topics, with a bag."""
+    """Whether messages are delivered on ``devices/…`` topics, with a property bag."""
 
 
 def destination(topic: str, *, node: str, other_topics: bool) -> Destination | RefusalReason:
     """The destination of a published message, or why it is refused."""
     if not topic or not WILDCARDS.isdisjoint(topic):
-        return RefusalReason("bad_source", "the topic of a message is not empty and has no + or #")
+        return RefusalReason("bad_source", "the topic of a message must not be empty or have + or #")
     if topic.startswith(RESERVED):
-        return RefusalReason("bad_source", f"topics that begin with {RESERVED} are not offered here")
+        return RefusalReason("bad_source", f"topics that begin with {RESERVED} are not supported")
     parts = topic.split("/")
     if parts[0] == OWN:
         if len(parts) == 3 and all(parts):
@@ -89,7 +89,7 @@ def destination(topic: str, *, node: str, other_topics: bool) -> Destination | R
 
 
 def inputs(filter: str, *, node: str) -> InputFilter | Code:
-    """The input of a topic filter; a code says why it is refused."""
+    """The input of a topic filter, or the code with which it is refused."""
     if len(filter) > FILTER_CHARS_MAX:
         return Code.TOPIC_FILTER_INVALID
     if filter.startswith(SHARED):
@@ -131,7 +131,7 @@ def _original(parts: list[str], node: str) -> Destination | RefusalReason:
         source = authorship.own_source(module)
         if output is not None:
             if not output or "/" in output:
-                return RefusalReason("bad_source", f"{OUTPUT}: an output's name is not empty and has no /")
+                return RefusalReason("bad_source", f"{OUTPUT}: the name of an output must not be empty or have a /")
             source = f"{source}/outputs/{output}"
         return Destination(source, properties, _named(system))
     if device and parts[2:4] == ["messages", "events"]:
@@ -141,7 +141,7 @@ def _original(parts: list[str], node: str) -> Destination | RefusalReason:
         properties, system = found
         system.pop(OUTPUT, None)
         return Destination(authorship.LEAF_SOURCE, properties, {**_named(system), authorship.DEVICE: device})
-    return RefusalReason("bad_source", "a topic of a device ends with messages/events/<properties>")
+    return RefusalReason("bad_source", "a topic of a device must end with messages/events/<properties>")
 
 
 _Properties = tuple[dict[str, str | None], dict[str, str | None]]
@@ -156,7 +156,7 @@ def _properties(bag: str) -> _Properties | RefusalReason:
         try:
             name, value = unquote(name, errors="strict"), unquote(value, errors="strict")
         except UnicodeDecodeError:
-            return RefusalReason("bad_message", "the properties behind the topic are not UTF-8")
+            return RefusalReason("bad_message", "the properties after the topic are not UTF-8")
         found = system if name.startswith(RESERVED) else properties
         found[name] = value if has_value else None
     return properties, system

@@ -1,4 +1,4 @@
-"""Wills that wait for their delay, and sessions kept for clients that left: by client, bounded, in memory."""
+"""Delayed wills, and sessions kept for disconnected clients: by client, bounded, in memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fairlead_edge.outbox.authorship import Author
 
 
 class AuthoredWill(msgspec.Struct, frozen=True):
-    """A will, and whose it is."""
+    """A will and its author."""
 
     message: PublishPacket
     author: Author
 
 
 class KeptSession(msgspec.Struct, frozen=True):
-    """``until`` when the session is kept, and when its will is due (None: it left none)."""
+    """Until when the session is kept, and when its will is due (None: it has none)."""
 
     subscriptions: tuple[Subscribed, ...]
     until: float
@@ -30,7 +30,7 @@ class KeptSession(msgspec.Struct, frozen=True):
 
 
 class KeptSessions:
-    """Of clients that are not connected.  Times are by any monotonic clock."""
+    """The sessions of disconnected clients.  Times are on any monotonic clock."""
 
     def __init__(self, most: int = SESSIONS_KEPT_MAX) -> None:
         self._most = most
@@ -49,7 +49,7 @@ class KeptSessions:
         will: AuthoredWill | None,
         delay_seconds: int,
     ) -> list[AuthoredWill]:
-        """The client left.  Returns the wills to publish now: its own, and that of a session dropped for room.
+        """The client disconnected.  Returns wills to publish now: its own, or that of a session dropped for space.
 
         A will is published when its delay is over or its session ends, whichever comes first (MQTT 5, 3.1.3.2.2).
         """
@@ -69,16 +69,16 @@ class KeptSessions:
     def take(
         self, client: MqttClient, *, clean: bool, now: float
     ) -> tuple[Sequence[Subscribed] | None, list[AuthoredWill]]:
-        """The client is back: its subscriptions (None: no session continues), and the wills to publish."""
+        """The client is back: returns its subscriptions (None: no session continues), and the wills to publish."""
         kept = self._kept.pop(client, None)
         if kept is None:
             return None, []
-        if clean or kept.until <= now:  # the session ends, and the will comes with its end
+        if clean or kept.until <= now:  # the session ends, and its will is published
             return None, [kept.will] if kept.will is not None else []
         return kept.subscriptions, []
 
     def due(self, now: float) -> list[AuthoredWill]:
-        """Wills that are due; expired sessions are dropped."""
+        """Drop expired sessions; returns the wills that are due."""
         found: list[AuthoredWill] = []
         for client, kept in list(self._kept.items()):
             if kept.will is not None and min(kept.will_at, kept.until) <= now:

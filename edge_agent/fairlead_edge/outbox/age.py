@@ -1,4 +1,4 @@
-"""How old a message is, whatever happened to the clocks meanwhile (architecture decision 16).
+"""How old a message is, even if the machine's clocks were set or the power failed (architecture decision 16).
 
 The store has a clock of its own: seconds since the store was first opened.  Within a boot it runs with the
 machine's boot time (which counts suspended time, and which is never set).  Across a reboot it adds what the wall
@@ -7,9 +7,9 @@ clock says passed between the last stamp on disk and the boot, and never less th
     ──stamp──stamp──✗ power lost            boot ──────── now
             └── max(0, wall at boot - wall of stamp) ──┘└─ boot time ─┘
 
-So a wall clock that jumps while we run changes nothing, and one that starts in 1970 kills and revives nothing:
-at worst the time without power is not counted.  Stamps are written every ``STAMP_SECONDS``, which is also the
-most a reboot can take back.
+So a wall clock that jumps while the agent runs changes nothing, and one that starts in 1970 neither expires messages
+nor brings them back: at worst the time without power is not counted.  A reboot can set this clock back by at most
+``STAMP_SECONDS``, the interval between stamps.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import msgspec
 
 STAMP_SECONDS: Final = 10.0
 SECONDS_MAX: Final = 1e11
-"""Three thousand years: no clock of ours reads more."""
+"""Three thousand years; a larger reading is damage."""
 
 
 class ClockReading(msgspec.Struct, frozen=True, kw_only=True):
-    """What the machine's clocks said at one moment: which boot, seconds since it, and Unix seconds."""
+    """The machine's clocks at one moment: the id of the boot, seconds since it, and Unix time."""
 
     boot_id: str
     boot_seconds: float
@@ -32,7 +32,7 @@ class ClockReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stamp(msgspec.Struct, frozen=True, kw_only=True):
-    """The store's clock at one reading, as it lies on disk."""
+    """The store's clock at one reading, as written to disk."""
 
     boot_id: str
     boot_seconds: float
@@ -66,7 +66,7 @@ def _age_at(stamp: Stamp | None, opened: ClockReading) -> float:
     if stamp is None:
         return 0.0
     if stamp.boot_id == opened.boot_id:
-        # A clone or a namespace may show less boot time than the stamp has: then no time has passed.
+        # In a clone or a time namespace the boot time may be lower than the stamp's: count no time at all.
         return stamp.age_seconds + max(0.0, opened.boot_seconds - stamp.boot_seconds)
     wall_at_boot = opened.wall_seconds - opened.boot_seconds
     return stamp.age_seconds + max(0.0, wall_at_boot - stamp.wall_seconds) + opened.boot_seconds

@@ -1,10 +1,10 @@
-"""Who may say that a message is from whom: modules with tokens of their own, and devices behind them.
+"""Which program may publish in whose name: modules with their own tokens, and devices behind them.
 
     a module's token    source below /messages/modules/{module}, or none     ─▶ stamped with the module's name
                         source /messages, and the device in connectionDeviceId ─▶ stamped as a device behind the module
-    any other program   any source but those of modules that have tokens
+    any other program   any source except those of modules that have tokens
 
-The stamp are the system properties ``connectionDeviceId`` (the node, or the device behind the module) and
+The stamp is the system properties ``connectionDeviceId`` (the node, or the device behind the module) and
 ``connectionModuleId`` (the module), as in Azure IoT Edge; routes see them as ``$connectionModuleId``.
 """
 
@@ -27,14 +27,14 @@ LEAF_SOURCE: Final = "/messages"
 MODULES: Final = "/messages/modules"
 
 KEY_SEPARATOR: Final = "\x1f"
-"""Cannot be in a key that a program gives."""
+"""Separates module and key; a program's key cannot contain it (``publishing.check_key``)."""
 
 HasToken = Callable[[str], bool]
-"""Does this module have a token of its own?"""
+"""Whether this module has its own token."""
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):
-    """Who publishes: ``module`` is the one whose token was shown, "" for any other program of the node."""
+    """Who publishes: ``module`` is the module whose token was presented, "" for any other program on the node."""
 
     module: str = ""
     node: str = ""
@@ -42,15 +42,15 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def default_source(self) -> str:
-        """Of messages that name no source; "": each must name one."""
+        """The source of messages that name none; "" if every message must name one."""
         return own_source(self.module) if self.module else ""
 
     def own_key(self, key: str) -> str:
-        """An Idempotency-Key is its module's own: no other program gets the answer that belongs to it."""
+        """The Idempotency-Key within this module's namespace, so that no other program gets its answer."""
         return f"{self.module}{KEY_SEPARATOR}{key}" if self.module else key
 
     def sign(self, submissions: Sequence[Submission | RefusalReason]) -> list[Submission | RefusalReason]:
-        """Each as it is stored, or why it is refused."""
+        """Each message as it is to be stored, or the reason why it is refused."""
         return [
             each
             if isinstance(each, RefusalReason)
@@ -63,38 +63,39 @@ ANY_PROGRAM: Final = Author()
 
 
 def stamped(submission: Submission, *, module: str, node: str, has_token: HasToken) -> Submission | RefusalReason:
-    """The message as it is stored, or why its author may not say this.  ``module`` "": no module's token was shown."""
+    """The message as it is to be stored, or why its author may not publish it.
+
+    ``module`` is "" if no module's token was presented.
+    """
     if not module:
         return _of_another(submission, has_token)
     return _of_module(submission, module, node)
 
 
 def attributed(submission: Submission, *, module: str, node: str) -> Submission:
-    """With the module's stamp whatever its source: of messages whose source names no module."""
+    """The message with the module's stamp, without a check of its source: for sources that name no module."""
     return _with(submission, submission.source, node, module)
 
 
 @functools.lru_cache(SOURCES_REMEMBERED)
 def module_of(source: str) -> str:
-    """The module a source names; "" when it names none."""
+    """The module that a source names, or ""."""
     parts = source.split("/")
     is_module = len(parts) > len(MODULES.split("/")) and ascii_case.same("/".join(parts[:3]), MODULES)
     return parts[3] if is_module else ""
 
 
 def own_source(module: str) -> str:
-    """Where a module's messages without a source come from."""
+    """The source of a module's messages that name none."""
     return f"{MODULES}/{module}"
 
 
 def _of_another(submission: Submission, has_token: HasToken) -> Submission | RefusalReason:
-    # A property may stand there more than once, spelled differently, and routes see the last one: none may claim.
+    # A property may occur several times in different cases, and routes see the last one: check all of them.
     claimed = (value for name, value in submission.system_properties.items() if ascii_case.same(name, MODULE))
     for name in (module_of(submission.source), *claimed):
         if name and has_token(name):
-            return RefusalReason(
-                FORBIDDEN, f"module {name} has a token of its own: only with it may one publish as {name}"
-            )
+            return RefusalReason(FORBIDDEN, f"module {name} has its own token: present it to publish as {name}")
     return submission
 
 
@@ -106,7 +107,7 @@ def _of_module(submission: Submission, module: str, node: str) -> Submission | R
     named = module_of(submission.source)
     if ascii_case.same(named, module):
         if device not in ("", node):
-            reason = f"module {module} speaks for the device {device} with source {LEAF_SOURCE}, not with its own"
+            reason = f"module {module} must publish for the device {device} with source {LEAF_SOURCE}, not its own"
             return RefusalReason(FORBIDDEN, reason)
         rest = submission.source.split("/")[4:]
         return _with(submission, "/".join([own_source(module), *rest]), node, module)
@@ -116,7 +117,7 @@ def _of_module(submission: Submission, module: str, node: str) -> Submission | R
             FORBIDDEN, f"module {module} may not publish {who}: its sources begin with {own_source(module)}"
         )
     if not device or device == node:
-        reason = f"module {module} publishes with source {LEAF_SOURCE} for a device behind it: name that in {DEVICE}"
+        reason = f"source {LEAF_SOURCE} is for devices behind module {module}: name the device in {DEVICE}"
         return RefusalReason(FORBIDDEN, reason)
     return _with(submission, LEAF_SOURCE, device, module)
 

@@ -1,4 +1,4 @@
-"""What both ways of delivery share: the policy of retries with the agent's defaults, and tables of states.
+"""What both kinds of delivery share: retry policies with the agent's defaults, and state tables.
 
 The pump (``pump.stream``) delivers to the hub, ``brokered.priority`` to modules on this node.
 """
@@ -19,10 +19,10 @@ MINUTES_PER_DAY: Final = 1440
 
 
 class UpstreamDelivery(DeliveryPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a batch that the hub did not accept is sent again; a lost link costs no retry.
+    """When a batch that the hub did not accept is sent again; a lost link does not count as a retry.
 
-    After 1, 2, 4 … 60 s, then every 60 s, with jitter: practically without end, like store and forward in Azure IoT
-    Edge.  A priority whose retries are used up moves its messages to the dead letters for a while, and tries again.
+    After 1, 2, 4 … 60 s, then every 60 s, with jitter: practically forever, like store and forward in Azure IoT Edge.
+    A priority that has used up its retries moves its messages to the dead letters for a while, then tries again.
     """
 
     retries_with_no_delay: int = 0
@@ -58,14 +58,14 @@ E = TypeVar("E", bound=enum.Enum)
 
 
 class StateTable(dict[tuple[S, E], S], Generic[S, E]):
-    """By state and event, the next state.  ``subject`` is what has the states, for error messages."""
+    """The next state by state and event.  ``subject`` names the state machine in error messages."""
 
     def __init__(self, subject: str, transitions: Mapping[tuple[S, E], S]) -> None:
         super().__init__(transitions)
         self._subject = subject
 
     def step(self, state: S, event: E) -> S:
-        """The next state.  Raises ``LocalError`` where the table has none: the caller lost track of the state."""
+        """The next state.  Raises ``LocalError`` if the table has none: the caller lost track of the state."""
         try:
             return self[state, event]
         except KeyError:

@@ -1,16 +1,16 @@
-"""One message as bytes: stored, sent upstream, leased to a module at the edge, and received from the cloud.
+"""A message as bytes: as stored, as sent upstream, as leased to a module, and as received from the cloud.
 
     published ─stored▶ {"id","source","enqueuedAt","properties","systemProperties","body" | "bodyBase64"}
                            ├─upstream▶ {"topic","epoch","sequence","priority", … the same bytes …}
                            └─leased▶   {"id", "priority", …}
 
-The stored object is what all its references share; what differs by reference is put in front of it without
-decoding it, so a body is parsed once, when it is published.
+All references of a message share the stored object; fields that differ by reference are put in front of it without
+decoding it, so a body is parsed only once, when it is published.
 
-Checksums cover what was accepted; a message is only read if both of these match:
+Checksums cover what was accepted; a message is readable only if they match:
 
-run        CRC-32 of what the references of one request to one queue share, and of the queue's own name
-expiry     CRC-32 of its run's checksum and of when it expires, where its object's time to live may change that
+run        CRC-32 of what the references of one request to one queue share, and of the queue's name
+expiry     CRC-32 of the run's checksum and of the expiry time, for runs that inherit their time to live
 reference  CRC-32 of its run's checksum, its offset, and its body
 """
 
@@ -34,7 +34,7 @@ _encode = msgspec.json.encode
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What lies in ``bodies``; field names are those of ``fairlead_wire.message.UpstreamMessage``."""
+    """A message in its stored form; field names are those of ``fairlead_wire.message.UpstreamMessage``."""
 
     id: str
     source: str
@@ -86,9 +86,9 @@ def run_checksum(
     topic: str,
     inherits: str | None = None,
 ) -> int:
-    """Of what never changes in a run; times are seconds of the store's clock.
+    """The checksum of what never changes in a run; times are seconds of the store's clock.
 
-    When a run expires that ``inherits`` its time to live is no part of it (``expiry_checksum``).
+    If the run inherits its time to live, ``expires`` is not part of it: ``expiry_checksum`` covers that.
     """
     until = None if expires is None else float(expires)
     named = (queue.endpoint, queue.priority, first, last, epoch, float(enqueued))
@@ -96,19 +96,19 @@ def run_checksum(
 
 
 def expiry_checksum(run: int, expires: float | None) -> int:
-    """Of what may change in a run whose checksum is ``run``."""
+    """The checksum of the expiry time of a run whose own checksum is ``run``."""
     return of_row(run, None if expires is None else float(expires))
 
 
 def reference_checksum(run: int, offset: int, body: bytes) -> int:
-    """``run`` is the checksum of the reference's run."""
+    """The checksum of one reference; ``run`` is that of its run."""
     return zlib.crc32(body, zlib.crc32(b"%d %d" % (run, offset)))
 
 
 def input_entry(header: message.Input, packed: bytes, *, node: str) -> Entry:
-    """A message from the cloud, as the outbox stores it.
+    """A message from the cloud as the outbox stores it.
 
-    Raises ``FrameTooLarge`` or ``Malformed`` when the hub sent something no module could read.
+    Raises ``FrameTooLarge`` or ``Malformed`` if the hub sent something that no module could read.
     """
     plain = codec.unpack(header.encoding, packed, message.INPUT_BYTES_MAX)
     if codec.nesting(plain) > codec.NESTING_MAX:
@@ -118,7 +118,7 @@ def input_entry(header: message.Input, packed: bytes, *, node: str) -> Entry:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"the message cannot be read: {error}") from None
     if found.id != header.message or marks.is_reserved(found.id):
-        raise Malformed("the message has another id than its frame")
+        raise Malformed("the id of the message differs from the id of its frame")
     if (found.body is msgspec.UNSET) == (found.body_base64 is msgspec.UNSET):
         raise Malformed("the message needs exactly one of body and bodyBase64")
     queue = QueueId(Sink(module=header.module, input=header.input).endpoint(node))

@@ -1,9 +1,9 @@
-"""What was accepted and cannot be sent as it was, because the disk changed it: counted, and recorded in its place.
+"""Accepted messages that the disk damaged: they are counted, and a gap record is sent in their place.
 
     Damage (one message) ─group─▶ Gap (neighbours) ─content─▶ a message of its own in the topic they were for
 
-The record's body is ``{"queue", "from_sequence", "to_sequence", "count", "reason"}``.  ``count`` is at most how many
-are missing: of messages that were on their way when they were found damaged, some may have arrived.
+The record's body is ``{"queue", "from_sequence", "to_sequence", "count", "reason"}``.  At most ``count`` messages are
+missing: some of those that were in flight when the damage was found may have arrived.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fairlead_edge.outbox.queues import QueueId
 
 SOURCE: Final = "/fairlead/gaps"
 CODE: Final = "damaged"
-"""The code of a dead letter that stands for missing messages whose topic is not known."""
+"""The code of a dead letter that records missing messages whose topic is unknown."""
 _SYSTEM: Final[dict[str, str | None]] = {"contentType": "application/json", "contentEncoding": "utf-8"}
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One message that differs from what was accepted; ``topic`` is "" if that is lost, too."""
+    """A message that differs from what was accepted; ``topic`` is "" if that is lost as well."""
 
     offset: int
     topic: str
@@ -31,7 +31,7 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class QueueGap(msgspec.Struct, frozen=True):
-    """Messages that are missing from a queue, first to last; ``count`` of them at most."""
+    """A range of a queue, from first to last, in which at most ``count`` messages are missing."""
 
     first: int
     last: int
@@ -49,9 +49,10 @@ class _GapBody(msgspec.Struct, frozen=True):
 
 
 def group(damaged: Iterable[Damage], *, topic: str = "") -> list[QueueGap]:
-    """Neighbours of one topic are one gap, with the first one's reason.
+    """Combines neighbours with the same topic into one gap, with the reason of the first.
 
-    A topic unknown is that of the neighbour before, else ``topic``, one that messages of the queue went to.
+    Where a topic is lost, that of the previous neighbour is assumed, or else ``topic``, to which others of the queue
+    went.
     """
     found: list[QueueGap] = []
     for each in sorted(damaged, key=lambda each: each.offset):
@@ -64,7 +65,7 @@ def group(damaged: Iterable[Damage], *, topic: str = "") -> list[QueueGap]:
 
 
 def content(queue: QueueId, gap: QueueGap, *, id: str, at: str) -> bytes:
-    """The message that says so, as the outbox stores messages; ``at`` is RFC 3339."""
+    """The gap record in the outbox's stored form; ``at`` is RFC 3339."""
     body = _GapBody(str(queue), gap.first, gap.last, gap.count, gap.reason)
     message = envelope.StoredMessage(
         id=id,

@@ -1,13 +1,13 @@
-"""The route manifest: which routes there are, how urgent each is, how long its messages live.
+"""The route manifest: the routes, how urgent each is, and how long its messages live.
 
-    bytes or object ─parse→ Manifest (routes that run, and the bad ones set aside with their positions)
+    bytes or object ─parse→ Manifest (routes that run, and the bad ones with the positions of their mistakes)
     several EdgeRoutes objects ─merge→ one Manifest for the node
 
 The format is that of Azure IoT Edge's hub (seed: route priority and time-to-live), `schemaVersion` 1.0 to 1.3; an
-object-form route may also carry a `topic`.  One bad route never stops the good ones: it is quarantined with its place
-and reason.  Only a document that is no manifest at all is refused, with `ManifestError`.  For its shape nothing is
-refused that the API server takes (`fairlead_wire.validation.route_manifest`): what can be wrong then is the language of
-a route.
+object-form route may also carry a `topic`.  A bad route never stops the good ones: it is quarantined with its position
+and the reason.  Only a document that is no manifest at all is refused, with `ManifestError`.  The shape of a document
+that the API server accepted (`fairlead_wire.validation.route_manifest`) is always accepted here, too; what may still be
+wrong is the text of a route.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from fairlead_wire.validation.route_manifest import PRIORITY_MAX, ROUTES_MAX, SC
 
 
 def decode(raw: bytes | str) -> Any:
-    """A manifest's JSON text.  Of a route that is written twice, the object counts, wherever it stands.
+    """Decode a manifest's JSON text.  If a route occurs twice, the object form wins, whatever the order.
 
     JSON lets a name repeat in an object, and decoders keep the last one; here a route in the old format (text) never
     overrides one in the new format (seed: route priority and time-to-live, "Deployment manifest changes").  Raises
-    ``ValueError`` if it is not JSON, ``RecursionError`` if it is nested too deeply.
+    ``ValueError`` if the text is not JSON, ``RecursionError`` if it is nested too deeply.
     """
     text = raw if isinstance(raw, str) else raw.decode()
     msgspec.json.decode(text)  # strict: no NaN, no lone surrogates
@@ -49,7 +49,7 @@ def decode(raw: bytes | str) -> Any:
 
 
 def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of one object, each once."""
+    """The members of one object, without repeated names."""
     found = dict(pairs)
     if len(found) != len(pairs):
         for name, value in pairs:
@@ -59,20 +59,20 @@ def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 MANIFEST_BYTES_MAX: Final = 2 * 1024 * 1024
-"""More than an API server stores of one object."""
+"""More than an API server stores for one object."""
 DEFAULT_TTL_SECONDS: Final = 7200
 """The global time to live when `storeAndForwardConfiguration` names none."""
 DEFAULT_TOPIC: Final = "default/telemetry"
-"""Where messages for upstream go when their route names no topic: `namespace/topic`."""
+"""The topic (`namespace/topic`) of messages for upstream whose route names none."""
 ANY_SOURCE: Final = SourcePattern(TELEMETRY)
-"""Of a refused route whose text does not say where its messages come from."""
+"""The source of a refused route whose text does not name one."""
 KEY_CHARS_MAX: Final = 64
-"""Of an unknown key that is quoted."""
+"""How much of an unknown key is quoted."""
 
 _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.[0-9]{1,9}){0,2}")
 _NAME = re.compile(r"[^.$# ]+")
-_ODD_NAME = "name: Azure IoT Edge takes none that is empty or has a dot, $, # or a blank"
-"""What Azure IoT Edge takes as a route's name."""
+_ODD_NAME = "name: Azure IoT Edge accepts no name that is empty or has a dot, $, # or a blank"
+"""What Azure IoT Edge accepts as a route's name."""
 _TOPIC = re.compile(route_manifest.TOPIC)
 _NOT_BLANK = re.compile(route_manifest.NOT_BLANK)
 
@@ -80,7 +80,7 @@ _NOT_BLANK = re.compile(route_manifest.NOT_BLANK)
 class ManifestError(ValueError):
     """The document is no manifest; `mistakes` say where and why, `reasons` are the same as sentences.
 
-    `routes` are the mistakes of its routes, as far as they can be judged: people mend all at once.
+    `routes` are the mistakes found in its routes, so that people can correct everything at once.
     """
 
     def __init__(self, *mistakes: Mistake, routes: Sequence[RouteProblem] = ()) -> None:
@@ -91,10 +91,10 @@ class ManifestError(ValueError):
 
 
 class RouteProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"end_column": "endColumn"}):
-    """One mistake in one route; without a position it concerns the route's other fields, or another object's route.
+    """One mistake in a route; without a position it concerns the route's other fields, or a route of another object.
 
     Lines and columns are those of the route's text, from 1, the end exclusive; `origin` is the EdgeRoutes object.
-    `key` is the field of the route, where it is one field's mistake; then `message` begins with it.
+    If the mistake concerns one field, `key` names it, and `message` begins with it.
     """
 
     name: str
@@ -110,7 +110,7 @@ class RouteProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class ManifestRoute:
     """A route that runs. `ttl_seconds` is resolved (None: never expires); `time_to_live_secs` is what was written.
 
-    `is_text`: written in the old format, as text alone.
+    `is_text`: it is written in the old format, as text alone.
     """
 
     name: str
@@ -124,15 +124,15 @@ class ManifestRoute:
 
     @property
     def inherits(self) -> bool:
-        """Its messages live as long as its object says, also when that changes while they wait."""
+        """Whether its messages live as long as its object says, even if that changes while they wait."""
         return not self.time_to_live_secs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRoute:
-    """A route that does not run, as far as it can be read: what it would take waits until the routes change.
+    """A route that does not run, as far as it can be read: messages it would take are held until the routes change.
 
-    `source` is everything where the text does not say; `condition` is None where it does not compile.
+    `source` matches everything if the text names none; `condition` is None if it does not compile.
     """
 
     name: str
@@ -144,17 +144,17 @@ class RefusedRoute:
     origin: str = ""
 
     def would_take(self, message: RoutedMessage) -> bool:
-        """Of a message from its source: unless its condition says no."""
+        """Whether it would take this message from its source: yes, unless its condition says no."""
         return self.condition is None or self.condition.run(message) is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a node routes by: `routes` run, `quarantined` say why the others do not, which are `refused`.
+    """The routes of a node: `routes` run, `refused` do not, and `quarantined` says why.
 
-    `warnings` are about what is accepted and perhaps not meant.  `default_ttl_seconds` is what routes without a time
-    to live inherit (None: never expires), of a union by object in `defaults`.  `created`: when its object was made, as
-    Kubernetes writes it, in UTC, so that text in order is time in order; "" where that is not known.
+    `warnings` concern what is accepted but perhaps not intended.  Routes without a time to live inherit
+    `default_ttl_seconds` (None: never expires); in a union, `defaults` has it by object.  `created` is when the object
+    was created, as Kubernetes writes it (UTC, so it sorts as text); "" if unknown.
     """
 
     routes: tuple[ManifestRoute, ...] = ()
@@ -167,14 +167,15 @@ class Manifest:
 
     @property
     def odd_names(self) -> tuple[RouteProblem, ...]:
-        """Of names outside the manifest's format.  A node runs such routes; a judge of manifests refuses them."""
+        """Names that the manifest format does not allow.  A node runs such routes; a check of manifests refuses
+        them."""
         return tuple(each for each in self.warnings if each.message == _ODD_NAME)
 
 
 def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DEFAULT_TTL_SECONDS) -> Manifest:
-    """A manifest from JSON or from a decoded object, wrapped or not.  Raises `ManifestError`.
+    """Read a manifest from JSON or from a decoded object, wrapped or not.  Raises `ManifestError`.
 
-    `default_ttl_seconds`: of a manifest that names none; negative: never expires.
+    `default_ttl_seconds` applies if the manifest names no global time to live; negative means never.
     """
     whole = raw if isinstance(raw, Mapping) else _decode(raw)
     document, _ = unwrap(whole)
@@ -190,7 +191,7 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
     warnings: list[RouteProblem] = []
     for name, value in routes.items():
         if value is None or (minor == route_manifest.TEXT_FORM_MINOR and isinstance(value, str) and _is_blank(value)):
-            continue  # how a twin deletes a route
+            continue  # this is how a twin deletes a route
         route = _route(name, value, minor, ttl_seconds, quarantined)
         if isinstance(route, ManifestRoute):
             accepted.append(route)
@@ -211,7 +212,7 @@ def parse(raw: bytes | str | Mapping[str, Any], *, default_ttl_seconds: int = DE
 
 
 def unwrap(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """The manifest inside an EdgeRoutes object or a deployment document, and the path of keys to it."""
+    """The manifest in an EdgeRoutes object or a deployment document, and the path of keys to it."""
     for path in (("spec",), ("$edgeHub", "properties.desired"), ("modulesContent", "$edgeHub", "properties.desired")):
         if path == ("spec",) and document.get("kind") != "EdgeRoutes":
             continue
@@ -267,7 +268,7 @@ def _routes(document: Mapping[str, Any], minor: int, mistakes: list[Mistake]) ->
 
 
 def _global_ttl(section: object, default: int, mistakes: list[Mistake]) -> int | None:
-    """The time to live routes inherit: 0 or absent is the default, a negative one means never."""
+    """The time to live that routes inherit: 0 or absent means the default, negative means never."""
     if not isinstance(section, Mapping):
         what = "is missing" if section is None else "expected an object"
         mistakes.append(Mistake("storeAndForwardConfiguration", what))
@@ -286,7 +287,7 @@ def _global_ttl(section: object, default: int, mistakes: list[Mistake]) -> int |
 def _route(
     name: str, value: object, minor: int, inherited: int | None, quarantined: list[RouteProblem]
 ) -> ManifestRoute | RefusedRoute:
-    """The route; of one that does not run the mistakes are added to `quarantined`."""
+    """The route; if it does not run, its mistakes are added to `quarantined`."""
     mistakes: list[RouteProblem] = []
 
     def refuse(key: str, reason: str) -> None:
@@ -339,7 +340,7 @@ def _route(
 
 
 def _warnings(name: str, made: ManifestRoute | RefusedRoute, value: object) -> list[RouteProblem]:
-    """What is accepted, as the original does, and has no effect, or hardly the one that is meant."""
+    """What is accepted, as in the original, but has no effect or probably not the intended one."""
     route = made if isinstance(made, ManifestRoute) else None
     fields = value if isinstance(value, Mapping) else {}
     found = []
@@ -357,7 +358,7 @@ def _warnings(name: str, made: ManifestRoute | RefusedRoute, value: object) -> l
 
 
 def _odd_store_keys(section: object) -> list[RouteProblem]:
-    """Keys that mean nothing: the time to live that was wished for is not in force."""
+    """Unknown keys: a misspelled time to live is not in force."""
     found = []
     for key in section if isinstance(section, Mapping) else ():
         if key != "timeToLiveSecs":
@@ -369,7 +370,7 @@ def _odd_store_keys(section: object) -> list[RouteProblem]:
 
 
 def _field(fields: Mapping[str, Any], key: str, default: Any) -> Any:
-    """An explicit null is like an absent key."""
+    """The field, or the default: an explicit null is like an absent key."""
     value = fields.get(key)
     return default if value is None else value
 
@@ -402,15 +403,15 @@ def _whole(value: object) -> bool:
 
 # ---- several objects -------------------------------------------------------------------------------------------------
 #
-# A route name belongs to one object.  Among those whose route of that name is valid (an invalid route owns nothing) it
-# is the one in the object form, the newer format; then the object created first; within one second the one whose name
-# sorts first.  Every object concerned reports it: the others as an error, the owner as a warning.
+# A route name belongs to one object.  Among the objects with a valid route of that name, the object form (the newer
+# format) wins; then the object created first; within one second, the one whose name sorts first.  All objects
+# concerned report the conflict: the owner as a warning, the others as an error.
 
 _UNKNOWN_AGE = "~"
-"""After every time: what says nothing of its age is taken for the youngest."""
+"""Sorts after every time: an object of unknown age counts as the youngest."""
 
 _Claim = tuple[bool, str, str]
-"""How an object stands for a route name, the best first: is its route text, when was it made, its own name."""
+"""An object's claim to a route name; the smallest wins: whether its route is text, when it was created, its name."""
 
 
 def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
@@ -452,7 +453,7 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
         ]
         if name in bad:
             named = ", ".join(dict.fromkeys(bad[name]))
-            others.append(f"a route of this name is also in EdgeRoutes {named}, where it is bad: this one runs")
+            others.append(f"a route of this name is also in EdgeRoutes {named}, where it is invalid: this one runs")
         warnings += [RouteProblem(name=name, message=message, origin=owner[-1]) for message in others]
     return Manifest(
         routes=tuple(routes),
@@ -482,4 +483,4 @@ def _claim(origin: str, manifest: Manifest, route: ManifestRoute) -> _Claim:
 def _why(owner: _Claim, other: _Claim) -> str:
     if owner[0] != other[0]:
         return "has it in the object form"
-    return "was made first" if owner[1] != other[1] else "was made at the same time and comes first by name"
+    return "was created first" if owner[1] != other[1] else "was created at the same time and sorts first by name"

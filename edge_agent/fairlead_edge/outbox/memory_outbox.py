@@ -1,7 +1,4 @@
-"""The outbox's twin: the same answers and refusals in memory.
-
-Nothing survives the process; tests and the simulation stand on it.
-"""
+"""The outbox in memory, for tests and the simulation: it accepts and refuses exactly what the SQLite one does."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class _KeptMessage(msgspec.Struct):
 
 
 class _MemoryLog:
-    """One queue of the twin."""
+    """One queue."""
 
     def __init__(self) -> None:
         self.kept: dict[int, _KeptMessage] = {}  # by offset, in order
@@ -61,7 +58,7 @@ class _MemoryLog:
 
 
 class MemoryOutbox:
-    """The twin: the same answers and refusals, nothing survives the process."""
+    """See ``outbox.Outbox``; nothing survives the process."""
 
     def __init__(self, *, epoch: int, max_bytes: int, refused: RefusedInputPolicy = REFUSED_INPUT_DEFAULT) -> None:
         self.epoch = epoch
@@ -158,7 +155,7 @@ class MemoryOutbox:
         for refusal in refused:
             kept = self._remove(log, refusal.offset)
             if kept is not None:
-                self._bury(queue, refusal, kept, at)
+                self._dead_letter(queue, refusal, kept, at)
         log.sent += sum(self._remove(log, offset) is not None for offset in sent)
         log.checkpoint = max(log.checkpoint, min(checkpoint, log.next_offset - 1))
 
@@ -220,7 +217,7 @@ class MemoryOutbox:
                     ttl = ttl_seconds[kept.inherits]
                     kept.expires = None if ttl is None else kept.enqueued + ttl
 
-    async def give_back(self) -> int:
+    async def shrink(self) -> int:
         return 0
 
     async def status(self, *, now: float) -> OutboxStatus:
@@ -309,13 +306,13 @@ class MemoryOutbox:
         self._bytes -= outbox.letter_cost(len(letter.content))
 
     def _evictable(self, entries: Sequence[Entry], excess: int) -> list[tuple[QueueId, int]] | None:
-        """What has to go so that ``excess`` bytes become free, in steps; None when that is not enough."""
+        """What must be evicted, in steps, to free ``excess`` bytes; None if that would not be enough."""
         left = Counter(self._references)
         found: list[tuple[QueueId, int]] = []
         for queue in sorted(self._logs, key=lambda queue: (-rank(queue.priority), queue.endpoint)):
             if base(queue.priority) <= least_urgent(entries):
                 break
-            offsets = self.in_flight.spare(queue, self._logs[queue].kept)
+            offsets = self.in_flight.not_in_flight(queue, self._logs[queue].kept)
             for first in range(0, len(offsets), outbox.EVICT_ROWS):
                 for offset in offsets[first : first + outbox.EVICT_ROWS]:
                     segment = self._logs[queue].kept[offset].segment
@@ -359,7 +356,7 @@ class MemoryOutbox:
                 self._bytes -= self._segment_bytes.pop(kept.segment)
         return kept
 
-    def _bury(self, queue: QueueId, refusal: Refusal, kept: _KeptMessage, at: str) -> None:
+    def _dead_letter(self, queue: QueueId, refusal: Refusal, kept: _KeptMessage, at: str) -> None:
         self._bytes += outbox.letter_cost(len(kept.content))
         self._dead[self._next_letter] = DeadLetter(
             number=self._next_letter,

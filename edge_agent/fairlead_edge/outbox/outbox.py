@@ -1,20 +1,21 @@
-"""What waits to leave this node: one log per (endpoint, priority), each body stored once.
+"""Messages that wait to leave this node: one log for each (endpoint, priority), each body stored once.
 
     append ─▶ body ◀─┬─ reference in iothub_Pri0   (offset 17, expires 86400 s from now, topic default/alarms)
                      └─ reference in iothub        (offset 204, …)
     fetch  ─▶ the next live references of one queue, in order
     settle ─▶ sent, or dead-lettered with a reason; the checkpoint moves
-    sweep  ─▶ room taken by what expired is given back
+    sweep  ─▶ the space of expired messages is freed
 
-A reference carries what its route said at acceptance (priority, time to live, topic): a later manifest changes
-nothing that is already stored, but for the time to live of those whose route said none: that is what their EdgeRoutes
-object says at any moment, until they expire.  Offsets are never reused.  Times are seconds of the store's own clock
-(``age.AgeClock``); a reference is *live* while its offset is above the queue's checkpoint and its time has not
-come.  Everything ends in exactly one place, per queue and at any moment:
+A reference carries what its route said at acceptance (priority, time to live, topic), and a later manifest does not
+change it.  The exception is the time to live of a message whose route has none: it follows its EdgeRoutes object until
+the message expires.  Offsets are never reused.  Times are seconds of the store's own clock (``age.AgeClock``); a
+reference is *live* while its offset is above the queue's checkpoint and it has not expired.  Every message is in
+exactly
+one place; for each queue, at any moment:
 
     accepted = sent + expired + evicted + dead-lettered + damaged + length
 
-where what expired counts as expired from that second on, whether its room was given back yet or not.
+A message counts as expired from the moment its time to live ends, even if its space is not freed yet.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ if TYPE_CHECKING:
     from fairlead_edge.outbox.receipts.departure import Departure
 
 REFERENCE_BYTES: Final = 64
-"""What one reference costs on disk beside its body, for the store's limit."""
+"""What a reference counts against the store's limit, in addition to its body."""
 SEGMENT_BYTES_MAX: Final = 256 * 1024
-"""Bodies of one request for the same queues and time are stored together up to this size; a larger one is alone."""
+"""Bodies of one request with the same references are stored together up to this size; a larger body is alone."""
 EVICT_ROWS: Final = 256
-"""References that one step of eviction removes: the most that is evicted beyond need."""
+"""References that one step of eviction removes; at most this many are evicted beyond what is needed."""
 SWEEP_ROWS: Final = 1000
-"""References that one step of a sweep removes, so that producers do not wait for it."""
+"""References that one step of a sweep removes; bounded, so that producers do not wait long."""
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """How long an Idempotency-Key is remembered."""
 IDEMPOTENCY_KEYS_MAX: Final = 100_000
-"""More keys than this are forgotten, oldest first."""
+"""How many keys are remembered; beyond it, the oldest are forgotten."""
 DEAD_LETTER_PAGE_MAX: Final = 1000
 REFUSED_LETTERS_MAX: Final = 1000
-"""Dead letters of refused input that are kept, however little room they take."""
+"""The most dead letters of refused input that are kept, however small they are."""
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """One place a message goes: the queue, its time to live (None = for ever), and the topic ("" = none).
+    """One destination of a message: the queue, its time to live (None = forever), and the topic ("" = none).
 
-    ``inherits``: the EdgeRoutes object whose time to live this is, and goes on to be (``Outbox.inherit``); "": its own.
+    ``inherits`` names the EdgeRoutes object whose time to live it follows (``Outbox.inherit``); "" if it has its own.
     """
 
     queue: QueueId
@@ -61,7 +62,7 @@ class Reference(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """A message to store: its id, the JSON object of ``envelope.stored``, and at least one reference.
 
-    ``mark``: what receipts find it by (``receipts.marks``); empty: it is derived from the content.
+    Receipts find it by ``mark`` (``receipts.marks``); if empty, the mark is derived from the content.
     """
 
     id: str
@@ -71,7 +72,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def inheriting(entries: Sequence[Entry], ttl_seconds: Mapping[str, float | None]) -> Sequence[Entry]:
-    """The same entries with the current time to live of their objects, which may have changed since routing."""
+    """The entries with the current time to live of their objects, which may have changed since they were routed."""
 
     def follow(reference: Reference) -> Reference:
         if reference.inherits not in ttl_seconds:
@@ -90,9 +91,9 @@ def inheriting(entries: Sequence[Entry], ttl_seconds: Mapping[str, float | None]
 
 
 def segments(entries: Sequence[Entry]) -> list[list[int]]:
-    """Which entries (by index) are stored together: those with the same references, which are removed together.
+    """Groups entries (by index) that are stored together: those with the same references, which end together.
 
-    The room of a segment is given back, and stops counting against ``max_bytes``, with its last reference.
+    A segment's space is freed, and stops counting against ``max_bytes``, with its last reference.
     """
     found: list[list[int]] = []
     open_at: dict[tuple[Reference, ...], int] = {}
@@ -100,7 +101,7 @@ def segments(entries: Sequence[Entry]) -> list[list[int]]:
     before: tuple[Reference, ...] | None = None
     at: int | None = None
     for index, entry in enumerate(entries):
-        # Comparing costs a third of hashing, and most entries of a request have equal references.
+        # Most entries of a request have equal references, and comparing costs a third of hashing.
         if entry.references != before:
             before = entry.references
             at = open_at.get(before)
@@ -114,17 +115,17 @@ def segments(entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def cost(entries: Sequence[Entry]) -> int:
-    """The bytes these count against ``max_bytes``."""
+    """How many bytes these count against ``max_bytes``."""
     return sum(len(entry.content) + REFERENCE_BYTES * len(entry.references) for entry in entries)
 
 
 def least_urgent(entries: Sequence[Entry]) -> int:
-    """The priority of the least urgent reference: eviction spares what is as urgent or more."""
+    """The priority of the least urgent reference: eviction spares everything that is at least as urgent."""
     return max(base(reference.queue.priority) for entry in entries for reference in entry.references)
 
 
 class RefusedInputPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of refused input: the part of the store its dead letters may take; for how long (0: for ever)."""
+    """How much refused input is kept: the share of the store for its dead letters, and for how long (0: forever)."""
 
     share: float = 0.05
     seconds: float = 604_800
@@ -134,7 +135,7 @@ REFUSED_INPUT_DEFAULT: Final = RefusedInputPolicy()
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
-    """An Idempotency-Key, the digest of its request, and the answer to remember for the next time."""
+    """An Idempotency-Key, the digest of its request, and the answer to give to a repeated request."""
 
     key: str
     digest: bytes
@@ -156,7 +157,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """This offset will never be accepted: a code for programs and a reason for people."""
+    """The message at this offset will never be accepted: a code for programs and a reason for people."""
 
     offset: int
     code: str
@@ -164,9 +165,9 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """One priority of one endpoint; ``bytes`` are bodies, ``dead_lettered`` what lies in the dead letters now.
+    """One priority of one endpoint; ``bytes`` counts bodies, ``dead_lettered`` its present dead letters.
 
-    ``damaged`` is what the disk lost or changed; a record of each gap (``gaps``) is itself an accepted message.
+    ``damaged`` counts messages that the disk lost or changed; a gap record (``gaps``) is itself an accepted message.
     """
 
     endpoint: str
@@ -182,7 +183,7 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     dead_lettered: int
     checkpoint: int
     in_doubt: int = 0
-    """Of what expired or was evicted since the start: may be in its topic, for it had left and no answer came."""
+    """Messages expired or evicted since the start that may be in their topic: they were sent and got no answer."""
     damaged: int = 0
 
 
@@ -194,13 +195,13 @@ class OutboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int
     dead_letters: int
     refused_letters: int = 0
-    """Of the dead letters those of refused input, and below what they take and may take."""
+    """Dead letters of refused input; below, the bytes they take and may take."""
     refused_bytes: int = 0
     refused_bytes_max: int = 0
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that was refused for good; ``number`` names it for replay, ``at`` is RFC 3339."""
+    """A message that was refused permanently; ``number`` identifies it for replay, ``at`` is RFC 3339."""
 
     number: int
     queue: QueueId
@@ -215,8 +216,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusedMessage(msgspec.Struct, frozen=True):
-    """A message that is refused for good before it was in any queue: ``entry`` has one reference, to the queue it
-    comes back to when it is replayed."""
+    """A message that is refused permanently before it is in a queue; the one reference of ``entry`` is for a replay."""
 
     entry: Entry
     code: str
@@ -226,7 +226,7 @@ class RefusedMessage(msgspec.Struct, frozen=True):
 def last_refused(
     refused: Sequence[RefusedMessage], next_offset: Callable[[QueueId], int]
 ) -> dict[QueueId, list[Refusal]]:
-    """By queue, the refusals of messages that were just appended in this order."""
+    """By queue, the refusals of messages that were just appended, in this order."""
     by_queue: dict[QueueId, list[RefusedMessage]] = {}
     for each in refused:
         by_queue.setdefault(each.entry.references[0].queue, []).append(each)
@@ -245,10 +245,10 @@ def letter_cost(content_bytes: int) -> int:
 
 
 def refused_to_evict(costs: Sequence[int], *, bytes_max: int, excess: int = 0) -> int:
-    """How many dead letters of refused input have to go, the oldest first: ``costs`` is what each takes, in order.
+    """How many dead letters of refused input to evict, oldest first; ``costs`` has the bytes of each, in order.
 
-    Afterwards they take ``bytes_max`` at most and are ``REFUSED_LETTERS_MAX`` at most, and ``excess`` bytes are free,
-    as far as there is so much to free.
+    The rest take at most ``bytes_max`` and are at most ``REFUSED_LETTERS_MAX``, and ``excess`` bytes are freed if
+    there are that many.
     """
     count, taken, freed = 0, sum(costs), 0
     while count < len(costs) and (taken > bytes_max or freed < excess or len(costs) - count > REFUSED_LETTERS_MAX):
@@ -259,45 +259,45 @@ def refused_to_evict(costs: Sequence[int], *, bytes_max: int, excess: int = 0) -
 
 
 def replayed(letter: DeadLetter) -> Entry:
-    """What comes back when a dead letter is replayed: the same message, with its time to live anew."""
+    """The entry for a replayed dead letter: the same message, with its full time to live."""
     return Entry("", letter.content, (Reference(letter.queue, letter.ttl_seconds, letter.topic),))
 
 
 class Outbox(Protocol):
-    """The port.  Every answer of a changing call means: durable.
+    """The port of the store.  When a call that changes it returns, the change is durable.
 
-    Changing calls raise ``StoreFull`` (nothing changed) and ``StoreFailed`` (stop the program).
+    Such calls raise ``StoreFull`` (nothing changed) and ``StoreFailed`` (the program must stop).
     """
 
     epoch: int
-    """Kept with each message from its acceptance; made anew each time the store is opened."""
+    """Stored with each message at acceptance; new each time the store is opened."""
     refused_bytes_max: int
-    """What dead letters of refused input may take of the store."""
+    """How much of the store dead letters of refused input may take."""
     in_flight: InFlight
-    """What left and is not decided: it is neither swept nor evicted, and counts as waiting whatever its time."""
+    """Messages sent and not settled: they are neither swept nor evicted, and count as waiting even if expired."""
 
     async def append(
         self, entries: Sequence[Entry], *, now: float, idempotency: IdempotencyKey | None = None, evict: bool = False
     ) -> bytes | None:
-        """Store all entries or none.  With a known key: nothing is stored, the first answer comes back.
+        """Store all entries or none.  For a known key, store nothing and return the first answer.
 
-        Over ``max_bytes`` dead letters of refused input make room first, oldest first, and count as evicted.
-        Over ``max_bytes`` with ``evict``: the oldest messages of the least urgent queues make room, never of one that
-        is as urgent as the least urgent arriving, and count as evicted.
-        Raises ``KeyReused`` when the key came with another digest, ``StoreFull`` over ``max_bytes``.
+        If ``max_bytes`` is exceeded, dead letters of refused input are evicted, oldest first.  With ``evict``, the
+        oldest messages of the least urgent queues follow, but never from a queue that is at least as urgent as the
+        least urgent new message.
+        Raises ``KeyReused`` if the key came with another digest, ``StoreFull`` if there is still not enough space.
         """
         ...
 
     async def refuse(self, refused: Sequence[RefusedMessage], *, now: float, at: str) -> None:
-        """Store all of these as dead letters, or none: nothing ever finds them in their queue.  Raises ``StoreFull``.
+        """Store all of these as dead letters, or none; they never appear in their queue.  Raises ``StoreFull``.
 
-        They count as accepted and dead-lettered.  Those of refused input (``queue_id.is_refused_input``) have a share
-        of the store; beyond it, and beyond ``REFUSED_LETTERS_MAX``, the oldest of them are evicted.
+        They count as accepted and dead-lettered.  Refused input (``queues.is_refused_input``) has a share of the
+        store; beyond it, and beyond ``REFUSED_LETTERS_MAX``, its oldest dead letters are evicted.
         """
         ...
 
     async def queues(self) -> list[QueueId]:
-        """Every queue that was ever written to, found on disk, most urgent first within an endpoint."""
+        """Every queue that was ever written to, most urgent first within an endpoint."""
         ...
 
     async def fetch(
@@ -313,11 +313,11 @@ class Outbox(Protocol):
     ) -> list[Item]:
         """The next live references above ``after`` (and the checkpoint), in order, each as it was accepted.
 
-        ``leaving``: they are in flight from this moment; give back what does not leave.
-        ``only``: of these offsets alone.
-
-        What the disk damaged is not among them: it is counted and a gap record stored in its place.
-        It ends with the message that reaches ``messages_max`` or ``bytes_max``; short of both there are no more.
+        ``leaving``: they are in flight from now on; give back those that are not sent.
+        ``only``: just those at these offsets.
+        Damaged messages are left out: they are counted, and a gap record is stored in their place.
+        The result ends with the message that reaches ``messages_max`` or ``bytes_max``; if it reaches neither, there
+        are no more.
         """
         ...
 
@@ -331,47 +331,48 @@ class Outbox(Protocol):
         at: str,
         departures: Sequence[Departure] = (),
     ) -> None:
-        """These offsets are done, and in flight no longer.  What is not there any more is not counted again.
+        """Remove these offsets, which are done and no longer in flight.  Those already removed are not counted again.
 
-        A checkpoint passes nothing that was not accepted yet.  ``departures``: what receipts say of them from now on.
+        A checkpoint never passes the last accepted message.  ``departures`` is what receipts report from now on.
         """
         ...
 
     async def route_again(self, queue: QueueId, routed: Sequence[tuple[int, Entry | None]], *, now: float) -> int:
-        """Take these offsets out of the queue and store each message as its entry says (None: nowhere), in one step;
-        returns how many were there.  They count as sent from this queue.  Raises ``StoreFull``.
+        """Move these offsets out of the queue to where their entries say (None: nowhere), in one step.
+
+        Returns how many were there; they count as sent from this queue.  Raises ``StoreFull``.
         """
         ...
 
     async def checkpoint(self, queue: QueueId) -> int:
-        """Where the queue's checkpoint stands; ``checkpoint.NOTHING_DONE`` for an unknown queue."""
+        """The queue's checkpoint; ``queues.NOTHING_DONE`` for an unknown queue."""
         ...
 
     async def note_attempts(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
-        """Keep these with their messages, each instead of what was kept of it before; they go with the messages."""
+        """Store these with their messages, replacing earlier ones; they are deleted with the messages."""
         ...
 
     async def attempts(self) -> dict[QueueId, list[Attempt]]:
-        """What is kept of messages that were given to modules, by offset."""
+        """The stored attempts of each queue, by offset."""
         ...
 
     async def sweep(self, *, now: float, entire: bool) -> int:
-        """Give back room of at most ``SWEEP_ROWS`` expired references; 0 = nothing more to do.
+        """Remove at most ``SWEEP_ROWS`` expired references; returns how many, 0 if there is nothing left to do.
 
-        ``entire``: wherever they are; otherwise from the head of each queue up to the first live one.
-        Dead letters of refused input that are too old go, too, and count as expired.
+        ``entire``: anywhere in the queues; otherwise only from each queue's head up to its first live message.
+        Dead letters of refused input that are too old are removed as well, and count as expired.
         """
         ...
 
     async def inherit(self, ttl_seconds: Mapping[str, float | None], *, now: float) -> None:
-        """From now on what inherits from these objects lives as long as they say (None: for ever).
+        """Set the time to live of everything that inherits from these objects (None: forever).
 
-        What has expired stays so.  Returns when all of it is changed, durably.
+        What has expired stays expired.  Returns once all messages are changed durably.
         """
         ...
 
-    async def give_back(self) -> int:
-        """Return unused room to the file system, one bounded step; bytes returned, 0 = nothing that is worth it."""
+    async def shrink(self) -> int:
+        """Return unused space to the file system, in one bounded step; returns the bytes, 0 if it is not worth it."""
         ...
 
     async def status(self, *, now: float) -> OutboxStatus: ...
@@ -381,12 +382,12 @@ class Outbox(Protocol):
         ...
 
     async def discard(self, numbers: Sequence[int]) -> int:
-        """Delete these dead letters; returns how many were there.  They count as evicted."""
+        """Delete these dead letters; returns how many existed.  They count as evicted."""
         ...
 
     async def replay(self, numbers: Sequence[int] | None, *, now: float, limit: int = DEAD_LETTER_PAGE_MAX) -> int:
         """Put these dead letters (None: all, up to ``limit``) back into their queues; returns how many.
 
-        They get new offsets, the present epoch and their time to live anew.
+        They get new offsets, the current epoch and their full time to live.
         """
         ...

@@ -1,9 +1,9 @@
-"""What a producer may say: the body of ``POST /v1/messages`` as messages to store, or the reason why not.
+"""What a producer may publish: turns the body of ``POST /v1/messages`` into messages to store, or refusals.
 
     bytes ─parse▶ submissions ─plan(router)▶ entries for the outbox + the answer
 
-A request that cannot be read at all is refused as a whole (``RequestRefused``); of a readable request each message
-is accepted or refused by itself.  Everything is bounded before it is parsed.
+An unreadable request is refused as a whole (``RequestRefused``); in a readable one, each message is accepted or refused
+by itself.  Everything is bounded before it is parsed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ MESSAGE_BYTES_MAX: Final = 256 * 1024
 """Body and properties of one message as stored, as in the original."""
 SOURCE_CHARS_MAX: Final = 1024
 SOURCES_REMEMBERED: Final = 1024
-"""A node has a few dozen, and each message comes from one of them."""
+"""How many sources caches hold; a node has a few dozen."""
 KEY_CHARS_MAX: Final = 255
 
 _SOURCE = re.compile(r"/(?:messages|twinChangeNotifications)(?:/[^/\x00-\x20\x7f]+)*", re.IGNORECASE | re.ASCII)
-# The same rules for who reads /openapi.json; its patterns know no flag for letters of either case.
+# The same rules for readers of /openapi.json, whose patterns have no flag to ignore case.
 _SOURCE_SCHEMA: Final[dict[str, Any]] = {
     "maxLength": SOURCE_CHARS_MAX,
     "pattern": "^(|/("
     + "|".join("".join(f"[{c.upper()}{c.lower()}]" for c in word) for word in ("messages", "twinchangenotifications"))
     + r")(/[^/\x00-\x20\x7f]+)*)$",
-    "description": "Needed, unless the token shown is a module's own.",
+    "description": "Required, unless the request presents a module's own token.",
     "examples": ["/messages/modules/camera/outputs/frames"],
 }
 _BASE64_SCHEMA: Final[dict[str, Any]] = {
@@ -50,13 +50,13 @@ _BASE64_SCHEMA: Final[dict[str, Any]] = {
     "contentEncoding": "base64",
 }
 _JSON: Final[dict[str, str | None]] = {"contentType": JSON_CONTENT_TYPE, "contentEncoding": ENCODINGS[0]}
-"""What a JSON body implies; shared by all that say nothing else, so never changed."""
+"""The system properties that a JSON body implies; shared by many messages, so never modified."""
 _encode = msgspec.json.encode
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
 class RequestRefused(Permanent):
-    """The request as a whole is refused; ``too_large`` asks for smaller ones."""
+    """The request is refused as a whole; ``too_large`` means that smaller requests may be accepted."""
 
     @property
     def too_large(self) -> bool:
@@ -71,7 +71,7 @@ class RefusalReason(msgspec.Struct, frozen=True):
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One message as the producer sends it; exactly one of ``body`` and ``bodyBase64``."""
+    """One message as the producer sends it, with exactly one of ``body`` and ``bodyBase64``."""
 
     source: Annotated[str, msgspec.Meta(extra_json_schema=_SOURCE_SCHEMA)] = ""
     properties: dict[str, str | None] = {}
@@ -85,7 +85,7 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeliveryView(msgspec.Struct, frozen=True):
-    """Where a message went: ``ttl`` in seconds, null = for ever."""
+    """Where a message went: ``ttl`` in seconds, null = forever."""
 
     endpoint: str
     priority: int
@@ -93,8 +93,10 @@ class DeliveryView(msgspec.Struct, frozen=True):
 
 
 class HeldForRoute(msgspec.Struct, frozen=True):
-    """The refused route, of an EdgeRoutes object, for which a message waits that no route took, and what is wrong with
-    it.  Without a name it is the object itself that cannot be read."""
+    """The refused route of an EdgeRoutes object for which a message is held, and what is wrong with it.
+
+    Without a name, the object itself cannot be read.
+    """
 
     route: str
     object: str
@@ -108,7 +110,7 @@ class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_stored(self) -> bool:
-        """It went somewhere; otherwise no route is meant for it."""
+        """Whether it was stored; otherwise no route took it."""
         return bool(self.deliveries) or self.held is not None
 
 
@@ -124,17 +126,17 @@ class AcceptancePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def no_route(self) -> int:
-        """Messages that no route wanted."""
+        """Messages that no route took."""
         return sum(isinstance(result, Accepted) and not result.is_stored for result in self.results)
 
     @property
     def held(self) -> int:
-        """Messages that wait for a refused route."""
+        """Messages that are held for a refused route."""
         return sum(isinstance(result, Accepted) and result.held is not None for result in self.results)
 
     @property
     def refusal(self) -> RefusalReason | None:
-        """The first reason, when not one message was accepted."""
+        """The first reason, if no message was accepted."""
         reasons = [result.error for result in self.results if isinstance(result, NotAccepted)]
         return reasons[0] if reasons and len(reasons) == len(self.results) else None
 
@@ -146,7 +148,7 @@ class AcceptancePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageRouter(Protocol):
-    """Where messages go; ``router.Router`` is one."""
+    """Decides where messages go; ``router.Router`` is one."""
 
     def route(self, message: RoutedMessage, source: str) -> Sequence[RouteTarget]: ...
     def hold(self, message: RoutedMessage, source: str) -> Hold | None: ...
@@ -159,12 +161,12 @@ _submission = msgspec.json.Decoder(Submission)
 def parse(content: bytes, *, default_source: str = "") -> list[Submission | RefusalReason]:
     """Read a request.  Raises ``RequestRefused``; a message that cannot be read becomes its ``RefusalReason``.
 
-    ``default_source``: of messages that name none; "": each must.
+    Messages without a source get ``default_source``; if that is "", each must name one.
     """
     if len(content) > REQUEST_BYTES_MAX:
         raise RequestRefused(f"the request is over {REQUEST_BYTES_MAX} bytes", code="too_large")
     try:
-        content.decode()  # the decoder below leaves bodies unread, and they are to be text everywhere
+        content.decode()  # the decoder below does not read the bodies, and they must be valid text, too
         raws = _raws(content)
     except UnicodeDecodeError as error:
         raise RequestRefused(
@@ -189,7 +191,7 @@ def _raws(content: bytes) -> Sequence[bytes]:
         readable = without_lone_surrogates(content)
         if readable == content:
             raise
-    # A text that is none makes the decoder refuse everything around it: each message is to be refused for its own.
+    # Invalid text makes the decoder refuse everything around it; only the message that has it should be refused.
     found: list[bytes] = []
     at = 0
     for raw in _request.decode(readable).messages:
@@ -222,8 +224,10 @@ def plan(
     mark: Callable[[str], bytes] = lambda id: b"",
     lane: Callable[[QueueId], QueueId] = lambda queue: queue,
 ) -> AcceptancePlan:
-    """Route what can be routed.  ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC; ``mark`` makes
-    of an id what receipts find the message by; ``lane`` says in which queue of its priority a message waits.
+    """Route every message that is not refused.
+
+    ``new_id`` gives each message its id, ``enqueued_at`` is RFC 3339 UTC; ``mark`` turns an id into the mark by which
+    receipts find the message; ``lane`` chooses the queue within a priority.
     """
     entries: list[outbox.Entry] = []
     results: list[Accepted | NotAccepted] = []
@@ -267,8 +271,9 @@ def plan_again(
     now: float,
     lane: Callable[[QueueId], QueueId] = lambda queue: queue,
 ) -> list[tuple[int, outbox.Entry | None]]:
-    """Route what was held for a refused route: by offset where it goes now, None: no route wants it.  What goes on to
-    be held is left out.  A message lives as long as its route says from its acceptance on.
+    """Route messages that were held for a refused route: by offset, where each goes now; None if no route takes it.
+
+    Messages that stay held are left out.  The time to live of a route counts from the message's acceptance.
     """
     found: list[tuple[int, outbox.Entry | None]] = []
     for item in items:
@@ -283,9 +288,7 @@ def plan_again(
     return found
 
 
-def _references(
-    deliveries: Sequence[RouteTarget], lane: Callable[[QueueId], QueueId]
-) -> tuple[outbox.Reference, ...]:
+def _references(deliveries: Sequence[RouteTarget], lane: Callable[[QueueId], QueueId]) -> tuple[outbox.Reference, ...]:
     return tuple(
         outbox.Reference(lane(QueueId(to.endpoint, to.priority)), to.ttl_seconds, to.topic, to.inherits)
         for to in deliveries
@@ -293,14 +296,14 @@ def _references(
 
 
 def _aged(reference: outbox.Reference, age_seconds: float) -> outbox.Reference:
-    """Of a message that was accepted so long ago; it inherits no time to live that would begin now."""
+    """The reference of a message accepted ``age_seconds`` ago; an inherited time to live would begin only now."""
     if reference.ttl_seconds is None:
         return reference
     return msgspec.structs.replace(reference, ttl_seconds=max(0.0, reference.ttl_seconds - age_seconds), inherits="")
 
 
 def shortened(plan: AcceptancePlan, ttl_seconds: Sequence[float | None]) -> AcceptancePlan:
-    """The same, but each message lives at most so long, whatever its routes say; None: as they say."""
+    """The plan with each message's time to live limited to ``ttl_seconds``; None: as its routes say."""
     if not any(each is not None for each in ttl_seconds):
         return plan
     entries = iter(plan.entries)
@@ -324,7 +327,7 @@ def _shortened(entry: outbox.Entry, most: float | None) -> outbox.Entry:
 
 
 def routed(submission: Submission) -> RoutedMessage:
-    """The message as routes see it: what the producer gave, and what that implies."""
+    """The message as routes see it: what the producer sent, and what that implies."""
     return _routed(submission, _with_defaults(submission))
 
 
@@ -333,7 +336,7 @@ def _routed(submission: Submission | envelope.StoredMessage, system_properties: 
 
 
 def source_wrong(source: str) -> RefusalReason | None:
-    """Why a message may not come from there."""
+    """Why a message may not have this source; None if it may."""
     if len(source) <= SOURCE_CHARS_MAX and _is_source(source):
         return None
     return RefusalReason(
@@ -349,7 +352,7 @@ def _is_source(source: str) -> bool:
 
 
 def may_be_json(system_properties: Mapping[str, str | None]) -> bool:
-    """Do they leave it open that the body is JSON in UTF-8?"""
+    """Whether these system properties allow the body to be JSON in UTF-8."""
     if not system_properties:
         return True
     said = {name.lower(): (value or "").lower() for name, value in system_properties.items()}
@@ -358,7 +361,7 @@ def may_be_json(system_properties: Mapping[str, str | None]) -> bool:
 
 
 def is_json_text(content: bytes) -> bool:
-    """Is it JSON in UTF-8 of a depth that is read everywhere?"""
+    """Whether it is JSON in UTF-8, nested no deeper than every reader accepts."""
     try:
         content.decode()
         if nesting(content) > NESTING_MAX:
@@ -376,7 +379,7 @@ def _read(raw: bytes, default_source: str) -> Submission | RefusalReason:
         submission = _submission.decode(raw)
     except msgspec.DecodeError as error:
         if without_lone_surrogates(bytes(raw)) != bytes(raw):
-            reason = "a text holds half of a surrogate pair (\\ud800 to \\udfff): send both or none"
+            reason = "a string has half of a surrogate pair (\\ud800 to \\udfff): send both halves or neither"
             return RefusalReason("bad_message", reason)
         return RefusalReason("bad_message", str(error))
     if default_source and not submission.source:
@@ -396,7 +399,7 @@ def _read(raw: bytes, default_source: str) -> Submission | RefusalReason:
 
 
 def _with_defaults(submission: Submission) -> dict[str, str | None]:
-    """``body`` is JSON in UTF-8 unless the producer says otherwise; of ``bodyBase64`` nothing is known."""
+    """``body`` is JSON in UTF-8 unless the producer says otherwise; nothing is assumed about ``bodyBase64``."""
     given = submission.system_properties
     if submission.body is msgspec.UNSET:
         return given
@@ -407,7 +410,7 @@ def _with_defaults(submission: Submission) -> dict[str, str | None]:
 
 
 def _body_fields(submission: Submission, system_properties: dict[str, str | None]) -> dict[str, Any]:
-    """A body sent as bytes that its producer declares to be JSON, and is, goes on as JSON."""
+    """A body sent as bytes is stored as JSON if its producer declares it as JSON and it is valid."""
     if not isinstance(submission.body_base64, str):
         return {"body": submission.body}
     properties = {name.lower(): (value or "").lower() for name, value in system_properties.items()}
@@ -428,5 +431,5 @@ def _routable_body(
     if system_properties is _JSON:
         return content
     encoding = next((value for name, value in system_properties.items() if name.lower() == "contentencoding"), None)
-    # The text arrived as UTF-8 whatever its encoding is declared to be: conditions get it decoded.
+    # The text arrived as UTF-8, whatever encoding is declared: conditions get it decoded.
     return content if encoding == ENCODINGS[0] else content.decode()

@@ -8,7 +8,7 @@ A log is named by endpoint and priority (seed: route priority and time-to-live, 
     iothub_Pri1000000003, iothub_Pri1000000010
                          the live lane of priority 3, and of the default: messages accepted while older ones of the
                          priority still wait, if ``[pump] live_first_share`` is set.  A log like any other, with its own
-                         sequence; a version that knows no lanes sends it as a priority of its own
+                         sequence; a version without lanes sends it as a separate priority
 
 Parsing a name is ambiguous when an endpoint's own name ends in ``_Pri<digits>``; stores therefore keep endpoint and
 priority separately and use the name only where people or the cloud see it.
@@ -26,18 +26,18 @@ import msgspec
 from fairlead_wire.validation import route_manifest
 
 DEFAULT_PRIORITY: Final = route_manifest.DEFAULT_PRIORITY
-"""What a route without a priority has; lower numbers go first."""
+"""The priority of a route that has none; lower numbers are sent first."""
 
 REFUSED_INPUT: Final = "$mqtt/refused"
-"""The input of the node whose dead letters are refused input: what was never accepted, and is kept to be looked at."""
+"""The node's input for refused input: messages that were never accepted, kept as dead letters for inspection."""
 
 HELD_INPUT: Final = "$routes/held"
-"""The input of the node where messages wait that only a refused route would take, until the routes change."""
+"""The node's input for messages that only a refused route would take; they wait there until the routes change."""
 
 LIVE_LANE: Final = 1_000_000_000
-"""Added to a priority, it is that priority's live lane."""
+"""A priority plus this is its live lane."""
 _LIVE_DEFAULT: Final = LIVE_LANE + 10
-"""The lane of the default priority; routes have 0 to 9, or none."""
+"""The live lane of the default priority; other routes have 0 to 9."""
 
 _NAMED = re.compile(r"(?P<endpoint>.+)_Pri(?P<priority>[0-9]+)", re.ASCII | re.DOTALL)
 
@@ -55,7 +55,7 @@ class QueueId(msgspec.Struct, frozen=True, order=True):
 
 
 def parse(text: str) -> QueueId:
-    """The queue a name means; text without ``_Pri<digits>`` at its end is an endpoint at the default priority."""
+    """The queue with this name; without ``_Pri<digits>`` at the end, it is an endpoint at the default priority."""
     found = _NAMED.fullmatch(text)
     if found is None:
         return QueueId(text)
@@ -68,12 +68,12 @@ def is_refused_input(endpoint: str) -> bool:
 
 
 def is_held_for_routes(endpoint: str) -> bool:
-    """Whether messages wait here for a refused route."""
+    """Whether messages at this endpoint are held for a refused route."""
     return endpoint.endswith(f"/{HELD_INPUT}")
 
 
 def live_lane(priority: int) -> int:
-    """The live lane of a priority; a lane is its own."""
+    """The live lane of a priority; a live lane is returned unchanged."""
     if is_live_lane(priority):
         return priority
     return _LIVE_DEFAULT if priority == DEFAULT_PRIORITY else LIVE_LANE + priority
@@ -84,34 +84,34 @@ def is_live_lane(priority: int) -> bool:
 
 
 def base(priority: int) -> int:
-    """The priority that a route gave, whichever lane it is."""
+    """The route's priority, for a live lane or not."""
     if not is_live_lane(priority):
         return priority
     return DEFAULT_PRIORITY if priority == _LIVE_DEFAULT else priority - LIVE_LANE
 
 
 def rank(priority: int) -> int:
-    """Lower goes first: by the route's priority, its live lane (even) before the rest (odd)."""
+    """The order of sending, lowest first: by the route's priority, its live lane (even) before the rest (odd)."""
     return 2 * base(priority) + (not is_live_lane(priority))
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """The latest delivery of a message to a module that has not finished it.  Times are seconds of the store's clock.
 
-    One row for each message, in the same file, so that a restart forgets no lease and no count; it is deleted with the
+    It is stored in the message's file, so that a restart forgets neither leases nor counts, and deleted with the
     message.
     """
 
     offset: int
     id: str
-    """The message's own id, by which it is acknowledged."""
+    """The message's id, by which it is acknowledged."""
     number: int
     """How often it was delivered."""
     leased: bool
-    """A module has it until ``until``; otherwise it failed, and may be delivered again from ``until`` on."""
+    """It is leased until ``until``; otherwise it failed, and may be delivered again from ``until`` on."""
     until: float
     delay_seconds: float = 0.0
-    """The delay before this attempt, for decorrelated jitter."""
+    """The delay before this attempt; decorrelated jitter needs it."""
     waited_seconds: float = 0.0
     """The sum of its delays, for a policy that limits it."""
 
@@ -121,7 +121,7 @@ NOTHING_DONE: Final = -1
 
 
 class Checkpointer:
-    """The checkpoint of one queue: the offset up to and including which everything is done.  It never falls."""
+    """The checkpoint of one queue: everything up to and including this offset is done.  It never decreases."""
 
     __slots__ = ("offset",)
 
@@ -129,14 +129,14 @@ class Checkpointer:
         self.offset = offset
 
     def admits(self, offset: int) -> bool:
-        """Is this offset still to be done?"""
+        """Whether this offset is not done yet."""
         return offset > self.offset
 
     def commit(self, succeeded: Collection[int], remaining: Collection[int] = ()) -> int:
-        """These offsets are done and those of the same batch are not; returns the checkpoint.
+        """``succeeded`` are done, ``remaining`` of the same batch are not; returns the checkpoint.
 
-        If nothing remains it is the highest done; otherwise the highest done below the lowest that remains, so that a
-        success after a failure does not hide the failure.
+        It is the highest offset done, but below the lowest that remains, so that a success after a failure does not
+        hide the failure.
         """
         below = min(remaining, default=None)
         done = [offset for offset in succeeded if below is None or offset < below]
@@ -145,14 +145,15 @@ class Checkpointer:
 
 
 class InFlight:
-    """Offsets that left the store and are undecided: on their way up, or leased to a module.
+    """Offsets that were taken from the store and are undecided: sent to the hub, or leased to a module.
 
-    Sweeping and evicting skip them: what may have arrived is decided once, by its answer.  What came back without a
-    clear answer (the link ended) is *in doubt*: it may be in the topic, and is sent again.  If it expires or is evicted
-    before that, it is both in the topic and counted as gone, which ``ended_in_doubt`` counts.
+    Sweeps and evictions skip them: the answer decides about a message that may have arrived.  A message without a clear
+    answer (the link ended) is *in doubt*: it may be in the topic, and is sent again.  If it expires or is evicted
+    before
+    that, it may be in the topic and count as gone as well, which ``ended_in_doubt`` counts.
 
-    In memory only.  The store's thread reads while the loop adds and removes: every step is one operation of a set.
-    ``left`` is called with what leaves, before it does.
+    In memory only.  The store's thread reads while the loop adds and removes, so every step is one set operation.
+    ``left`` is called with the offsets before they are taken.
     """
 
     def __init__(self, left: Callable[[QueueId, Collection[int]], None] = lambda queue, offsets: None) -> None:
@@ -160,37 +161,37 @@ class InFlight:
         self._out: dict[QueueId, set[int]] = defaultdict(set)
         self._doubtful: dict[QueueId, set[int]] = defaultdict(set)
         self.ended_in_doubt: Counter[QueueId] = Counter()
-        """Messages counted as expired or evicted that may be in their topic, since the start."""
+        """Since the start: messages counted as expired or evicted that may be in their topic."""
 
     def take(self, queue: QueueId, offsets: Collection[int]) -> None:
-        """These are leaving."""
+        """These are in flight from now on."""
         self._left(queue, offsets)
         self._out[queue].update(offsets)
 
-    def give_back(self, queue: QueueId, offsets: Iterable[int], *, in_doubt: bool = False) -> None:
-        """These are decided, or will go again.  ``in_doubt``: they may have arrived."""
+    def release(self, queue: QueueId, offsets: Iterable[int], *, in_doubt: bool = False) -> None:
+        """These are no longer in flight, and are sent again unless settled.  ``in_doubt``: they may have arrived."""
         found = list(offsets)
         self._out[queue].difference_update(found)
         if in_doubt:
             self._doubtful[queue].update(found)
 
     def decided(self, queue: QueueId, offsets: Iterable[int]) -> None:
-        """An answer settled these, and that is on disk."""
+        """An answer settled these durably."""
         found = list(offsets)
         self._out[queue].difference_update(found)
         self._doubtful[queue].difference_update(found)
 
     def ended(self, queue: QueueId, offsets: Iterable[int]) -> None:
-        """These expired or were evicted, durably."""
+        """These durably expired or were evicted."""
         doubtful = self._doubtful[queue].intersection(offsets)
         self._doubtful[queue].difference_update(doubtful)
         self.ended_in_doubt[queue] += len(doubtful)
 
     def of(self, queue: QueueId) -> frozenset[int]:
-        """Offsets that are out now."""
+        """The offsets that are in flight now."""
         return frozenset(self._out.get(queue, ()))
 
-    def spare(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
-        """Those of them that are not out."""
+    def not_in_flight(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
+        """Those of the offsets that are not in flight."""
         out: set[int] | frozenset[int] = self._out.get(queue, frozenset())
         return [offset for offset in offsets if offset not in out]

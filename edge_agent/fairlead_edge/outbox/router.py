@@ -1,11 +1,11 @@
-"""Which queues a message goes into: every route is asked, and each endpoint gets the message once.
+"""Which queues a message goes into: all routes are evaluated, and each endpoint gets the message once.
 
-    message ─▶ routes that take its source ─▶ those whose condition is true ─▶ the best of each endpoint ─▶ Delivery
+    message ─▶ routes that match its source ─▶ those whose condition is true ─▶ the best of each endpoint ─▶ RouteTarget
 
-The best route of an endpoint is the one with the lowest priority number; of equals the one with the longest time to
-live, then the one whose name comes first.  Its time to live and its topic go with it, and are kept with the stored
-message: a later manifest changes nothing for it.  A message that only a refused route would take is held, and routed
-again when the routes change.  Where the route says no time to live, what is kept is whose counts.
+The best route of an endpoint is the one with the lowest priority number; among equals, the one with the longest time to
+live, then the one whose name sorts first.  Its time to live and topic are stored with the message: a later manifest
+does not change them.  If the route has no time to live, the EdgeRoutes object that provides it is stored instead.  A
+message that only a refused route would take is held, and routed again when the routes change.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from fairlead_edge.routes.message import RoutedMessage
 from fairlead_edge.routes.values import Undefined
 
 SOURCES_MAX: Final = 1024
-"""Sources whose routes are remembered; a node has a few dozen, more than this are a fault or an attack."""
+"""How many sources are cached with their routes; a node has a few dozen, more than this are a fault or an attack."""
 
 
 class RouteTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint a message goes to.
+    """One endpoint that a message goes to.
 
-    `ttl_seconds` None: never expires; `inherits` names the EdgeRoutes object that says so, "": the route itself.
-    `topic` is empty for an endpoint on this node. `routes` names all that matched,
-    the one that decided first.
+    `ttl_seconds` None: never expires; `inherits` names the EdgeRoutes object it comes from, "" for the route itself.
+    `topic` is empty for an endpoint on this node. `routes` names all routes that matched, the deciding one first.
     """
 
     endpoint: str
@@ -44,7 +43,8 @@ class RouteTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a message waits that no route takes and a refused one would, or might: which, of what object, and why."""
+    """Where a message is held that only a refused route would, or might, take; and which route, and why it is
+    refused."""
 
     queue: QueueId
     ttl_seconds: int | None
@@ -65,13 +65,13 @@ class Router:
         self._routes = sorted(manifest.routes, key=rank)
         self._node = node
         self.defaults = manifest.defaults
-        """By EdgeRoutes object, how long messages live whose route does not say."""
+        """By EdgeRoutes object, the time to live of messages whose route has none."""
         self._by_source: dict[str, list[_Candidate]] = {}
         self._refused = sorted(manifest.refused, key=_refused_rank)
 
     @property
     def topics(self) -> frozenset[str]:
-        """Every topic a message may be sent to."""
+        """Every topic that a message may be sent to."""
         return frozenset(route.topic for route in self._routes if not route.route.sink.module)
 
     def route(self, message: RoutedMessage, source: str) -> list[RouteTarget]:
@@ -93,7 +93,7 @@ class Router:
         return [best[endpoint] for endpoint in sorted(best)]
 
     def hold(self, message: RoutedMessage, source: str) -> Hold | None:
-        """Of a message that no route took: what it waits for; None: no route is meant for it."""
+        """Where to hold a message that no route took; None if no refused route would take it either."""
         for refused in self._refused:
             if refused.source.matches(source) and refused.would_take(message):
                 return Hold(
@@ -122,7 +122,7 @@ def _refused_rank(route: RefusedRoute) -> tuple[int, float, str, str]:
 
 
 def rank(route: ManifestRoute) -> tuple[int, float, str]:
-    """Sorts the route that decides before the others: lowest priority, longest time to live, first name."""
+    """The sort key that puts the deciding route first: lowest priority, longest time to live, first name."""
     return route.priority, -(math.inf if route.ttl_seconds is None else route.ttl_seconds), route.name
 
 

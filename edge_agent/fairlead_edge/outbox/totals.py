@@ -1,7 +1,7 @@
-"""The outbox's totals as they are written beside it after each commit, and what they show of a file that lost some.
+"""The outbox's totals, written to a file beside it after each commit; they show whether the store has lost commits.
 
-They are not flushed: a process that is killed leaves them as they were, a power cut may leave older ones.  So they are
-believed only where they are *ahead* of the file, or as old as it: then the file has lost commits, or rows.
+They are not flushed: they survive a killed process, but a power cut may leave older ones.  So they are believed only if
+they are as new as the store, or *ahead* of it: then the store has lost rows or commits.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from fairlead_edge.outbox.age import Stamp
 from fairlead_edge.outbox.queues import NOTHING_DONE
 
 SLOT_BYTES: Final = 128 * 1024
-"""Room for one copy; two are written in turn, so that one is complete whenever the process ends."""
+"""The space for one copy; two are written in turn, so that one is complete whenever the process ends."""
 SEAL_BYTES_MAX: Final = 128
 """What encryption adds to a slot."""
 COUNT_MAX: Final = 1 << 53
-"""A larger count is damage; sums of a few smaller ones are exact in any number type."""
+"""A larger count is damage; sums of a few smaller counts are exact in any number type."""
 PLACE_MAX: Final = (1 << 31) - 1
-"""The most that frames of the link can carry."""
+"""The largest priority that frames of the link can carry."""
 
 
 class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue's row; ``topic`` is the one last written to."""
+    """One queue's row; ``topic`` is the one that was last written to."""
 
     id: int
     endpoint: str
@@ -53,14 +53,14 @@ class QueueTotals(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Messages and dead letters that the store should hold."""
+        """How many messages and dead letters the store should hold."""
         return self.accepted - self.sent - self.expired - self.evicted - self.damaged
 
 
 class OutboxTotals(msgspec.Struct, frozen=True):
-    """After ``commits`` commits in the life of the file.
+    """The totals after ``commits`` commits in the life of the file.
 
-    ``clock`` is the store's clock as it was last written down, ``node`` whose the messages are.
+    ``clock`` is the last stamp of the store's clock, ``node`` the owner of the messages.
     """
 
     commits: int
@@ -80,19 +80,19 @@ _decoder = msgspec.json.Decoder(OutboxTotals)
 
 
 def encode(totals: OutboxTotals) -> bytes:
-    """One slot's content; empty when it would not fit (thousands of queues): then nothing is known beside the file."""
+    """The content of one slot; empty if it would not fit (thousands of queues), so that no totals are kept."""
     content = msgspec.json.encode(totals)
     slot = b"%08x %d %b\n" % (zlib.crc32(content), len(content), content)
     return slot if len(slot) <= SLOT_BYTES - SEAL_BYTES_MAX else b""
 
 
 def decode(content: bytes) -> OutboxTotals | None:
-    """The newest totals of both slots that are whole."""
+    """The newest totals that are intact, from the content of both slots."""
     return newest((content[:SLOT_BYTES], content[SLOT_BYTES : 2 * SLOT_BYTES]))
 
 
 def newest(slots: Iterable[bytes]) -> OutboxTotals | None:
-    """The newest totals of those slots that are whole."""
+    """The newest totals that are intact."""
     found = map(_read, slots)
     return max((each for each in found if each is not None), key=lambda each: each.commits, default=None)
 

@@ -1,10 +1,10 @@
-"""Which traces messages belong to: of a request that arrives, and of stored messages that leave.
+"""Which traces messages belong to: when they are published, and when they are sent.
 
     header or property ``traceparent`` ─sampled?─▶ the message is stored with the context of the publish's span
-                                                        └─▶ found again when it leaves, after whatever time
+                                                        └─▶ read again when it is sent, however much later
 
-It is an application property like any other, so the store and its format know nothing of it.  Asked only where spans
-are recorded at all.
+It is an ordinary application property, so the store and its format know nothing of it.  Used only if spans are
+recorded.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fairlead_wire.traces import trace
 from fairlead_wire.traces.trace import LATE_SECONDS, TRACEPARENT, TRACESTATE, Trace
 
 ROOM_BYTES: Final = 2048
-"""What a message may lack to its limit and still be given the property: no trace makes a message too large."""
+"""A message gets the property only if this much space is left, so that a trace never makes it too large."""
 _MARK: Final = b'"traceparent":"'
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """What a request brought: ``first`` decides whether it is recorded, ``others`` are linked."""
+    """The traces of a request: ``first`` decides whether it is recorded, ``others`` are linked."""
 
     first: Trace | None = None
     others: tuple[Trace, ...] = ()
@@ -36,9 +36,9 @@ class Incoming(msgspec.Struct, frozen=True):
 def incoming(
     submissions: Iterable[Submission | RefusalReason], traceparent: str | None, tracestate: str | None
 ) -> Incoming:
-    """The header counts for the whole request; without a sampled one the first sampled message does.
+    """The traces of a request: its header comes first, then the messages; the first sampled one decides.
 
-    Where none is sampled, the first that says so counts: it is obeyed, and no new trace begins.
+    If none is sampled, the first unsampled one decides, so no new trace begins.
     """
     own = trace.parse(traceparent)
     named = [own] if own is not None else []
@@ -51,7 +51,7 @@ def incoming(
 def recorded(
     submissions: Iterable[Submission | RefusalReason], incoming: Incoming, span: Trace
 ) -> list[Submission | RefusalReason]:
-    """Each with the context of the publish's span; a message of another trace keeps its own."""
+    """The messages with the context of the publish's span; a message of another trace keeps its own."""
     more: dict[str, str | None] = {TRACEPARENT: str(span)}
     if incoming.tracestate:
         more[TRACESTATE] = incoming.tracestate
@@ -59,7 +59,7 @@ def recorded(
 
 
 def not_recorded(submissions: Iterable[Submission | RefusalReason]) -> list[Submission | RefusalReason]:
-    """No hop records them: the traces stay named, and are not sampled any more."""
+    """The messages with their traces marked as not sampled, because no hop records them."""
     return [
         each
         if isinstance(each, RefusalReason) or (found := trace.sampled(each.properties.get(TRACEPARENT))) is None
@@ -69,17 +69,17 @@ def not_recorded(submissions: Iterable[Submission | RefusalReason]) -> list[Subm
 
 
 def leaving(items: Sequence[Item], now: float) -> tuple[list[Trace], set[Trace]]:
-    """The sampled traces of a batch that leaves, and those of them that are late by now (the store's clock)."""
+    """The sampled traces of a batch that is sent, and those of them that are late by now (the store's clock)."""
     found: list[Trace] = []
     late: set[Trace] = set()
     for item in items:
-        # One look at the bytes for those that carry none; a body may name the same thing, so the rest is read.
+        # Cheap test first: most messages have no trace. A body may contain the same text, so decode the others.
         if _MARK not in item.content:
             continue
         try:
             stored = envelope.read(item.content)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            continue  # sent as it is; the hub judges it
+            continue  # it is sent unchanged, and the hub decides
         origin = trace.sampled(stored.properties.get(TRACEPARENT))
         if origin is not None:
             found.append(origin)

@@ -1,6 +1,6 @@
-"""Text → something that runs: the two entries of the route language, type checking, and the messages of its errors.
+"""Compiles text to closures: the two entry points of the route language, type checking, and error messages.
 
-The tree becomes closures: types are checked, and everything that can be decided at compile time is decided here.
+Types are checked, and everything that can be decided at compile time is decided here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CompiledRoute:
 
 
 def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
-    """A condition as it would stand in a route from `source`. Raises `Invalid`."""
+    """Compile a condition as part of a route from `source`. Raises `Invalid`."""
     _check_length(text)
     errors: list[CompileError] = []
     node = parser.parse_condition(text, errors)
@@ -59,7 +59,7 @@ def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
 
 
 def compile_route(text: str) -> CompiledRoute:
-    """A whole route. Raises `Invalid` with every mistake: of types in WHERE, and of the sink."""
+    """Compile a whole route. Raises `Invalid` with every mistake, in the types of WHERE and in the sink."""
     _check_length(text)
     parsed = parser.parse_route(text)
     errors = parsed.errors
@@ -88,7 +88,7 @@ def _check_length(text: str) -> None:
         raise Invalid([CompileError(line=1, column=1, end_column=2, message=message)])
 
 
-# ---- error messages: what was found, what is needed, what was probably meant -----------------------------------------
+# ---- error messages: what was found, what is needed, what was probably intended --------------------------------------
 
 
 def has(compiled: Compiled) -> str:
@@ -124,7 +124,7 @@ def operand_message(token: Token, left: Compiled, right: Compiled) -> str:
 
 
 def as_number_hint(suspects: list[Compiled]) -> str:
-    """Where a number is needed: the first operand that is text but may be meant as a number."""
+    """A hint where a number is needed, for the first operand that is text but may be meant as a number."""
     for each in suspects:
         if isinstance(each.node, Property | SystemProperty):
             return _number_of_property(each.node.token.text)
@@ -136,7 +136,7 @@ def as_number_hint(suspects: list[Compiled]) -> str:
 
 
 def _number_of_property(name: str) -> str:
-    """A minus next to a name is part of the name, which is rarely intended."""
+    """A hint for a property used as a number; a minus next to a name is part of the name, which is rarely intended."""
     return (
         f"; did you mean - {name[1:]} with a blank?" if name.startswith("-") else f"; did you mean as_number({name})?"
     )
@@ -162,7 +162,7 @@ def _comparison_hint(left: Compiled, right: Compiled) -> str:
 
 
 def unary_hint(node: Unary, operand: Compiled) -> str:
-    """For `-` and NOT before something they cannot be applied to."""
+    """A hint for `-` or NOT before an operand that it cannot be applied to."""
     if node.token.kind == "-":
         return as_number_hint([operand])
     if isinstance(operand.node, Property | SystemProperty):
@@ -171,7 +171,7 @@ def unary_hint(node: Unary, operand: Compiled) -> str:
 
 
 def unknown_function(name: str) -> str:
-    """There is no such function, or not here."""
+    """The message for a function that does not exist, or not in this context."""
     if name.lower() == functions.TWIN_CHANGE_INCLUDES:
         return f"{name} works only in a route FROM /twinChangeNotifications"
     close = difflib.get_close_matches(name.lower(), functions.NAMES, n=1)
@@ -185,12 +185,12 @@ ERRORS_MAX = 50
 
 
 def compile_node(text: str, node: Node, *, twin_changes: bool, errors: list[CompileError]) -> Compiled:
-    """Check and compile; mistakes are added to `errors`, innermost first."""
+    """Check and compile a node; mistakes are added to `errors`, innermost first."""
     return _Compiler(text, twin_changes, errors).compile(node)
 
 
 def compile_tree(text: str, node: Node | None, *, twin_changes: bool, errors: list[CompileError]) -> Run:
-    """A condition's final value: True, False or UNDEFINED; empty conditions and non-booleans are undefined."""
+    """Compile a whole condition: True, False or UNDEFINED; an empty condition or a non-boolean is undefined."""
     if node is None:
         return operators.constant(UNDEFINED)
     compiled = compile_node(text, node, twin_changes=twin_changes, errors=errors)
@@ -290,7 +290,7 @@ class _Compiler:
         return Compiled(node, kind, operators.fold(left.run, steps))
 
     def logic(self, node: Chain, first: Compiled) -> Compiled:
-        """AND and OR: false (true) wins over undefined; a null decides an AND, and does not count in an OR."""
+        """AND and OR: false (true) wins over undefined; a null decides an AND, and is ignored in an OR."""
         operands = [first]
         kind, failed = first.type, False
         for token, right_node in node.steps:

@@ -15,9 +15,9 @@ TELEMETRY: Final = "/messages"
 class SourcePattern:
     """The source of a route.
 
-    Stars and slashes at its end are dropped, one slash is added to both sides, and a message's source matches if it
-    begins with the pattern, in any case.  So a star means something only at the end, and `/messages` takes
-    `/messages/modules/m` too but `/message` takes nothing.
+    Trailing stars and slashes are dropped, one slash is added on both sides, and a message's source matches if it
+    begins with the pattern, ignoring case.  So a star has a meaning only at the end, and `/messages` also matches
+    `/messages/modules/m`, but `/message` matches nothing.
     """
 
     text: str
@@ -28,12 +28,12 @@ class SourcePattern:
         return ascii_case.folded(self.text.rstrip("*/")) + "/"
 
     def matches(self, source: str) -> bool:
-        """Does a message with this source take the route?"""
+        """Whether the route matches this source."""
         return ascii_case.folded(f"{source}/").startswith(self.prefix)
 
     @property
     def twin_changes(self) -> bool:
-        """Only changes of a twin come from here, so their functions may be used."""
+        """Whether only twin changes come from here, so that their functions may be used."""
         return self.prefix == ascii_case.folded(TWIN_CHANGES) + "/"
 
 
@@ -59,7 +59,7 @@ class Sink:
 def brokered(address: str) -> Sink:
     """The sink of `BrokeredEndpoint("/modules/<module>/inputs/<input>")`.  Raises `ValueError` with the reason.
 
-    One slash at either end may be there or not; the first and third segment may be any word, as in the original.
+    A slash at either end is optional; the first and third segment may be any word, as in the original.
     """
     segments = address.removeprefix("/").removesuffix("/").split("/")
     if len(segments) != _BROKERED_SEGMENTS or not all(segments):

@@ -1,4 +1,4 @@
-"""What is wrong with a route or condition, and exactly where."""
+"""Mistakes in a route or condition, with their exact positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CompileError:
     message: str
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of the outside contract."""
+        """The form in HTTP responses."""
         return {"message": self.message, "line": self.line, "column": self.column, "endColumn": self.end_column}
 
 
@@ -44,7 +44,7 @@ def error_at(text: str, start: int, end: int, message: str) -> CompileError:
 
 
 def caret(text: str, error: CompileError) -> str:
-    """The line the error is in, and below it carets under the place."""
+    """The line with the error, and below it a line with carets that mark the place."""
     line = text.split("\n")[error.line - 1].removesuffix("\r")
     before = line[: error.column - 1]
     padding = "".join("\t" if char == "\t" else " " for char in before)

@@ -1,7 +1,7 @@
-"""For people, not for the running node: why a condition is undefined for a message, and what is probably a mistake.
+"""Explanations for people: why a condition is undefined for a message, and what is probably a mistake.
 
-`undefined` reasons are the innermost places where a value was missing: each part of the condition is compiled and run
-by itself.  Advice is about what compiles but is probably not meant; it is never a reason to refuse a route.
+The reasons for `undefined` are the innermost places where a value was missing: each part of the condition is compiled
+and run by itself.  Advice is about what compiles but is probably not intended; it never refuses a route.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Explainer:
         self.found: list[str] = []
 
     def visit(self, node: Node) -> bool:
-        """Whether this node is undefined; the innermost undefined node adds the reason."""
+        """Whether this node is undefined; the innermost undefined nodes add the reasons."""
         inner = [self.visit(child) for child in _children(node)]
         value = self.value(node)
         undefined = value is UNDEFINED or value != value
@@ -44,7 +44,7 @@ class _Explainer:
         return undefined
 
     def value(self, node: Node) -> object:
-        # It did compile as a whole, so there are no errors to collect; the function of twins is checked by then.
+        # The whole condition compiled, so there are no errors to collect, and functions of twins were checked.
         return compile_node(self.text, node, twin_changes=True, errors=[]).run(self.message)
 
     def reason(self, node: Node) -> str:
@@ -103,7 +103,7 @@ _GLUED = re.compile(r"\|\||&&|[*+%]|^-|(?<=[0-9A-Za-z_])-(?=[0-9])")
 
 
 def advise(route: CompiledRoute) -> list[CompileError]:
-    """Sources that no message has, and operators that became part of a name for lack of blanks around them."""
+    """Advice on sources that no message has, and on operators that are part of a name because blanks are missing."""
     found: list[CompileError] = []
     if message := _source_advice(route.source.text):
         start = route.text.find("/")

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from fairlead_edge.routes.values import NAN, UNDEFINED, Type, Undefined, Value
 
-# Possessive: a long text that is no number must not be tried again at each of its digits.
+# Possessive, so that a long text that is no number is not tried again at each of its digits.
 _NUMBER_TEXT = re.compile(r"\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+", re.ASCII)
 
 TEXT_CHARS_MAX: Final = 1024 * 1024
-"""Longest text `concat` and `||` make: a short condition must not turn a message into gigabytes."""
+"""The longest result of `concat` and `||`: a short condition must not turn a message into gigabytes."""
 TWIN_CHANGE_INCLUDES: Final = "twin_change_includes"
-"""Known by name where conditions are compiled: its argument is a path, not a value."""
+"""The compiler handles this function itself, because its argument is a path, not a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +109,15 @@ def sign(value: float) -> float:
 
 
 def number_of(value: Value) -> float:
-    """A number from text (blanks around it, a sign, a point and an exponent may be there), or a number as it is."""
+    """The number in a text (optionally with blanks around it, a sign, a point and an exponent), or a number
+    unchanged."""
     if type(value) is str:
         return float(value) if _NUMBER_TEXT.fullmatch(value) else NAN
     return value if type(value) is float else NAN
 
 
 def concat(*parts: Any) -> str | Undefined:
-    """The parts joined; a null property is empty, one undefined part or too long a result makes all undefined."""
+    """The parts joined; a null property counts as empty; an undefined part or too long a result gives undefined."""
     if UNDEFINED in parts:
         return UNDEFINED
     texts = [part for part in parts if part is not None]
@@ -124,7 +125,7 @@ def concat(*parts: Any) -> str | Undefined:
 
 
 def substring(text: Any, start: float, length: float | None = None) -> str | Undefined:
-    """Undefined when out of range; without a length the start may be just behind the end."""
+    """Undefined if out of range; without a length, the start may be just past the end."""
     if type(text) is not str or not math.isfinite(start):
         return UNDEFINED
     first = int(start)
@@ -202,7 +203,7 @@ BUILT_IN: Final[dict[str, Function]] = {
         ),
     )
 }
-"""By name in lower case; functions of any type are compiled where the type is known, see `TYPE_TESTS`."""
+"""By lower-case name; functions of one value of any type are in `TYPE_TESTS`."""
 
 
 # ── tests of types ──
@@ -245,7 +246,7 @@ TYPE_TESTS: Final[dict[str, Callable[[Type], TypeTest]]] = {
     "is_number": _is_number,
     "is_string": _is_string,
 }
-"""They take one value of any type, and never answer undefined."""
+"""Functions of one value of any type, which never give undefined."""
 
 AS_NUMBER: Final = "as_number"
 NAMES: Final = frozenset({*BUILT_IN, *TYPE_TESTS, AS_NUMBER, TWIN_CHANGE_INCLUDES})

@@ -21,10 +21,9 @@ _WITH_MARK = {"utf-8": "utf-8-sig", "utf-16": "utf-16", "utf-32": "utf-32"}
 
 
 class RoutedMessage:
-    """Properties (text or None), system properties, and the body as bytes, or as text that is decoded already.
+    """Properties (text or None), system properties, and the body as bytes, or as text that is already decoded.
 
-    Names are looked up in lower case, so every case of them is the same; of two that differ in case alone the last
-    one counts.
+    Names are case-insensitive; of two that differ only in case, the last one counts.
     """
 
     __slots__ = ("_document", "_problem", "_read", "body", "found", "properties", "system_properties")
@@ -39,14 +38,14 @@ class RoutedMessage:
         self.system_properties = {name.lower(): value for name, value in system_properties.items()}
         self.body = body
         self.found: dict[str, Value] = {}
-        """Values by body path, so that twenty routes with the same path look it up once."""
+        """Values by body path, so that many routes with the same path look it up only once."""
         self._read = False
         self._document: dict[str, object] | None = None
         self._problem = ""
 
     @property
     def document(self) -> dict[str, object] | None:
-        """The body, if conditions can read it; otherwise None, and `problem` says why."""
+        """The body if conditions can read it; otherwise None, and `problem` says why."""
         if not self._read:
             self._read = True
             try:
@@ -80,12 +79,12 @@ class RoutedMessage:
         except RecursionError:
             raise ValueError("the body is nested too deeply") from None
         if not isinstance(document, dict):
-            raise ValueError("the body is JSON, but no object")
+            raise ValueError("the body is JSON, but not an object")
         return document
 
 
 def _text(body: bytes | str, encoding: str) -> bytes | str:
-    """The body as input for a JSON parser; without a byte order mark UTF-16 is little-endian."""
+    """The body as input for a JSON parser; UTF-16 without a byte order mark is little-endian."""
     if isinstance(body, str):
         return body
     marked = body.startswith(_BYTE_ORDER_MARKS[encoding])

@@ -1,4 +1,4 @@
-"""Tokens → tree, by recursive descent; each function's docstring is its line of the grammar.
+"""Parses tokens into a tree, by recursive descent; each function's docstring is its line of the grammar.
 
 A node keeps the token at which an error about it points.  Depth is bounded (`NESTING_MAX`) and chains of operators are
 loops, so no input is too deep for the stack.
@@ -70,9 +70,9 @@ class Unary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Operands joined from left to right by operators of one rank: `first op second op third ...`.
+    """Operands joined from left to right by operators of one precedence: `first op second op third ...`.
 
-    A chain, not a tree leaning left, so that a thousand ORs nest no deeper than one.
+    It is a chain and not a left-leaning tree, so that a thousand ORs nest no deeper than one.
     """
 
     first: Node
@@ -86,7 +86,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Broken:
-    """A part without its closing parenthesis: the mistake is recorded, and the part stands for undefined."""
+    """A part without its closing parenthesis; the mistake is recorded, and the part evaluates to undefined."""
 
     token: Token
 
@@ -94,7 +94,7 @@ class Broken:
 Node = Literal | Property | SystemProperty | Body | Call | Unary | Chain | Broken
 
 NESTING_MAX = 50
-"""Parentheses, function calls and prefix operators within each other."""
+"""How deep parentheses, function calls and prefix operators may be nested."""
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
@@ -108,7 +108,7 @@ _CLOSERS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedRoute:
-    """A route's parts. `condition` is None without WHERE; `sink` is None if it is none we know: see `errors`."""
+    """The parts of a route. `condition` is None without WHERE; `sink` is None if it is unknown, see `errors`."""
 
     source: SourcePattern
     condition: Node | None
@@ -146,7 +146,7 @@ def parse_route(text: str) -> ParsedRoute:
 
 
 def parse_source(text: str) -> SourcePattern | None:
-    """The source of a route, whatever is wrong behind it; None where even that cannot be read."""
+    """The source of a route, whatever is wrong after it; None if even that cannot be read."""
     try:
         parser = _Parser(text, tokens.tokenize_route(text), [])
         if parser.take("SELECT"):
@@ -184,7 +184,7 @@ class _Parser:
         return self.take(kind) or self.fail(otherwise)
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
-        """Stop at `token` (or the next one): behind a syntax error nothing can be trusted."""
+        """Stop at `token` (or the next one), because nothing after a syntax error can be trusted."""
         at = token or self.next
         if token is None and at.kind == tokens.UNTERMINATED:
             message = tokens.UNTERMINATED
@@ -195,11 +195,11 @@ class _Parser:
         elif token is None:
             found = "the end" if at.kind == tokens.END else repr(at.text)
             message = f"syntax error at {found}: {message}"
-        # The end of input is no character; it is shown as one column behind the last.
+        # The end of input has no character; it is shown one column after the last.
         raise Invalid([*self.errors, error_at(self.text, at.start, max(at.end, at.start + 1), message)])
 
     def note(self, token: Token, message: str) -> None:
-        """Remember a mistake behind which reading can go on."""
+        """Record a mistake after which parsing can continue."""
         self.errors.append(error_at(self.text, token.start, token.end, message))
 
     def expect_end(self) -> None:
@@ -312,7 +312,7 @@ class _Parser:
         return Call(name, tuple(arguments)) if self.close() else self.broken(opening, before)
 
     def broken(self, opening: Token, before: int) -> Broken:
-        """Of several that are not closed the outermost is reported; a quote that is not closed explains them all."""
+        """Of several unclosed parentheses, only the outermost is reported; an unclosed quote explains all of them."""
         if not any(error.message == tokens.UNTERMINATED for error in self.errors):
             del self.errors[before:]
             self.note(opening, "missing closing ')'")
@@ -347,7 +347,7 @@ class _Parser:
             self.fail(f"nested more than {NESTING_MAX} deep", opening)
 
     def close(self) -> bool:
-        """Take the closing parenthesis; False where the condition ends without it."""
+        """Take the closing parenthesis; returns False if the condition ends without it."""
         self.depth -= 1
         if self.next.kind in (tokens.END, "INTO"):
             return False

@@ -1,8 +1,8 @@
-"""Text → tokens: the longest match wins, and much that looks like an operator is a name character.
+"""Splits text into tokens: the longest match wins, and many operator characters may be part of a name.
 
-A name may hold every character but `( ) < > @ , ; : \\ " / [ ] ? = { }` and white space.  So `a-b`, `a*2` and `a||b`
-are names, and operators other than `= < > <= >= <> !=` and `/` need blanks around them.  One accident of the original
-is not copied: there `unit!='x'` compares a property called `unit!`; here an exclamation mark before `=` is an operator.
+A name may have every character except `( ) < > @ , ; : \\ " / [ ] ? = { }` and white space.  So `a-b`, `a*2` and `a||b`
+are names, and operators other than `= < > <= >= <> !=` and `/` need blanks around them.  One quirk of the original is
+not copied: there `unit!='x'` compares a property called `unit!`; here `!` before `=` is part of the operator.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def tokenize_route(text: str) -> list[Token]:
 
 
 class _Scanner:
-    """One pass over the text; every character is looked at a fixed number of times."""
+    """One pass over the text; every character is read a bounded number of times."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,9 +99,9 @@ class _Scanner:
             self.position = found.end()
 
     def _end_of_comment(self) -> int:
-        """Where the comment beginning here ends, or -1: nothing closes it, so it is none.
+        """Where the comment beginning here ends, or -1 if it is not closed and hence not a comment.
 
-        The next closing mark is remembered, so that many opening marks before one closing mark cost one search.
+        The next closing mark is cached, so that many opening marks before one closing mark cost one search.
         """
         if 0 <= self._comment_end < self.position + 4:
             found = self.text.find("*/", self.position + 2)
@@ -134,12 +134,12 @@ class _Scanner:
         return (STRING, end + 1) if self.text.startswith(quote, end) else (UNTERMINATED, end)
 
     def _word(self, characters: re.Pattern[str]) -> int:
-        """Where the run of these characters ends; an exclamation mark before `=` is no part of it."""
+        """Where the run of these characters ends; an exclamation mark before `=` is not part of it."""
         end = _end(characters, self.text, self.position)
         return end - 1 if end > self.position and self.text.startswith("!=", end - 1) else end
 
     def _name(self, end: int) -> None:
-        """A run of name characters: an operator, number, keyword or literal if it is exactly that, else a name."""
+        """Add a run of name characters: an operator, number, keyword or literal if it is exactly that, else a name."""
         text = self.text[self.position : end]
         if text in NAMELIKE_OPERATORS or text in LITERALS:
             kind = text
@@ -172,10 +172,10 @@ class _Scanner:
             assert self.position > before
 
     def _skip_in_source(self, segments: int) -> None:
-        """As `_skip`, but `/*` may also be a starred segment.
+        """Like `_skip`, but `/*` may also be a starred segment.
 
-        After a blank it is a comment if something closes it, unless no segment was read yet; glued to a segment, or
-        first, it is a segment if WHERE, INTO, a slash or the end follows.
+        After a blank, it is a comment if it is closed and a segment was read before; without a blank, or first, it is a
+        segment if WHERE, INTO, a slash or the end follows.
         """
         while True:
             before = self.position

@@ -1,9 +1,9 @@
 """Values and static types.
 
-While a condition runs a value is a str, float, bool, None, or undefined, which three-valued logic needs.  If a value is
-known at compile time to be a number, NaN stands for undefined, so that arithmetic needs no tests.
+At run time a value is a str, float, bool, None, or undefined, which three-valued logic needs.  If a value is known at
+compile time to be a number, NaN stands for undefined, so that arithmetic needs no checks.
 
-The static type of a message property is always string; only a body is dynamic.
+The static type of a message property is always string; only body values are dynamic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class Undefined(Enum):
-    """The one undefined value: a missing property, an unreadable body, a number that is none."""
+    """The undefined value: a missing property, an unreadable body, a number that is not one."""
 
     UNDEFINED = "undefined"
 
@@ -28,7 +28,7 @@ Value = str | float | bool | None | Undefined
 
 
 class Type(Enum):
-    """What is known of a value before any message is there."""
+    """What is known about a value at compile time."""
 
     STRING = "text"
     NUMBER = "a number"
@@ -46,12 +46,12 @@ _LOGICAL = frozenset({Type.BOOL, Type.NULL, Type.UNDEFINED, Type.DYNAMIC})
 
 
 def accepts(wanted: Type, given: Type) -> bool:
-    """May a value of type `given` stand where `wanted` is needed? A body value is looked at when it is there."""
+    """Whether a value of type `given` is allowed where `wanted` is needed; body values are checked at run time."""
     return given in (wanted, Type.DYNAMIC)
 
 
 def binary(operator: str, left: Type, right: Type) -> Type | None:
-    """The type of `left operator right`; None: they do not go together."""
+    """The type of `left operator right`; None if they cannot be combined."""
     if operator in ARITHMETIC:
         if accepts(Type.NUMBER, left) and accepts(Type.NUMBER, right):
             return Type.DYNAMIC if Type.DYNAMIC in (left, right) else Type.NUMBER
@@ -71,7 +71,7 @@ def binary(operator: str, left: Type, right: Type) -> Type | None:
 
 
 def unary(operator: str, operand: Type) -> Type | None:
-    """The type of `operator operand`; None: it cannot be applied."""
+    """The type of `operator operand`; None if it cannot be applied."""
     if operator == "-":
         return operand if accepts(Type.NUMBER, operand) else None
     return Type.BOOL if operand in (Type.BOOL, Type.NULL, Type.DYNAMIC) else None

@@ -156,8 +156,8 @@ def test_match_of_nothing() -> None:
         ({"manifest": {**SAMPLE, "schemaVersion": "2.0"}}, "schemaVersion: 2.0 is not known"),
         ({"manifest": SAMPLE}, "> compares values of one type"),
         ({"manifest": manifest(a={"route": "FROM /* INTO $upstream", "priority": 10})}, "priority: must be from 0"),
-        ({"manifest": manifest(**{"": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge takes none"),
-        ({"manifest": manifest(**{"a.b": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge takes none"),
+        ({"manifest": manifest(**{"": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge accepts no name"),
+        ({"manifest": manifest(**{"a.b": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge accepts no name"),
         ({"manifest": 5}, "manifest: expected an object"),
         ({}, "manifest: expected an object"),
         ({"manifest": manifest(), "node": 5}, "node: expected text"),
@@ -223,7 +223,7 @@ def test_check_refuses_names_outside_the_format(tmp_path: Path, name: str) -> No
     file.write_text(json.dumps(manifest(**{name: "FROM /* INTO $upstream"})))
     done = run("check", str(file))
     assert done.exit_code == 1
-    assert "name: Azure IoT Edge takes none" in done.stdout and "warning" not in done.stdout
+    assert "name: Azure IoT Edge accepts no name" in done.stdout and "warning" not in done.stdout
 
 
 def test_check_finds_a_name_given_twice(tmp_path: Path) -> None:

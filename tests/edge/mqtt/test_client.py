@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairlead_edge import module_tokens
@@ -27,25 +29,24 @@ def admit(packet: Connect, certificate: str | None = None, *, required: bool = T
 
 @pytest.mark.parametrize("client_id", ["camera", "edge-1/camera", "CAMERA", "camera/2", "edge-1/camera/2"])
 def test_a_certificate_and_an_identifier_that_agree(client_id: str) -> None:
-    assert admit(connect(client_id), "camera") == MqttClient("camera", client_id)
+    for name in ("camera", "edge-1/camera"):
+        assert admit(connect(client_id), name) == MqttClient("camera", client_id)
 
 
-@pytest.mark.parametrize("client_id", ["filter", "camera2", "edge-2/camera", "x/camera"])
-def test_a_certificate_and_an_identifier_that_do_not(client_id: str) -> None:
+NOT_VALID, NOT_AUTHORIZED = Code.CLIENT_IDENTIFIER_NOT_VALID, Code.NOT_AUTHORIZED
+
+
+@pytest.mark.parametrize(
+    ("name", "client_id", "code"),
+    [
+        *(("camera", client_id, NOT_VALID) for client_id in ("filter", "camera2", "edge-2/camera", "x/camera")),
+        *((name, "c", NOT_AUTHORIZED) for name in ("", "a b", "a/b", "#", "+", "x" * 129)),
+    ],
+)
+def test_a_certificate_that_is_refused(name: str, client_id: str, code: Code) -> None:
     with pytest.raises(MqttRefused) as caught:
-        admit(connect(client_id), "camera")
-    assert caught.value.code is Code.CLIENT_IDENTIFIER_NOT_VALID
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "#", "+", "x" * 129])
-def test_a_certificate_whose_name_is_no_modules(name: str) -> None:
-    with pytest.raises(MqttRefused) as caught:
-        admit(connect(), name)
-    assert caught.value.code is Code.NOT_AUTHORIZED
-
-
-def test_a_name_with_the_nodes_before_it() -> None:
-    assert admit(connect("edge-1/camera"), "edge-1/camera").module == "camera"
+        admit(connect(client_id), name)
+    assert caught.value.code is code
 
 
 def test_a_token_is_the_password() -> None:
@@ -74,9 +75,6 @@ def test_an_empty_identifier() -> None:
     with pytest.raises(MqttRefused):
         admit(connect("", clean=False), required=False)
     assert admit(connect("", clean=False, level=5), required=False).id == "new"
-
-
-# ---- sessions that are kept, and wills that wait ---------------------------------------------------------------------
 
 
 CLIENT = MqttClient("m", "m")
@@ -119,20 +117,18 @@ def test_a_will_comes_with_the_sessions_end_where_that_is_sooner() -> None:
     assert len(sessions) == 0
 
 
-def test_a_client_that_comes_back_in_time_takes_its_will_with_it() -> None:
-    sessions, _ = kept(delay=30)
-    assert sessions.take(CLIENT, clean=False, now=5.0) == ((SUBSCRIBED,), [])
+@pytest.mark.parametrize(
+    ("clean", "now", "taken"),
+    [
+        pytest.param(False, 5.0, ((SUBSCRIBED,), []), id="back in time: no will"),
+        pytest.param(True, 5.0, (None, [WILL]), id="a clean start ends the session, and the will comes"),
+        pytest.param(False, 60.0, (None, [WILL]), id="too late: the session has ended"),
+    ],
+)
+def test_a_client_comes_back(clean: bool, now: float, taken: Any) -> None:
+    sessions, _ = kept(delay=90)
+    assert sessions.take(CLIENT, clean=clean, now=now) == taken
     assert sessions.due(1000.0) == []
-
-
-def test_a_clean_start_ends_the_session_and_so_the_will_comes() -> None:
-    sessions, _ = kept(delay=30)
-    assert sessions.take(CLIENT, clean=True, now=5.0) == (None, [WILL])
-
-
-def test_a_session_whose_time_is_over_is_none() -> None:
-    sessions, _ = kept(will=None)
-    assert sessions.take(CLIENT, clean=False, now=60.0) == (None, [])
 
 
 def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
@@ -143,9 +139,6 @@ def test_no_more_sessions_are_kept_than_there_is_room_for() -> None:
     assert due == [[], [], [WILL]]
     assert len(sessions) == 2
     assert sessions.take(MqttClient("", "0"), clean=False, now=1.0) == (None, [])
-
-
-# ---- codes of both levels --------------------------------------------------------------------------------------------
 
 
 def test_every_refusal_has_a_return_code_in_3() -> None:
@@ -159,7 +152,3 @@ def test_refused_messages_have_codes() -> None:
     assert reasons.of_message("forbidden_source") is Code.NOT_AUTHORIZED
     assert reasons.of_message("too_large") is Code.PACKET_TOO_LARGE
     assert reasons.of_message("anything") is Code.IMPLEMENTATION_SPECIFIC_ERROR
-
-
-def test_labels_are_lower_case() -> None:
-    assert Code.TOPIC_NAME_INVALID.label == "topic_name_invalid"

@@ -93,27 +93,13 @@ def test_any_bytes_are_a_packet_or_refused(first: int, body: bytes, level: int) 
         (client.packet(0xC0, b"x"), 4, Code.MALFORMED_PACKET),
         (client.subscribe([("a", 0)], level=5, more=b"\x0b\x01"), 5, Code.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED),
         (client.subscribe([("a", 0)] * 101), 4, Code.QUOTA_EXCEEDED),
-        (client.publish("a", level=5, more=b"\x7f"), 5, Code.MALFORMED_PACKET),
         (client.publish("a", level=5, more=b"\x11\0\0\0\1"), 5, Code.PROTOCOL_ERROR),
-        (client.publish("a", level=5, more=b"\x01\0\x01\0"), 5, Code.PROTOCOL_ERROR),
-        (client.publish("a", level=5, more=b"\x01\x02"), 5, Code.PROTOCOL_ERROR),
     ],
 )
 def test_refusals(content: bytes, level: int, code: Code) -> None:
     with pytest.raises(MqttRefused) as caught:
         read(content, level)
     assert caught.value.code is code
-
-
-def test_properties_of_a_message() -> None:
-    more = b"\x03" + client.field("text/plain") + b"\x26" + client.field("a") + client.field("b") + b"\x02\0\0\0\x09"
-    found = read(client.publish("t", level=5, more=more), 5)
-    assert isinstance(found, PublishPacket)
-    assert found.properties.values == {Id.CONTENT_TYPE: "text/plain", Id.MESSAGE_EXPIRY_INTERVAL: 9}
-    assert found.properties.user == (("a", "b"),)
-
-
-# ---- what the agent writes is what paho's reader and ours take -------------------------------------------------------
 
 
 SENTENCE = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40).map(mqtt_text.safe)

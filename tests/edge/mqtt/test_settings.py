@@ -63,9 +63,6 @@ def test_what_is_refused(mqtt: dict[str, Any], names: str) -> None:
     assert names in str(caught.value)
 
 
-# ---- what is said of MQTT in metrics and in the status ---------------------------------------------------------------
-
-
 def test_metrics_and_body() -> None:
     counters = Counters()
     counters.published[1] += 3

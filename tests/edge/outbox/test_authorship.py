@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairlead_edge.outbox.authorship import FORBIDDEN, Author, module_of, stamped
@@ -27,34 +28,27 @@ def sign(submission: Submission, module: str = "filter") -> Submission | Refusal
     ],
 )
 def test_module_a_source_names(source: str, module: str) -> None:
-    """Routes match in any case, so names are found in any."""
     assert module_of(source) == module
 
 
 @pytest.mark.parametrize(
-    ("source", "stored"),
+    ("submission", "source", "device"),
     [
-        ("/messages/modules/filter/outputs/o", "/messages/modules/filter/outputs/o"),
-        ("/messages/modules/FILTER/outputs/o", "/messages/modules/filter/outputs/o"),
-        ("/messages/modules/filter", "/messages/modules/filter"),
+        (said("/messages/modules/filter/outputs/o"), "/messages/modules/filter/outputs/o", "edge-1"),
+        (said("/messages/modules/FILTER/outputs/o"), "/messages/modules/filter/outputs/o", "edge-1"),
+        (said("/messages/modules/filter", connectionmoduleid="Filter"), "/messages/modules/filter", "edge-1"),
+        (said("/messages", ConnectionDeviceId="sensor-7"), "/messages", "sensor-7"),
     ],
 )
-def test_module_is_stamped(source: str, stored: str) -> None:
-    """With its own name, as it is spelled in the tokens file; the rest stays."""
-    signed = sign(said(source, connectionmoduleid="Filter", contentType="text/plain"))
-    assert isinstance(signed, Submission) and signed.source == stored
+def test_a_message_gets_the_stamp_of_its_module(submission: Submission, source: str, device: str) -> None:
+    system = {**submission.system_properties, "contentType": "text/plain"}
+    signed = sign(msgspec.structs.replace(submission, system_properties=system))
+    assert isinstance(signed, Submission) and signed.source == source
     assert signed.system_properties == {
         "contentType": "text/plain",
-        "connectionDeviceId": "edge-1",
+        "connectionDeviceId": device,
         "connectionModuleId": "filter",
     }
-
-
-def test_device_behind_a_module_is_marked() -> None:
-    """By its own name and that of the module."""
-    signed = sign(said("/messages", ConnectionDeviceId="sensor-7"))
-    assert isinstance(signed, Submission) and signed.source == "/messages"
-    assert signed.system_properties == {"connectionDeviceId": "sensor-7", "connectionModuleId": "filter"}
 
 
 @pytest.mark.parametrize(
@@ -63,15 +57,17 @@ def test_device_behind_a_module_is_marked() -> None:
         (said("/messages/modules/pump/outputs/o"), "module filter may not publish as module pump"),
         (said("/messages/modules/other"), "module filter may not publish as module other"),
         (said("/messages/modules/filter", connectionModuleId="pump"), "may not publish as module pump"),
-        (said("/messages/modules/filter", connectionDeviceId="sensor-7"), "speaks for the device sensor-7 with source"),
-        (said("/messages"), "name that in connectionDeviceId"),
-        (said("/messages", connectionDeviceId="edge-1"), "name that in connectionDeviceId"),
+        (
+            said("/messages/modules/filter", connectionDeviceId="sensor-7"),
+            "must publish for the device sensor-7 with source",
+        ),
+        (said("/messages"), "name the device in connectionDeviceId"),
+        (said("/messages", connectionDeviceId="edge-1"), "name the device in connectionDeviceId"),
         (said("/messages/other"), "its sources begin with /messages/modules/filter"),
         (said("/twinChangeNotifications"), "may not publish with source /twinChangeNotifications"),
     ],
 )
 def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
-    """The refusal names who tried to be whom."""
     refused = sign(submission)
     assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
     assert reason in refused.message
@@ -87,14 +83,12 @@ def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
     ],
 )
 def test_program_without_a_token_is_no_module_that_has_one(submission: Submission) -> None:
-    """Not by source, nor by the property that says it."""
     refused = sign(submission, module="")
     assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
-    assert "has a token of its own" in refused.message
+    assert "has its own token" in refused.message
 
 
 def test_program_without_a_token_may_be_what_has_none() -> None:
-    """As without tokens."""
     submission = said("/messages/modules/other/outputs/o", connectionModuleId=None)
     assert sign(submission, module="") is submission
     author = Author()
@@ -103,7 +97,6 @@ def test_program_without_a_token_may_be_what_has_none() -> None:
 
 
 def test_keys_of_modules_are_their_own() -> None:
-    """What no program can give as a key keeps them apart."""
     one, other = Author(module="filter"), Author(module="pump")
     assert len({one.own_key("k"), other.own_key("k"), Author().own_key("k")}) == 3
     assert not one.own_key("k").isprintable()

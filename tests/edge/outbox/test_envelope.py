@@ -26,12 +26,10 @@ MESSAGE = envelope.StoredMessage(
 
 
 def test_stored_message_is_read_back() -> None:
-    """Body and all."""
     assert envelope.stored(envelope.read(envelope.stored(MESSAGE))) == envelope.stored(MESSAGE)
 
 
 def test_upstream_frame_holds_every_field_the_link_wants() -> None:
-    """Topic, epoch and sequence come from the reference, priority from the queue, the body byte for byte."""
     item = Item(17, 2**53 - 1, 'default/"odd"', 0, None, envelope.stored(MESSAGE))
     binary = msgspec.structs.replace(MESSAGE, id="a2", body=msgspec.UNSET, body_base64="AP8=")
     other = Item(18, 7, "default/t", 0, None, envelope.stored(binary))
@@ -44,42 +42,37 @@ def test_upstream_frame_holds_every_field_the_link_wants() -> None:
     assert (second.sequence, bytes(second.body), second.body_base64) == (18, b"null", "AP8=")
 
 
-# ---- checksums of messages: the same for the same, another for anything that differs ---------------------------------
-
-
 RUN: dict[str, Any] = {"first": 0, "last": 9, "epoch": 7, "enqueued": 5.0, "expires": 65.0, "topic": "default/t"}
 QUEUE = QueueId("iothub", 3)
 
 
 @pytest.mark.parametrize(
-    "change", [{"first": 1}, {"last": 8}, {"epoch": 6}, {"enqueued": 5.1}, {"expires": None}, {"topic": "default/u"}]
+    ("queue", "change"),
+    [
+        (QUEUE, {"first": 1}),
+        (QUEUE, {"last": 8}),
+        (QUEUE, {"epoch": 6}),
+        (QUEUE, {"enqueued": 5.1}),
+        (QUEUE, {"expires": None}),
+        (QUEUE, {"topic": "default/u"}),
+        (QueueId("iothub", 4), {}),
+        (QueueId("iothuc", 3), {}),
+    ],
 )
-def test_every_field_of_a_run_counts(change: dict[str, Any]) -> None:
-    """Topic, time to live and epoch say where a message goes and until when."""
-    assert envelope.run_checksum(QUEUE, **RUN) != envelope.run_checksum(QUEUE, **{**RUN, **change})
-
-
-def test_so_does_the_queue() -> None:
-    """A message must not change its priority or its endpoint."""
-    assert envelope.run_checksum(QUEUE, **RUN) != envelope.run_checksum(QueueId("iothub", 4), **RUN)
-    assert envelope.run_checksum(QUEUE, **RUN) != envelope.run_checksum(QueueId("iothuc", 3), **RUN)
+def test_every_field_of_a_run_and_its_queue_counts(queue: QueueId, change: dict[str, Any]) -> None:
+    assert envelope.run_checksum(QUEUE, **RUN) != envelope.run_checksum(queue, **{**RUN, **change})
 
 
 def test_numbers_read_back_as_floats_are_the_same() -> None:
-    """SQLite gives a whole number of seconds back as a float."""
     assert envelope.run_checksum(QUEUE, **RUN) == envelope.run_checksum(QUEUE, **{**RUN, "enqueued": 5, "expires": 65})
 
 
 def test_every_single_flipped_bit_of_a_body_is_noticed() -> None:
-    """And a body in another place."""
     body = b'{"id":"a","body":{"temperature":91}}'
     sound = envelope.reference_checksum(1, 17, body)
     flipped = (body[:at] + bytes([body[at] ^ 1 << bit]) + body[at + 1 :] for at in range(len(body)) for bit in range(8))
     assert all(envelope.reference_checksum(1, 17, each) != sound for each in flipped)
     assert sound not in {envelope.reference_checksum(1, 18, body), envelope.reference_checksum(2, 17, body)}
-
-
-# ---- A message from the cloud as the outbox stores it ----------------------------------------------------------------
 
 
 ID = "0123456789abcdef" * 2
@@ -95,7 +88,6 @@ STORED = {
 
 
 def test_it_goes_into_the_queue_of_the_input() -> None:
-    """As a route to the same input would put it, with what is left of its time."""
     encoding, content = codec.pack(msgspec.json.encode(STORED) + b" " * 300)
     entry = envelope.input_entry(msgspec.structs.replace(HEADER, encoding=encoding), content, node="edge-1")
     [to] = entry.references
@@ -119,13 +111,11 @@ def test_it_goes_into_the_queue_of_the_input() -> None:
     ],
 )
 def test_what_no_module_could_read_is_refused(content: bytes) -> None:
-    """Whatever the hub sends."""
     with pytest.raises(Malformed):
         envelope.input_entry(HEADER, content, node="edge-1")
 
 
 def test_it_is_bounded_before_it_is_unpacked() -> None:
-    """A bomb, and a plain one that is too long."""
     encoding, bomb = codec.pack(b" " * (message.INPUT_BYTES_MAX + 1))
     for header, content in (
         (msgspec.structs.replace(HEADER, encoding=encoding), bomb),
@@ -136,7 +126,7 @@ def test_it_is_bounded_before_it_is_unpacked() -> None:
 
 
 def test_an_id_that_no_message_has_is_refused() -> None:
-    """Receipts keep it for what is no message."""
+    """Receipts use that id for what is not a message."""
     nothing = "0" * 32
     content = msgspec.json.encode({**STORED, "id": nothing})
     with pytest.raises(Malformed):

@@ -10,19 +10,18 @@ from fairlead_edge.outbox.queues import QueueId
 
 
 def test_neighbours_of_one_topic_are_one_gap() -> None:
-    """Whatever order they were found in; another topic, or a sound message between, begins a new one."""
+    """In whatever order they were found; another topic, or an intact message between, begins a new gap."""
     found = gaps.group([Damage(4, "d/a", "x"), Damage(3, "d/a", "y"), Damage(6, "d/a", "z"), Damage(7, "d/b", "z")])
     assert found == [QueueGap(3, 4, 2, "d/a", "y"), QueueGap(6, 6, 1, "d/a", "z"), QueueGap(7, 7, 1, "d/b", "z")]
 
 
 def test_a_lost_topic_is_its_neighbours() -> None:
-    """Of a message whose envelope is gone nothing else is known."""
+    """Nothing else is known of a message without an envelope."""
     assert gaps.group([Damage(3, "d/a", "y"), Damage(4, "", "z")]) == [QueueGap(3, 4, 2, "d/a", "y")]
     assert gaps.group([Damage(4, "", "z")]) == [QueueGap(4, 4, 1, "", "z")]
 
 
 def test_the_record_is_a_message() -> None:
-    """Source and body as in the contract."""
     content = gaps.content(QueueId("iothub", 0), QueueGap(3, 5, 2, "d/a", "why"), id="i", at="2026-11-20T12:00:00.000Z")
     read = envelope.read(content)
     assert (read.id, read.source, read.enqueued_at) == ("i", "/fairlead/gaps", "2026-11-20T12:00:00.000Z")

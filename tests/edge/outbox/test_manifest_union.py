@@ -39,7 +39,6 @@ def said(merged: Manifest) -> tuple[list[tuple[str, str]], list[tuple[str, str]]
 
 
 def test_merge_is_a_union() -> None:
-    """Each route keeps its own object's global time to live, and knows where it is from."""
     merged = union(b=document({"two": UP}, ttl=30), a=document({"one": UP}, ttl=10))
     assert [(route.name, route.ttl_seconds, route.origin) for route in merged.routes] == [
         ("one", 10, "a"),
@@ -49,7 +48,6 @@ def test_merge_is_a_union() -> None:
 
 
 def test_the_object_form_wins_whatever_the_age() -> None:
-    """The newer format counts where a route is defined in both."""
     merged = union(
         a=document({"r": UP, "s": UP}, created="2026-01-01T00:00:00Z"),
         b=document({"r": NEW}, created="2026-01-02T00:00:00Z"),
@@ -63,54 +61,48 @@ def test_the_object_form_wins_whatever_the_age() -> None:
 
 @pytest.mark.parametrize("form", [UP, NEW], ids=["text", "object"])
 def test_of_one_form_the_older_object_owns_the_name(form: Any) -> None:
-    """An object that is made later takes nothing away."""
     merged = union(
         a=document({"r": form}, created="2026-01-02T00:00:00Z"),
         z=document({"r": form, "s": UP}, created="2026-01-01T00:00:00Z"),
     )
     assert owners(merged) == [("r", "z"), ("s", "z")]
     [(origin, error)], [(owner, warning)] = said(merged)
-    assert (origin, owner) == ("a", "z") and "which was made first" in error
-    assert "EdgeRoutes a" in warning and "it was made first" in warning
+    assert (origin, owner) == ("a", "z") and "which was created first" in error
+    assert "EdgeRoutes a" in warning and "it was created first" in warning
 
 
 @pytest.mark.parametrize("created", ["", "2026-01-01T00:00:00Z"])
 def test_objects_of_one_second_are_told_apart_by_name(created: str) -> None:
-    """What kubectl applies in one go is mostly of one second."""
     merged = union(b=document({"r": UP}, created=created), a=document({"r": UP}, created=created))
     assert owners(merged) == [("r", "a")]
     [(origin, error)], [(owner, warning)] = said(merged)
-    assert (origin, owner) == ("b", "a") and error.endswith("at the same time and comes first by name: it runs")
+    assert (origin, owner) == ("b", "a") and error.endswith("at the same time and sorts first by name: it runs")
     assert "EdgeRoutes b" in warning
 
 
 def test_an_object_of_unknown_age_is_the_youngest() -> None:
-    """A file that is checked beside what is in the cluster."""
     merged = union(a=document({"r": UP}), b=document({"r": UP}, created="2026-01-01T00:00:00Z"))
     assert owners(merged) == [("r", "b")]
 
 
 def test_a_bad_route_owns_nothing() -> None:
-    """The good one of that name runs, whichever object comes first; both objects say so."""
+    """The valid route of that name runs, whichever object sorts first; both objects report it."""
     for bad, good in (("a", "b"), ("b", "a")):
         merged = union(**{bad: document({"r": {"route": "nonsense"}, "s": UP}), good: document({"r": UP})})
         assert sorted(owners(merged)) == [("r", good), ("s", bad)]
         [error] = merged.quarantined
         assert (error.origin, error.line) == (bad, 1) and f"in EdgeRoutes {good} runs" in error.message
         [warning] = merged.warnings
-        assert (warning.name, warning.origin) == ("r", good) and f"EdgeRoutes {bad}, where it is bad" in warning.message
+        assert (warning.name, warning.origin) == (
+            "r",
+            good,
+        ) and f"EdgeRoutes {bad}, where it is invalid" in warning.message
 
 
 def test_routes_that_are_bad_everywhere_run_nowhere() -> None:
-    """Each object names its own mistake."""
     merged = union(a=document({"r": "nonsense"}), b=document({"r": {"route": UP, "priority": 12}}))
     assert merged.routes == () and merged.warnings == ()
     assert [(error.origin, error.message.partition(":")[0]) for error in merged.quarantined][1] == ("b", "priority")
-
-
-def test_merge_of_nothing() -> None:
-    """No object names this node: no routes."""
-    assert merge([]) == Manifest()
 
 
 OBJECTS = st.dictionaries(
@@ -124,7 +116,6 @@ OBJECTS = st.dictionaries(
 
 @given(OBJECTS, st.randoms(use_true_random=False))
 def test_every_name_has_one_owner_in_any_order_and_all_others_say_so(objects: Any, random: Any) -> None:
-    """As if nothing had ever been otherwise: who owns a name is a matter of what is there, not of how it came."""
     parsed = [(name, parse(document(routes, created=created))) for name, (routes, created) in objects.items()]
     merged = merge(parsed)
     random.shuffle(parsed)
@@ -142,7 +133,6 @@ def test_every_name_has_one_owner_in_any_order_and_all_others_say_so(objects: An
 
 
 def test_a_route_that_another_object_took_the_name_of_is_refused_with_its_source() -> None:
-    """What only it would take is held for it."""
     merged = union(
         a=document({"r": "FROM /messages/modules/a INTO $upstream", "bad": "FROM /messages/modules/x WHERE INTO"}),
         b=document({"r": "FROM /messages/modules/b INTO $upstream"}),

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fairlead_edge.outbox import outbox
-from fairlead_edge.outbox.memory_outbox import MemoryOutbox
-from fairlead_edge.outbox.outbox import Entry, Item, Outbox, Reference
+from fairlead_edge.outbox.outbox import Entry, Item, Reference
 from fairlead_edge.outbox.queues import QueueId
 
 
 @pytest.mark.parametrize(("expires", "live"), [(None, True), (10.1, True), (10.0, False), (9.0, False)])
 def test_item_is_live_until_its_time_comes(expires: float | None, live: bool) -> None:
-    """At the very second it is over."""
     assert Item(0, 1, "", 0, expires, b"").live(10.0) is live
 
 
@@ -21,25 +19,12 @@ def entry(size: int, *priorities: int) -> Entry:
 
 
 def test_entries_with_the_same_references_are_stored_together_in_order() -> None:
-    """Up to a segment's size; what goes elsewhere lies apart."""
     assert outbox.segments([entry(1, 0), entry(1, 5), entry(1, 0), entry(1, 0, 5)]) == [[0, 2], [1], [3]]
     half = outbox.SEGMENT_BYTES_MAX // 2
     assert outbox.segments([entry(half, 0), entry(half, 0), entry(1, 0)]) == [[0, 1], [2]]
 
 
 def test_cost_and_urgency_of_a_request() -> None:
-    """Each body once, each reference a little; the least urgent reference counts for eviction."""
     entries = [entry(100, 0, 5), entry(50, 3)]
     assert outbox.cost(entries) == 150 + 3 * outbox.REFERENCE_BYTES
     assert outbox.least_urgent(entries) == 5
-
-
-# ---- the twin in memory; what both do is in tests/conformance and tests/properties -----------------------------------
-
-
-async def test_two_twins_share_nothing() -> None:
-    """And each is an outbox."""
-    first, second = MemoryOutbox(epoch=1, max_bytes=100), MemoryOutbox(epoch=2, max_bytes=100)
-    boxes: list[Outbox] = [first, second]
-    await boxes[0].append([Entry("a", b"a", (Reference(QueueId("iothub")),))], now=0)
-    assert await boxes[1].queues() == []

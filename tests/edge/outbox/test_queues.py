@@ -19,21 +19,13 @@ NAMES = [
 
 @pytest.mark.parametrize(("endpoint", "priority", "name"), NAMES)
 def test_names_are_written_and_read(endpoint: str, priority: int, name: str) -> None:
-    """``_Pri<n>`` is appended, but not for the default priority."""
     assert str(QueueId(endpoint, priority)) == name
     assert queues.parse(name) == QueueId(endpoint, priority)
 
 
 @pytest.mark.parametrize("name", ["ep_Pri4321a", "ep_Pri", "ep_Pri-1", "_Pri1", "ep_pri1", "ep_Pri1\n", "ep_Pri١"])
 def test_what_does_not_end_in_a_priority_is_an_endpoint(name: str) -> None:
-    """Only digits, only at the very end, only after something."""
     assert queues.parse(name) == QueueId(name, DEFAULT_PRIORITY)
-
-
-def test_queues_sort_by_urgency() -> None:
-    """Lower numbers first, the default last."""
-    queues = [QueueId("iothub"), QueueId("iothub", 9), QueueId("iothub", 0)]
-    assert [queue.priority for queue in sorted(queues)] == [0, 9, DEFAULT_PRIORITY]
 
 
 @pytest.mark.parametrize("priority", [*range(10), DEFAULT_PRIORITY])
@@ -44,9 +36,6 @@ def test_each_priority_has_one_live_lane_which_goes_before_the_rest_of_it(priori
     assert queues.rank(lane) == queues.rank(priority) - 1
     others = [each for each in (*range(10), DEFAULT_PRIORITY) if each != priority]
     assert all((queues.rank(lane) < queues.rank(other)) == (priority < other) for other in others)
-
-
-# ---- the checkpoint's arithmetic, as the original computes it --------------------------------------------------------
 
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
@@ -66,7 +55,6 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
     ],
 )
 def test_only_what_lies_above_is_to_be_done(checkpoint: int, offset: int, admitted: bool) -> None:
-    """Up to and including the checkpoint all is done."""
     assert Checkpointer(checkpoint).admits(offset) is admitted
 
 
@@ -90,35 +78,29 @@ def test_only_what_lies_above_is_to_be_done(checkpoint: int, offset: int, admitt
 def test_checkpoint_moves_to_the_last_of_what_is_done(
     checkpoint: int, succeeded: list[int], remaining: list[int], expected: int
 ) -> None:
-    """It never falls and never passes what remains."""
     checkpointer = Checkpointer(checkpoint)
     assert checkpointer.commit(succeeded, remaining) == expected
     assert checkpointer.offset == expected
-
-
-# ---- what is out, what is in doubt, and when it stops being either ---------------------------------------------------
 
 
 ONE, OTHER = QueueId("iothub", 1), QueueId("iothub", 2)
 
 
 def test_what_is_out_is_spared_until_it_is_decided() -> None:
-    """By queue."""
     out = InFlight()
     out.take(ONE, [1, 2, 3])
-    assert out.spare(ONE, [0, 1, 2, 3, 4]) == [0, 4]
-    assert out.spare(OTHER, [1]) == [1]
+    assert out.not_in_flight(ONE, [0, 1, 2, 3, 4]) == [0, 4]
+    assert out.not_in_flight(OTHER, [1]) == [1]
     out.decided(ONE, [1])
-    out.give_back(ONE, [2])
+    out.release(ONE, [2])
     assert out.of(ONE) == {3} and out.of(OTHER) == frozenset()
 
 
 def test_what_came_back_in_doubt_counts_when_it_ends_otherwise() -> None:
-    """Not when it is decided after all, and once."""
     out = InFlight()
     out.take(ONE, [1, 2, 3])
-    out.give_back(ONE, [1, 2], in_doubt=True)
-    out.give_back(ONE, [3])
+    out.release(ONE, [1, 2], in_doubt=True)
+    out.release(ONE, [3])
     out.decided(ONE, [1])
     for _ in range(2):
         out.ended(ONE, [1, 2, 3])

@@ -29,7 +29,6 @@ def module(name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_delivery_says_everything_the_store_needs() -> None:
-    """Endpoint, queue, priority, time to live, topic, and who decided."""
     sent = routes(a=up(priority=3, timeToLiveSecs=60, topic="plant/alarms")).route(message(), "/messages")
     assert sent == [
         RouteTarget(
@@ -45,7 +44,7 @@ def test_a_delivery_says_everything_the_store_needs() -> None:
 
 
 def test_each_endpoint_gets_the_message_once() -> None:
-    """However many routes lead there; endpoints in the order of their names; no topic on the node itself."""
+    """However many routes lead there; endpoints are sorted, and those on the node have no topic."""
     sent = routes(a=up(), b=up(priority=1), c=module("m2"), d=module("m1", topic="x/y")).route(message(), "/messages")
     assert [(each.endpoint, each.priority, each.topic) for each in sent] == [
         ("iothub", 1, "default/telemetry"),
@@ -66,20 +65,19 @@ def test_each_endpoint_gets_the_message_once() -> None:
     ],
 )
 def test_the_best_route_decides(first: dict[str, Any], second: dict[str, Any], winner: str) -> None:
-    """Lowest priority number, then longest time to live, then first name; its time to live and topic go with it."""
+    """The lowest priority number, then the longest time to live, then the first name; it gives time to live and
+    topic."""
     (sent,) = routes(a=up(topic="t/a", **first), b=up(topic="t/b", **second)).route(message(), "/messages")
     assert (sent.routes[0], sent.topic) == (winner, f"t/{winner}")
     assert sorted(sent.routes) == ["a", "b"]
 
 
 def test_never_expires_is_the_longest() -> None:
-    """A route that inherits "never" wins a tie."""
     (sent,) = routes(-1, a=up(priority=1, timeToLiveSecs=4_294_967_295), b=up(priority=1)).route(message(), "/messages")
     assert (sent.routes, sent.ttl_seconds) == (("b", "a"), None)
 
 
 def test_only_true_matches() -> None:
-    """False and undefined are no."""
     asked = routes(a=up("WHERE kind = 'x'"))
     assert [
         len(asked.route(message(properties), "/messages")) for properties in ({"kind": "x"}, {"kind": "y"}, {})
@@ -91,7 +89,6 @@ def test_only_true_matches() -> None:
 
 
 def test_sources_decide_first() -> None:
-    """A source remembered for one message serves the next one too."""
     asked = routes(a="FROM /messages/modules/m INTO $upstream")
     for _ in range(2):
         assert asked.route(message(), "/messages/modules/m/outputs/o")
@@ -99,7 +96,6 @@ def test_sources_decide_first() -> None:
 
 
 def test_remembered_sources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A producer that invents sources costs time, not memory."""
     monkeypatch.setattr(router, "SOURCES_MAX", 3)
     asked = routes(a=up())
     for number in range(10):
@@ -108,12 +104,12 @@ def test_remembered_sources_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_topics_of_a_router() -> None:
-    """What the hub must grant; routes that stay on the node name none."""
+
     assert routes(a=up(), b=up(topic="x/y"), c=module("m", topic="z/z")).topics == {"default/telemetry", "x/y"}
 
 
 def test_the_example_of_the_design() -> None:
-    """Alerts first and for a day, data for half an hour, everything else for two hours: the best route decides."""
+    """Alerts first, kept for a day; data for half an hour; everything else for two hours."""
     text = {"P0_Alerts": "Alerts", "P1_Data": "Data"}
     named: dict[str, Any] = {"upstream": "FROM /messages/* INTO $upstream"}
     for module_name, output, priority, ttl in (
@@ -143,7 +139,6 @@ def bad_router(**named: Any) -> Router:
 
 
 def test_what_only_a_refused_route_might_take_is_held_for_the_most_urgent_of_them() -> None:
-    """With that route's priority and time to live, as far as these can be read; of other sources nothing is held."""
     bad = "FROM /messages/modules/m/* WHERE as_nmber(t) > 1 INTO $upstream"
     found = bad_router(
         a={"route": bad, "priority": 3},
@@ -157,7 +152,6 @@ def test_what_only_a_refused_route_might_take_is_held_for_the_most_urgent_of_the
 
 
 def test_a_refused_route_whose_condition_can_be_read_holds_what_it_would_take() -> None:
-    """What is wrong is a field of it."""
     router = bad_router(a={"route": "FROM /messages/* WHERE colour = 'red' INTO $upstream", "priority": 77})
     held = router.hold(message(properties={"colour": "red"}), "/messages")
     assert held is not None and held.queue.priority == 2_000_000_000

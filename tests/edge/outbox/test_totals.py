@@ -16,7 +16,7 @@ def some(commits: int, **changes: int) -> OutboxTotals:
 
 
 def test_the_newest_whole_slot_counts() -> None:
-    """The other one is the state a commit before, whatever became of this one."""
+    """The other slot has the state one commit earlier, whatever happened to this one."""
     older, newer = totals.encode(some(4)), totals.encode(some(5))
     assert totals.decode(newer.ljust(SLOT_BYTES, b"\0") + older) == some(5)
     assert totals.decode(newer[:-5].ljust(SLOT_BYTES, b"\0") + older) == some(4)
@@ -24,22 +24,14 @@ def test_the_newest_whole_slot_counts() -> None:
 
 
 def test_every_flipped_byte_is_noticed() -> None:
-    """Nothing is believed that was not written."""
     whole = totals.encode(some(5))
     for at in range(len(whole) - 1):
         spoilt = whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :]
         assert totals.decode(spoilt) in (None, some(5)), at
 
 
-def test_what_should_be_there() -> None:
-    """Messages that wait, and dead letters."""
-    [queue] = some(5).queues
-    assert queue.waiting == 3
-    assert some(5).of(1) == queue and some(5).of(2) is None
-
-
 def test_too_many_queues_are_no_error() -> None:
-    """Then the file is all there is."""
+    """Then nothing is kept beside the store."""
     queue = some(1).queues[0]
     assert totals.encode(OutboxTotals(1, (queue,) * 2000)) == b""
 
@@ -48,5 +40,5 @@ def test_too_many_queues_are_no_error() -> None:
     "changes", [{"sent": -1}, {"sent": 99}, {"checkpoint": 9}, {"checkpoint": -2}, {"next_offset": 1 << 60}]
 )
 def test_totals_that_cannot_be_are_not_believed(changes: dict[str, int]) -> None:
-    """A store whose disk changed them wrote them down before anybody noticed."""
+    """A store that was damaged unnoticed may have written them."""
     assert totals.decode(totals.encode(some(5, **changes)).ljust(SLOT_BYTES, b"\0") + totals.encode(some(4))) == some(4)

@@ -50,7 +50,7 @@ def test_links_are_bounded() -> None:
 
 
 def test_each_message_of_the_trace_gets_the_span_of_its_publish() -> None:
-    """A message of another trace keeps its own, so that it can be followed there."""
+    """A message of another trace keeps its own trace."""
     span = Trace(place(1).trace_id, place(77).span_id)
     unsampled = place(3, sampled=False)
     submissions = [
@@ -79,7 +79,7 @@ def test_over_the_ceiling_the_trace_stays_named_and_is_not_sampled_any_more() ->
 
 
 def test_content_that_cannot_be_read_has_no_trace() -> None:
-    """What leaves is sent as it is, and only the traces read it: never a reason for the agent to end."""
+    """It is sent unchanged; unreadable content must not stop the agent."""
     damaged = Item(offset=1, epoch=1, topic="a/b", enqueued=0.0, expires=None, content=b'{"traceparent":"')
     assert traces.leaving([damaged, item({**carrying(place(1)), "body": 1})], 0.0) == ([place(1)], set())
 
@@ -93,7 +93,6 @@ def item(body: dict[str, Any], *, enqueued: float = 0.0) -> Item:
 
 
 def test_what_leaves_is_found_by_its_property_alone() -> None:
-    """A body may name the same thing."""
     in_body = item({"body": {"traceparent": str(place(9))}})
     plain, unsampled = item({"body": 1}), item({**carrying(place(8, sampled=False)), "body": 1})
     origins, late = traces.leaving([plain, in_body, unsampled, item({**carrying(place(1)), "body": 1})], 0.0)

@@ -14,7 +14,6 @@ CASES = json.loads((Path(__file__).parent / "cases.json").read_text())["sources"
 
 @pytest.mark.parametrize(("pattern", "source", "matches"), CASES)
 def test_patterns_of_the_original(pattern: str, source: str, matches: bool) -> None:
-    """Prefixes by whole segments, in any case; a star counts at the end alone."""
     assert SourcePattern(pattern).matches(source) is matches
 
 
@@ -31,7 +30,6 @@ def test_patterns_of_the_original(pattern: str, source: str, matches: bool) -> N
     ],
 )
 def test_what_surprises(pattern: str, source: str, matches: bool) -> None:
-    """`temp*` takes only a module called exactly temp."""
     assert SourcePattern(pattern).matches(source) is matches
 
 
@@ -40,16 +38,11 @@ def test_what_surprises(pattern: str, source: str, matches: bool) -> None:
     [("/twinChangeNotifications", True), ("/TWINCHANGENOTIFICATIONS/*", True), ("/*", False), ("/messages/*", False)],
 )
 def test_twin_sources(pattern: str, twin: bool) -> None:
-    """Only where nothing but twin changes comes from."""
     assert SourcePattern(pattern).twin_changes is twin
-
-
-# ---- sinks and endpoint ids ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("address", ["/modules/m/inputs/i", "modules/m/inputs/i", "/modules/m/inputs/i/", "/a/m/b/i"])
 def test_brokered(address: str) -> None:
-    """One slash at either end; the first and third word are not looked at."""
     assert brokered(address) == Sink(module="m", input="i")
 
 
@@ -66,11 +59,9 @@ def test_brokered(address: str) -> None:
     ],
 )
 def test_addresses_that_are_none(address: str) -> None:
-    """Exactly four words."""
     with pytest.raises(ValueError, match="expected /modules/"):
         brokered(address)
 
 
 def test_endpoint_ids() -> None:
-    """iothub for upstream, node/module/input for a module."""
     assert (Sink().endpoint("n"), Sink(module="m", input="i").endpoint("n")) == ("iothub", "n/m/i")

@@ -20,24 +20,20 @@ from fairlead_edge.routes.errors import CompileError, Invalid, caret, error_at
     ],
 )
 def test_places(text: str, start: int, end: int, place: tuple[int, int, int]) -> None:
-    """The end stays on the first line, at most one past its last column + 1."""
     error = error_at(text, start, end, "x")
     assert (error.line, error.column, error.end_column) == place
 
 
 def test_json_shape() -> None:
-    """The names of the outside contract."""
     error = CompileError(line=1, column=2, end_column=4, message="no")
     assert error.as_json() == {"message": "no", "line": 1, "column": 2, "endColumn": 4}
 
 
 def test_caret() -> None:
-    """Below the place, also behind a tab and on the second line."""
     text = "a = 'b'\n\tAND c > 5"
     assert caret(text, error_at(text, text.index(">"), text.index(">") + 1, "x")) == "\tAND c > 5\n\t      ^"
 
 
 def test_invalid_reads_as_a_list() -> None:
-    """str() names each place."""
     invalid = Invalid([error_at("ab", 0, 1, "one"), error_at("ab", 1, 2, "two")])
     assert str(invalid) == "1:1: one; 1:2: two"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from tests.support.edges.routes import message, mistakes, value
 
 from fairlead_edge.routes import functions
-from fairlead_edge.routes.values import UNDEFINED, Type
+from fairlead_edge.routes.values import UNDEFINED
 
 PROPERTIES = {"text": "motor7", "three": "3", "blank": None, "junk": "x1"}
 
@@ -22,20 +21,25 @@ def answer(condition: str) -> bool | str:
     "condition",
     [
         "abs(-3) = 3",
-        "exp(0) = 1",
         "exp(1000) = 1 / 0",
         "power(2, 10) = 1024",
-        "power(2, -1) = 0.5",
         "power(10, 400) = 1 / 0",
         "power(-10, 401) = -1 / 0",
         "power(0, -1) = 1 / 0",
         "square(-4) = 16",
-        "ceiling(2.1) = 3",
         "ceiling(-2.1) = -2",
         "floor(-2.1) = -3",
         "floor(1 / 0) = 1 / 0",
         "sign(-7) = -1",
         "sign(0) = 0",
+        "6 / 3 = 2",
+        "-1 / 0 = - (1 / 0)",
+        "1 / -0.0 = -1 / 0",
+        "not is_defined(0 / 0)",
+        "not is_defined(1 % 0)",
+        "not is_defined((1 / 0) % 2)",
+        "-7 % 3 = -1",
+        "7 % -3 = 1",
         "sqrt(16) = 4",
         "sqrt($body.n) = 3",
         "not is_defined(sqrt(-4))",
@@ -48,7 +52,6 @@ def answer(condition: str) -> bool | str:
     ],
 )
 def test_numbers(condition: str) -> None:
-    """Infinite where too large, undefined where there is no real answer."""
     assert answer(condition) is True
 
 
@@ -56,18 +59,17 @@ def test_numbers(condition: str) -> None:
     "condition",
     [
         "length(text) = 6",
-        "length('') = 0",
         "lower('ABC') = 'abc'",
         "upper('abc') = 'ABC'",
         "concat(text, '-', three) = 'motor7-3'",
         "concat('a', blank, 'b') = 'ab'",
+        "concat(blank, blank) = ''",
+        "concat(text, three, text, three, '!') = 'motor73motor73!'",
         "concat($body.s, 'd') = 'abcd'",
         "substring('hello', 1) = 'ello'",
         "substring('hello', 1, 3) = 'ell'",
         "substring('hello', 5) = ''",
-        "substring('hello', 4, 1) = 'o'",
         "substring('hello', 1.9) = 'ello'",
-        "index_of('abcabc', 'c') = 2",
         "index_of('abc', 'x') = -1",
         "index_of('abc', '') = 0",
         "starts_with(text, 'mot')",
@@ -77,7 +79,6 @@ def test_numbers(condition: str) -> None:
     ],
 )
 def test_texts(condition: str) -> None:
-    """Positions count from 0; a null property is empty for concat alone."""
     assert answer(condition) is True
 
 
@@ -85,6 +86,7 @@ def test_texts(condition: str) -> None:
     "call",
     [
         "length(absent)", "length(blank)", "length($body.n)", "lower(blank)", "upper(absent)", "concat('a', absent)",
+        "concat(blank, absent)",
         "concat('a', $body.nil)", "concat('a', $body.n)", "substring('abc', 4)", "substring('abc', -1)",
         "substring('abc', 3, 0)", "substring('abc', 1, 3)", "substring('abc', 1, -1)", "substring('abc', 0 / 0)",
         "substring('abc', 1, 1 / 0)", "substring(blank, 0)", "index_of(blank, 'a')", "index_of('a', absent)",
@@ -95,7 +97,6 @@ def test_texts(condition: str) -> None:
     ],
 )  # fmt: skip
 def test_no_answer_is_undefined(call: str) -> None:
-    """Never an exception, never a guess."""
     assert answer(f"is_defined({call})") is False
 
 
@@ -114,17 +115,14 @@ def test_no_answer_is_undefined(call: str) -> None:
     ],
 )
 def test_as_number(text: str, number: float) -> None:
-    """A sign, a point, an exponent and blanks around."""
     assert functions.number_of(text) == number
 
 
 def test_as_number_of_a_number_is_that_number() -> None:
-    """Also of a body value and of what is a number already."""
     assert answer("as_number($body.n) = 9 AND as_number(as_number(three)) = 3 AND as_number(4) = 4") is True
 
 
 def test_as_number_takes_linear_time() -> None:
-    """A text as long as a message may be is read in one go."""
     assert functions.number_of("1" * 262_144) == math.inf
     assert math.isnan(functions.number_of("1" * 262_144 + "x"))
 
@@ -155,7 +153,6 @@ def test_as_number_takes_linear_time() -> None:
     ],
 )
 def test_type_tests_take_anything_and_always_answer(argument: str, true_for: set[str]) -> None:
-    """A missing path in a readable body is null; infinity is no number people want."""
     for name in functions.TYPE_TESTS:
         assert answer(f"{name}({argument})") is (name in true_for), name
 
@@ -167,51 +164,11 @@ def test_type_tests_take_anything_and_always_answer(argument: str, true_for: set
      "is_null()", "is_null(1, 2)", "as_number()", "as_number(true)", "as_number(null)", "nope(1)"],
 )  # fmt: skip
 def test_wrong_arguments_do_not_compile(call: str) -> None:
-    """Count and type are known before any message; the mistake points at the function's name."""
     (error, *_) = mistakes(f"is_defined({call})")
     assert (error.column, error.end_column) == (12, 12 + call.index("("))
 
 
-def test_signatures() -> None:
-    """Optional and repeated parameters."""
-    concat, substring = functions.BUILT_IN["concat"], functions.BUILT_IN["substring"]
-    assert [concat.takes(count) for count in (1, 2, 9)] == [False, True, True]
-    assert [substring.takes(count) for count in (1, 2, 3, 4)] == [False, True, True, False]
-    assert (concat.parameter(8), substring.parameter(3)) == (Type.STRING, None)
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [(6.0, 3.0, 2.0), (1.0, 0.0, math.inf), (-1.0, 0.0, -math.inf), (1.0, -0.0, -math.inf)],
-)
-def test_division_is_ieee(left: float, right: float, expected: float) -> None:
-    """By zero it is infinite, with the sign of both zeros and numbers."""
-    assert functions.divide(left, right) == expected
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [(functions.divide, (0.0, 0.0)), (functions.divide, (math.nan, 0.0)), (functions.modulo, (1.0, 0.0)),
-     (functions.modulo, (math.inf, 2.0))],
-)  # fmt: skip
-def test_indefinite_is_undefined(function: Any, arguments: tuple[float, float]) -> None:
-    """0/0, x % 0 and their kind."""
-    assert math.isnan(function(*arguments))
-
-
-def test_the_remainder_has_the_sign_of_the_left() -> None:
-    """As in C."""
-    assert (functions.modulo(-7.0, 3.0), functions.modulo(7.0, -3.0)) == (-1.0, 1.0)
-
-
-def test_concat_of_nothing_but_nulls() -> None:
-    """Empty, not undefined."""
-    assert functions.concat(None, None) == ""
-    assert functions.concat(None, UNDEFINED) is UNDEFINED
-
-
 def test_concat_is_bounded() -> None:
-    """A short condition must not turn a message into gigabytes."""
     long = "x" * (functions.TEXT_CHARS_MAX // 2)
     assert functions.concat(long, long) == long + long
     assert functions.concat(long, long, "x") is UNDEFINED

@@ -26,7 +26,6 @@ TEXT = json.dumps(DOCUMENT, ensure_ascii=False)
     ],
 )
 def test_encodings(encoding: str, raw: bytes | str) -> None:
-    """With or without a byte order mark; text is decoded already."""
     message = RoutedMessage({}, {"CONTENTTYPE": "Application/JSON", "contentEncoding": encoding}, raw)
     assert (message.document, message.problem) == (DOCUMENT, "")
 
@@ -43,24 +42,26 @@ def test_encodings(encoding: str, raw: bytes | str) -> None:
         ({"contentType": "application/json", "contentEncoding": "utf-16"}, b"{", "the body is not utf-16"),
         ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"", "the body is not JSON"),
         ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"{a:1}", "the body is not JSON"),
-        ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"[1]", "the body is JSON, but no object"),
+        (
+            {"contentType": "application/json", "contentEncoding": "utf-8"},
+            b"[1]",
+            "the body is JSON, but not an object",
+        ),
         ({"contentType": "application/json", "contentEncoding": "utf-8"}, b"[" * 200_000, "the body is"),
     ],
 )
 def test_the_reason_why_not(system: dict[str, str | None], body: bytes, problem: str) -> None:
-    """The most common complaint about routes deserves a sentence; nothing is ever raised."""
+    """Explained in a sentence, never raised."""
     message = RoutedMessage({}, system, body)
     assert message.document is None
     assert message.problem.startswith(problem)
 
 
 def test_the_body_is_parsed_once() -> None:
-    """However many routes look into it."""
     message = RoutedMessage({}, {"contentType": "application/json", "contentEncoding": "utf-8"}, b'{"a": 1}')
     assert message.document is message.document
 
 
 def test_names_in_any_case() -> None:
-    """Of two that differ in case alone the last one counts."""
     message = RoutedMessage({"A": "1", "a": "2"}, {"ContentType": None})
     assert (message.properties, message.system_properties) == ({"a": "2"}, {"contenttype": None})

@@ -23,7 +23,6 @@ def answer(condition: str) -> bool | str:
 
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(WORDS, repeat=2)))
 def test_three_truth_values(left: bool | str, right: bool | str) -> None:
-    """False decides an AND, true an OR, whatever the other side is."""
     both: bool | str = False if False in (left, right) else "undefined" if "undefined" in (left, right) else True
     either: bool | str = True if True in (left, right) else "undefined" if "undefined" in (left, right) else False
     first, second = WORDS[left].replace("number", "text"), WORDS[right].replace("number", "text")
@@ -42,10 +41,8 @@ def test_three_truth_values(left: bool | str, right: bool | str) -> None:
         ("not (absent = 'x')", "undefined"),
         ("(null and true) = null", True),
         ("null and false", False),
-        ("null or true", True),
         ("null or undefined", "undefined"),
         ("null or null", False),
-        ("undefined and false", False),
         ("$body.nil or true", True),
         ("$body.yes", True),
         ("$body.nil", "undefined"),
@@ -56,7 +53,6 @@ def test_three_truth_values(left: bool | str, right: bool | str) -> None:
     ],
 )
 def test_not_null_and_final_values(condition: str, expected: bool | str) -> None:
-    """A literal null at the end is false, a null out of a body undefined."""
     assert answer(condition) == expected
 
 
@@ -66,20 +62,15 @@ def test_not_null_and_final_values(condition: str, expected: bool | str) -> None
         ("absent = 'x'", "undefined"),
         ("blank = 'x'", "undefined"),
         ("blank = blank", "undefined"),
-        ("'a' < 'b'", True),
-        ("'Z' < 'a'", True),
         ("false < true", True),
         ("(absent = 'x') = true", "undefined"),
-        ("null = null", True),
         ("null < null", False),
         ("null <= null", True),
-        ("undefined = undefined", "undefined"),
         ("0 / 0 = 0 / 0", "undefined"),
         ("1 / 0 > 5", True),
     ],
 )
 def test_comparisons_of_one_type(condition: str, expected: bool | str) -> None:
-    """A property that is null has no value to compare."""
     assert answer(condition) == expected
 
 
@@ -95,14 +86,10 @@ def test_comparisons_of_one_type(condition: str, expected: bool | str) -> None:
         ("{$body.number} <= 5", True),
         ("$body.yes = true", True),
         ("$body.yes = 1", False),
-        ("$body.nil = null", True),
-        ("$body.missing = null", True),
         ("$body.text = null", False),
         ("$body.text <> null", True),
         ("$body.nil <= null", True),
         ("$body.nil < null", False),
-        ("$body.missing = 'x'", False),
-        ("$body.missing <> 'x'", True),
         ("$body.missing > 5", "undefined"),
         ("$body.text < 5", "undefined"),
         ("$body.text = absent", "undefined"),
@@ -117,7 +104,6 @@ def test_comparisons_of_one_type(condition: str, expected: bool | str) -> None:
     ],
 )
 def test_comparisons_with_body_values(condition: str, expected: bool | str) -> None:
-    """Two types are unequal but have no order; a property named like the path wins unless braces say otherwise."""
     assert answer(condition) == expected
 
 
@@ -141,7 +127,6 @@ def test_comparisons_with_body_values(condition: str, expected: bool | str) -> N
     ],
 )
 def test_arithmetic_and_concatenation(condition: str, expected: bool | str) -> None:
-    """What is no number (no text) in the body makes the result undefined."""
     assert answer(condition) == expected
 
 
@@ -165,21 +150,14 @@ def test_arithmetic_and_concatenation(condition: str, expected: bool | str) -> N
     ],
 )
 def test_coalesce(condition: str, expected: bool | str) -> None:
-    """The left side unless undefined; null counts as a value."""
     assert answer(condition) == expected
 
 
 def test_a_body_that_cannot_be_read_is_undefined_everywhere() -> None:
-    """No error to the sender: the rest of the condition still counts."""
     unreadable = message({"a": "b"}, system={}, body=BODY)
     assert value("$body.text = 'b'", unreadable) == "undefined"
     assert value("a = 'b' OR $body.text = 'b'", unreadable) is True
     assert value("is_defined($body.text)", unreadable) is False
-
-
-def test_a_constant_ignores_the_message() -> None:
-    """The leaf all folding ends in."""
-    assert operators.constant(UNDEFINED)(message()) is UNDEFINED
 
 
 # ---- paths into a body -----------------------------------------------------------------------------------------------
@@ -197,7 +175,6 @@ def test_a_constant_ignores_the_message() -> None:
     ],
 )
 def test_paths(path: str, steps: tuple[str | int, ...]) -> None:
-    """Names joined by dots, an index behind a name."""
     assert operators.parse(path) == steps
 
 
@@ -207,7 +184,6 @@ def test_paths(path: str, steps: tuple[str | int, ...]) -> None:
      "a['b']", "a[9999999999]"],
 )  # fmt: skip
 def test_paths_that_are_none(path: str) -> None:
-    """At most one index behind each name; no slices, quotes or negatives; a name is not a number."""
     with pytest.raises(ValueError):
         operators.parse(path)
 
@@ -221,7 +197,6 @@ DOCUMENT = {"a": {"b": [10, {"c": "x"}]}, "n": None}
      ("n.x", None), ("a.b[0].c", None)],
 )  # fmt: skip
 def test_find(path: str, found: object) -> None:
-    """Nothing there is None, like a null that is there."""
     assert operators.find(DOCUMENT, operators.parse(path)) == found
 
 
@@ -231,6 +206,5 @@ def test_find(path: str, found: object) -> None:
      (10**400, math.inf), (-(10**400), -math.inf)],
 )  # fmt: skip
 def test_value_of(found: Any, expected: Any) -> None:
-    """Numbers become doubles, containers undefined."""
     got = operators.value_of(found)
     assert got == expected and type(got) is type(expected)

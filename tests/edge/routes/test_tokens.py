@@ -17,37 +17,31 @@ def kinds(text: str) -> list[tuple[str, str]]:
     ["a-b", "a*2", "a||b", "x.y.z", "it's", "a!b", "%", "&&", "$", "|", "é", "a'b'c", "--3", "3abc", "e5", "5."][:],
 )
 def test_names_hold_nearly_everything(name: str) -> None:
-    """Only brackets, quotes, slashes, comparison signs and white space end a name."""
     expected = {"%": "%"}.get(name, tokens.NAME)
     assert kinds(name) == [(expected, name)]
 
 
 @pytest.mark.parametrize("number", ["0", "007", "-3", "0x1F", "0XaB", "1.5", ".5", "-.5", "1e6", "1E-6", "2.5e+3"])
 def test_numbers(number: str) -> None:
-    """Integer, hex and real, with a minus glued to them."""
     assert kinds(number) == [(tokens.NUMBER, number)]
 
 
 @pytest.mark.parametrize("text", ["'abc'", '"abc"', "'a b'", r"'it\'s'", r'"\\"', r"'A'", "''", '"a\nb"'])
 def test_strings(text: str) -> None:
-    """Both quotes, the escapes, blanks and line ends inside."""
     assert kinds(text) == [(tokens.STRING, text)]
 
 
 def test_a_string_without_its_end() -> None:
-    """The whole rest is the token; a bad escape ends it early."""
     assert kinds("'abc def") == [(tokens.UNTERMINATED, "'abc def")]
     assert kinds(r'"a\q"')[0] == (tokens.UNTERMINATED, '"a')
 
 
 def test_the_longest_match_wins() -> None:
-    """A quote inside a longer run of name characters starts no string."""
     assert kinds("'a'||'b'") == [(tokens.NAME, "'a'||'b'")]
     assert kinds("'a' || 'b'") == [(tokens.STRING, "'a'"), ("||", "||"), (tokens.STRING, "'b'")]
 
 
 def test_operators_with_and_without_blanks() -> None:
-    """Comparison signs, slash and parentheses need no blanks."""
     assert [kind for kind, _ in kinds("a<=b<>c/(d,e)??f>=g")] == [
         "name", "<=", "name", "!=", "name", "/", "(", "name", ",", "name", ")", "??", "name", ">=", "name"
     ]  # fmt: skip
@@ -70,7 +64,6 @@ def test_an_exclamation_mark_before_equals_is_an_operator(text: str, expected: l
 
 
 def test_keywords_in_any_case_and_literals_in_lower_case() -> None:
-    """`TRUE` is a property, `aNd` is AND."""
     assert [kind for kind, _ in kinds("aNd Or NOT true TRUE null Null")] == [
         "AND", "OR", "NOT", "true", tokens.NAME, "null", tokens.NAME
     ]  # fmt: skip
@@ -83,7 +76,6 @@ def test_comments_are_skipped_and_an_open_one_is_none() -> None:
 
 
 def test_positions_are_those_of_the_text() -> None:
-    """Start and end of every token, and the end of input behind the last character."""
     found = tokenize_condition("  ab  = 'c'")
     assert [(token.start, token.end) for token in found] == [(2, 4), (6, 7), (8, 11), (11, 11)]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -183,6 +184,19 @@ def open_upstream(
     )
     upstream.use_router(PropertyRouter())
     return upstream
+
+
+@contextlib.asynccontextmanager
+async def running_upstream(path: Path, hub: FakeHub, **more: Any) -> AsyncIterator[UpstreamService]:
+    """The same, running; closed at the end."""
+    upstream = open_upstream(path, hub, **more)
+    task = asyncio.create_task(upstream.run())
+    try:
+        yield upstream
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await upstream.outbox.close()
 
 
 def body(*messages: dict[str, Any]) -> bytes:

@@ -3,11 +3,11 @@
     Acceptor ──▶ Connection (one session) ──▶ Intake ──one append for all connections──▶ Publisher
                       │  ▲                                                                   │
                       │  └──────────────── PUBACKs, when it is on disk ──────────────────────┘
-                      ├──▶ Clients      who is connected, what is kept for those who went, wills
-                      ├──▶ ResumeQueue        who is read next, after too much waited for the disk
+                      ├──▶ Clients      connected clients, kept sessions, wills
+                      ├──▶ ResumeQueue  which connection is read next, after too much waited for the disk
                       └──▶ Deliveries   takes from the broker for subscribers, and acknowledges
 
-Loaded only where ``[mqtt] listen`` is set: an agent without MQTT is no larger for it.
+Loaded only if ``[mqtt] listen`` is set, so that an agent without MQTT does not grow.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Who is connected: takeover of a client identifier, room for the next one, and what is kept of those who left.
+"""Connected clients: takeover of a client identifier, limits, and sessions kept for disconnected clients.
 
-    accepted ─▶ opening (``OPENING_MAX``; the oldest makes way) ─CONNECT▶ open (``connections_max``) ─▶ kept
+    accepted ─▶ opening (``OPENING_MAX``; the oldest is closed) ─CONNECT▶ open (``connections_max``) ─▶ kept
 
-When ``connections_max`` is reached, an authenticated client still gets in: of the module with the most connections, the
-one silent for longest is closed, but never one whose messages wait for an acknowledgement.
+If ``connections_max`` is reached, an authenticated client is still accepted: the longest silent connection of the
+module
+with the most connections is closed, but never one with messages that wait for an acknowledgement.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fairlead_edge.mqtt.session import Opening, Subscribed
 from fairlead_edge.mqtt.wills import AuthoredWill, KeptSessions
 
 OPENING_MAX: Final = 256
-"""Connections without a CONNECT; each may have sent 64 KiB."""
+"""The most connections without a CONNECT; each may have sent 64 KiB."""
 
 
 class Clients:
@@ -44,13 +45,14 @@ class Clients:
         return len(self._open)
 
     def opened(self, connection: Connection) -> None:
-        """Accepted; it has to say CONNECT."""
+        """A connection was accepted; its CONNECT must follow."""
         if len(self._opening) >= OPENING_MAX:
             next(iter(self._opening)).abort("no_room")
         self._opening[connection] = None
 
     def open(self, connection: Connection, opening: Opening) -> Sequence[Subscribed] | None:
-        """Its CONNECT was accepted: the subscriptions kept for it.  Raises ``MqttRefused`` where there is no room."""
+        """Its CONNECT was accepted; returns the subscriptions kept for it.  Raises ``MqttRefused`` if there is no
+        room."""
         client = opening.client
         before = self._open.get(client)
         if before is not None:
@@ -67,7 +69,7 @@ class Clients:
         return subscriptions
 
     def over(self, connection: Connection) -> None:
-        """Nothing more comes from it."""
+        """The connection ended."""
         self._opening.pop(connection, None)
         session = connection.session
         opening = session.opening
@@ -87,7 +89,7 @@ class Clients:
             self._publish(each)
 
     def tick(self) -> None:
-        """Call every second or so."""
+        """Call about once a second."""
         now = self._clock()
         for connection in self:
             connection.tick(now)
@@ -102,8 +104,6 @@ class Clients:
             if not connection.session.unacknowledged
         ]
         if not free:
-            raise MqttRefused(
-                Code.QUOTA_EXCEEDED, f"{self._connections_max} clients are connected, and all are at work"
-            )
+            raise MqttRefused(Code.QUOTA_EXCEEDED, f"{self._connections_max} clients are connected, and all are busy")
         *_, connection = min(free, key=lambda each: each[:3])
-        connection.refuse(MqttRefused(Code.QUOTA_EXCEEDED, "it was silent for longest, and another client came"))
+        connection.refuse(MqttRefused(Code.QUOTA_EXCEEDED, "closed for another client, being silent for longest"))

@@ -1,4 +1,4 @@
-"""One connection: its socket, its session, and what the session asks for.
+"""One connection: drives the session with the bytes of the socket, and does what the session asks for.
 
 It is not read while too much waits for the disk, or while the client does not read its answers, so memory is bounded.
 """
@@ -19,12 +19,12 @@ from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS, Leased
 from fairlead_wire.io import logs, tls
 
 STALLED_SECONDS_MAX: Final = 30.0
-"""A client that has not read pending bytes for so long is closed."""
+"""A client that does not read pending bytes for this long is closed."""
 GOODBYE_SECONDS_MAX: Final = 5.0
 WRITE_BYTES_MAX: Final = 256 * 1024
-"""Above this many unread bytes the client is not read either, and gets no more messages."""
+"""With more pending bytes than this, the client is not read either, and gets no more messages."""
 CLIENT_ROLES: Final = frozenset({"module", "device"})
-"""In a certificate's ``spiffe://<installation>/<role>/<name>``; those of nodes and servers open nothing here."""
+"""Roles in a certificate's ``spiffe://<installation>/<role>/<name>``; nodes and servers cannot connect."""
 
 _log = logs.get("edge.mqtt")
 
@@ -43,7 +43,7 @@ class Services(Protocol):
     def end(self, connection: Connection, filter: str) -> None: ...
     def acknowledge(self, acknowledged: Iterable[Acknowledged]) -> None: ...
     def over(self, connection: Connection) -> None:
-        """Once, when nothing more comes from it."""
+        """Called once, when the connection has ended."""
         ...
 
     def is_overloaded(self) -> bool: ...
@@ -118,12 +118,12 @@ class Connection(asyncio.Protocol):
 
     def stored(self, outcomes: Sequence[PublishOutcome]) -> None:
         if self._is_over:
-            return  # its client comes back and repeats them
+            return  # the client reconnects and repeats them
         self.session.stored(outcomes)
         self._act()
 
     def refuse(self, refused: MqttRefused) -> None:
-        """Close it, with the reason."""
+        """Close the connection, with the reason."""
         if not self._is_over:
             self.session.refuse(refused)
             self._act()
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
     # ---- the listener's ----
 
     def tick(self, now: float) -> None:
-        """Call every second or so."""
+        """Call about once a second."""
         if self._services.is_overloaded() or self._is_held:
             self.session.heard(now)
         if self._stalled_since is not None and now - self._stalled_since > STALLED_SECONDS_MAX:
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         self._signal_room()
 
     def abort(self, reason: str) -> None:
-        """Close it without a DISCONNECT."""
+        """Close the connection without a DISCONNECT."""
         self._end(reason)
         if self._transport is not None:
             self._transport.abort()
@@ -222,7 +222,7 @@ class Connection(asyncio.Protocol):
             ended = session.ended
             self._end(ended.code.label if ended is not None else "disconnect")
             transport.close()
-            # Do not wait for a client that does not read our DISCONNECT.
+            # Do not wait for a client that does not read the DISCONNECT.
             asyncio.get_running_loop().call_later(GOODBYE_SECONDS_MAX, transport.abort)
 
     def _end(self, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""Delivers messages of the broker to subscribers: a delivery is a lease, its PUBACK an acknowledgement.
+"""Delivers messages of the broker to subscribers: a delivery is a lease, its PUBACK the acknowledgement.
 
-Programs that pull the same input over HTTP share its queue.  What a connection had not acknowledged when it ended is
-abandoned: each message is delivered again by itself, as the delivery policy says.
+Programs that pull the same input over HTTP share its queue.  When a connection ends, its unacknowledged messages are
+abandoned: each is delivered again separately, as the delivery policy says.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fairlead_wire.errors import Temporary
 from fairlead_wire.io import logs
 
 RETRY_SECONDS: Final = 1.0
-CONNECTION_ENDED: Final = "the client's connection ended before it acknowledged it"
+CONNECTION_ENDED: Final = "the client's connection ended before the acknowledgement"
 INPUTS_MAX: Final = 100
-"""Of a module that subscribes to all of its inputs."""
+"""The most inputs of a module that subscribes to all of them."""
 
 _What = TypeVar("_What")
 
@@ -32,10 +32,10 @@ _log = logs.get("edge.mqtt")
 
 
 class Subscriber(Protocol):
-    """What is needed of a connection."""
+    """What deliveries need of a connection."""
 
     async def ready(self) -> int:
-        """Waits until messages can be delivered to it; returns how many."""
+        """Wait until messages can be delivered to it; returns how many."""
         ...
 
     @property
@@ -45,18 +45,18 @@ class Subscriber(Protocol):
 
     @property
     def has_unacknowledged(self) -> bool:
-        """Does it have messages that it did not acknowledge?"""
+        """Whether it has unacknowledged messages."""
         ...
 
     def alone(self) -> contextlib.AbstractAsyncContextManager[bool]:
-        """Entered when it has acknowledged everything, or its leases have ended; nothing else is delivered inside.
+        """Waits until it has acknowledged everything or its leases have ended; inside, nothing else is delivered.
 
         Yields whether a message can be delivered.
         """
         ...
 
     def deliver(self, subscribed: Subscribed, input: str, endpoint: str, leased: Iterable[Leased]) -> dict[str, str]:
-        """Delivers these; returns by id why some cannot be written."""
+        """Deliver these; returns by id why some cannot be written."""
         ...
 
 
@@ -71,11 +71,11 @@ class MqttDeliveries:
         self._settling: set[asyncio.Task[None]] = set()
         self._acknowledged: defaultdict[str, list[str]] = defaultdict(list)
         self._abandoned: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        """By endpoint and reason."""
+        """Messages by endpoint and reason."""
         self._withdrawn: defaultdict[str, list[Leased]] = defaultdict(list)
 
     def begin(self, subscriber: Subscriber, subscribed: Subscribed) -> None:
-        """From now on the subscriber gets the messages of these inputs."""
+        """Deliver messages of these inputs to the subscriber from now on."""
         self.end(subscriber, subscribed.inputs.filter)
         serve = (
             self._serve_all(subscriber, subscribed)
@@ -86,13 +86,13 @@ class MqttDeliveries:
         tasks[subscribed.inputs.filter] = asyncio.create_task(serve, name=f"mqtt {subscribed.inputs.filter}")
 
     def end(self, subscriber: Subscriber, filter: str) -> None:
-        """It unsubscribed; it may still acknowledge what it has."""
+        """It unsubscribed; it may still acknowledge the messages it has."""
         task = self._tasks.get(id(subscriber), {}).pop(filter, None)
         if task is not None:
             task.cancel()
 
     def end_all(self, subscriber: Subscriber, had: Iterable[tuple[str, str]]) -> None:
-        """Its connection is over; ``had``: endpoint and id of what it did not acknowledge."""
+        """Its connection ended; ``had``: endpoint and id of its unacknowledged messages."""
         for task in self._tasks.pop(id(subscriber), {}).values():
             task.cancel()
         for endpoint, id_ in had:
@@ -100,7 +100,7 @@ class MqttDeliveries:
         self._settle_soon()
 
     def acknowledge(self, acknowledged: Iterable[Acknowledged]) -> None:
-        """The subscriber has these, or does not want them."""
+        """The subscriber acknowledged these, or rejected them."""
         for each in acknowledged:
             if each.done:
                 self._acknowledged[each.endpoint].append(each.id)
@@ -109,7 +109,7 @@ class MqttDeliveries:
         self._settle_soon()
 
     async def close(self) -> None:
-        """When no connection is left: everything that was acknowledged is noted."""
+        """Wait until all acknowledgements are recorded; called when no connection is left."""
         while self._settling:
             await asyncio.gather(*self._settling, return_exceptions=True)
 
@@ -141,21 +141,22 @@ class MqttDeliveries:
                 _log.warning("mqtt_delivery_delayed", endpoint=endpoint, reason=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            # No await between here and there: what was taken is either delivered or given back.
+            # No await until they are delivered or withdrawn, so that no message is lost between the two.
             if subscribed.qos and subscriber.has_unacknowledged and any(each.attempt > 1 for each in taken):
                 self._withdrawn[endpoint].extend(taken)
                 self._settle_soon()
                 await self._deliver_alone(subscriber, subscribed, input, endpoint)
                 continue
-            # Another subscription of the same client may have taken the room.
+            # Another subscription of the same client may have used the room.
             self._deliver(subscriber, subscribed, input, endpoint, taken, subscriber.room)
 
     async def _deliver_alone(self, subscriber: Subscriber, subscribed: Subscribed, input: str, endpoint: str) -> None:
-        """What failed before goes to a client that has nothing else in its hands: if the message is what the client
-        fails by, no other is lost with it."""
+        """Deliver messages that failed before only to a client without others: if one crashes the client, no other
+        fails
+        with it."""
         async with subscriber.alone() as has_room:
             with contextlib.suppress(Temporary):
-                await self.close()  # what was withdrawn is there again
+                await self.close()  # withdrawn messages are available again
                 taken = await self._broker.take(endpoint, messages_max=1, wait_seconds=0.0) if has_room else []
                 self._deliver(subscriber, subscribed, input, endpoint, taken, 1)
 
@@ -191,7 +192,7 @@ class MqttDeliveries:
             task.add_done_callback(self._settling.discard)
 
     async def _settle(self) -> None:
-        """One step for all connections; the next ones gather while it is on its way to the disk."""
+        """One step for all connections; the next acknowledgements gather while it is written to disk."""
         while self._acknowledged or self._abandoned or self._withdrawn:
             done, self._acknowledged = self._acknowledged, defaultdict(list)
             again, self._abandoned = self._abandoned, defaultdict(list)
@@ -209,6 +210,6 @@ class MqttDeliveries:
     async def _report(
         report: Callable[[str, list[_What]], Awaitable[object]], endpoint: str, what: list[_What]
     ) -> None:
-        # If this cannot be recorded, the lease expires and the message is delivered again.
+        # If this cannot be recorded, the lease runs out and the message is delivered again.
         with contextlib.suppress(Temporary):
             await report(endpoint, what)

@@ -1,14 +1,13 @@
-"""Stores what all connections publish: one append for everything pending, acknowledged when it is on disk.
+"""Stores what all connections publish: one append for everything pending, acknowledged once it is on disk.
 
-    connections ─add▶ pending ─┐ (the next batch gathers while this one is on its way to the disk)
+    connections ─add▶ pending ─┐ (the next batch gathers while this one is written to disk)
                                └▶ append ─▶ committed ─▶ ``stored`` of each connection, in its order
 
-What cannot be stored now is retried for a while without an acknowledgement; then its connections are closed, and the
-clients reconnect and send it again.  A message that the store has no room for blocks later messages of its own
-connection only.
+A message that cannot be stored now is retried for a while; then its connection is closed, and the client reconnects and
+sends it again.  If the store has no space for a message, only later messages of the same connection wait for it.
 
-What is refused for good is acknowledged with its code (MQTT 5), or kept as a dead letter and acknowledged (3.1.1, which
-has no code: without a PUBACK the client would repeat it forever).
+A permanently refused message is acknowledged with its code (MQTT 5), or stored as a dead letter and acknowledged (3.1.1
+has no codes, and without a PUBACK the client would repeat it forever).
 """
 
 from __future__ import annotations
@@ -36,17 +35,19 @@ from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 
 UNSTORED_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of all connections together; over it none is read until half of it is stored."""
+"""Pending bytes of all connections; beyond it, none is read until half of them are stored."""
 HELD_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Of connections whose messages wait for room; over it the one with most of them ends, to repeat them."""
+"""Bytes of messages that wait for space; beyond it, the connection with the most is closed and must repeat them."""
 STOPPED_BYTES: Final = 512 * 1024
-"""Of one connection whose messages wait for room; over it that is not read.  Below it its PINGREQs are answered."""
+"""Bytes of one connection's messages that wait for space; beyond it, the connection is not read.  Up to it, PINGREQs
+are
+still answered."""
 TRIES_MAX: Final = 64
-"""At storing a batch in parts, when there is no room for all of it; the rest of it has its turn the next time."""
+"""How often a batch is split when there is no space for all of it; the rest is tried the next time."""
 MESSAGE_COST_BYTES: Final = 1024
-"""What a message costs in memory beside its bytes."""
+"""The memory that a message takes in addition to its bytes."""
 PATIENCE_SECONDS: Final = 30.0
-"""How long what cannot be stored now is tried again before its connections end."""
+"""How long storing is retried before the connections are closed."""
 RETRY_SECONDS: Final = 1.0
 LOG_SECONDS: Final = 60.0
 
@@ -54,7 +55,7 @@ _log = logs.get("edge.mqtt")
 
 
 class MessageSource(Protocol):
-    """What is needed of a connection."""
+    """What the intake needs of a connection."""
 
     @property
     def level(self) -> int: ...
@@ -66,23 +67,23 @@ class MessageSource(Protocol):
         ...
 
     def refuse(self, refused: MqttRefused) -> None:
-        """Close it; the client repeats what was not acknowledged."""
+        """Close the connection; the client repeats what was not acknowledged."""
         ...
 
     def hold(self, is_held: bool) -> None:
-        """Stop reading while much of it waits for room."""
+        """Stop reading the connection, or resume; called while many of its messages wait for space."""
         ...
 
 
 class IntakeStore(Protocol):
-    """What is needed of the ``MessagePublisher``."""
+    """What the intake needs of the ``MessagePublisher``."""
 
     async def store_gathered(self, gathered: Sequence[Gathered]) -> list[Accepted | NotAccepted]: ...
     def refuse_for_good(self, refused: Sequence[RefusedMessage]) -> Awaitable[None]: ...
 
 
 class _Item(msgspec.Struct, gc=False):
-    """``is_kept``: it was refused, and is a dead letter.  ``is_held``: it waits for room."""
+    """``is_kept``: it was refused, and stored as a dead letter.  ``is_held``: it waits for space."""
 
     source: MessageSource
     received: ReceivedPublish
@@ -92,7 +93,7 @@ class _Item(msgspec.Struct, gc=False):
 
     @property
     def needs_letter(self) -> bool:
-        """3.1.1 has no code for it."""
+        """Whether it was refused for a 3.1.1 client, whose PUBACK cannot carry a code."""
         is_refused = isinstance(self.result, NotAccepted)
         return is_refused and not self.is_kept and self.source.level != LEVEL_5 and self.received.message.qos > 0
 
@@ -102,14 +103,14 @@ class _Item(msgspec.Struct, gc=False):
 
 
 class _HeldMessages(msgspec.Struct):
-    """The messages of one connection that wait, the first of them for room."""
+    """The waiting messages of one connection; the first one waits for space."""
 
     source: MessageSource
     items: list[_Item]
     until: float
     refused: MqttRefused
     is_stopped: bool = False
-    """It is not read."""
+    """Whether the connection is not read."""
 
     @property
     def size(self) -> int:
@@ -117,7 +118,7 @@ class _HeldMessages(msgspec.Struct):
 
 
 class _StoreUnavailable(Exception):
-    """The store could not accept anything for too long."""
+    """The store accepted nothing for too long."""
 
 
 class Intake:
@@ -145,7 +146,7 @@ class Intake:
         self._patience_seconds = patience_seconds
         self._pending: list[_Item] = []
         self._held: dict[int, _HeldMessages] = {}
-        """By the id of their source."""
+        """By the ``id()`` of their source."""
         self._came = asyncio.Event()
         self._retry_at = 0.0
         self._task: asyncio.Task[None] | None = None
@@ -156,7 +157,7 @@ class Intake:
         self.is_overloaded = False
 
     def add(self, source: MessageSource, received: Sequence[ReceivedPublish]) -> None:
-        """Store these; ``source.stored`` is called when they are."""
+        """Store these; ``source.stored`` is called once they are."""
         self._pending.extend([_Item(source, each) for each in received])
         self.waiting += len(received)
         self.waiting_bytes += sum(map(_cost, received))
@@ -165,11 +166,11 @@ class Intake:
             self._overloaded(True)
         self._came.set()
         if self._task is None:
-            # The task begins when all connections that can be read now were: their messages go together.
+            # The task starts after all readable connections were read, so their messages are stored together.
             self._task = asyncio.create_task(self._run(), name="mqtt intake")
 
     async def drain(self, seconds: float) -> None:
-        """Until everything is stored, but no longer than this."""
+        """Wait until everything is stored, but no longer than this."""
         if self._task is not None:
             await asyncio.wait([self._task], timeout=seconds)
         if self._task is not None:
@@ -198,7 +199,7 @@ class Intake:
                     self._gone([item for item in batch if id(item) not in waits])
                 self._bound_held()
         except StoreFailed as error:
-            _log.error("mqtt_stopped", reason=str(error))  # the agent ends by it
+            _log.error("mqtt_stopped", reason=str(error))  # the agent stops because of it
         finally:
             self._task = None
 
@@ -221,7 +222,8 @@ class Intake:
             self._overloaded(False)
 
     async def _take(self, batch: list[_Item], before: dict[int, _HeldMessages]) -> set[int]:
-        """Store and answer them; returns the ids of the items that wait for room.  ``before``: who waited already."""
+        """Store and answer them; returns the ids of the items that wait for space.  ``before``: those already
+        waiting."""
         full: dict[int, MqttRefused] = {}
         try:
             unstored = [each for each in batch if each.result is None and isinstance(each.received.content, Submission)]
@@ -242,7 +244,7 @@ class Intake:
                 decided.append(item)
         self._answer(decided)
         waits: set[int] = set()
-        for key in reversed(full):  # the last were not tried: they come first the next time
+        for key in reversed(full):  # the last were not tried: they are first the next time
             items = waiting.pop(key)
             held = before.pop(key, None) or _HeldMessages(
                 items[0].source, [], self._clock() + self._patience_seconds, full[key]
@@ -285,8 +287,8 @@ class Intake:
     async def _fit(
         self, items: Sequence[_Item], step: Callable[[Sequence[_Item]], Awaitable[None]], full: dict[int, MqttRefused]
     ) -> None:
-        """Take the step for as many as there is room for: all at once, else in halves, down to the one that does not
-        fit.  ``full`` gets its source, of which nothing more is tried: what came later is stored later."""
+        """Perform the step for as many items as there is space for: all at once, else in halves, down to the one that
+        does not fit.  Its source is added to ``full`` and skipped from then on, to keep the order of its messages."""
         tries = 0
 
         async def fit(some: Sequence[_Item]) -> None:
@@ -318,8 +320,8 @@ class Intake:
             item.is_kept = True
 
     async def _patiently(self, step: Callable[[], Awaitable[None]], items: Sequence[_Item]) -> None:
-        """The step, tried again while the store cannot take anything.  Raises ``StoreFull``, and ``_StoreUnavailable``
-        after the connections were ended."""
+        """Perform the step, retrying while the store is unavailable.  Raises ``StoreFull``, and ``_StoreUnavailable``
+        after closing the connections."""
         until = self._clock() + self._patience_seconds
         while True:
             try:
@@ -371,7 +373,7 @@ class Intake:
 
 
 def _gathered(items: Sequence[_Item]) -> list[Gathered]:
-    """In order; what one module sent in a row goes together."""
+    """The items in order, consecutive ones of one module together."""
     found: list[Gathered] = []
     module: str | None = None
     for item in items:
@@ -390,17 +392,17 @@ def _cost(received: ReceivedPublish) -> int:
 
 
 class WaitingConnection(Protocol):
-    """What is needed of a connection."""
+    """What the queue needs of a connection."""
 
     def update_reading(self) -> None:
-        """Whether it should be read may have changed."""
+        """Check whether the connection should be read."""
         ...
 
 
 class ResumeQueue:
     """Connections that are not read resume one after the other, the one held longest first.
 
-    If all resumed at once, one that floods would use up the room before the others are read, every time, and they would
+    If all resumed at once, one that floods would always use up the space before the others are read, and they would
     starve.  ``soon`` calls its argument after the sockets were polled once.
     """
 
@@ -414,17 +416,17 @@ class ResumeQueue:
         return len(self._held)
 
     def hold(self, connections: Iterable[WaitingConnection]) -> None:
-        """These are not read; those that had no turn since stay in front."""
+        """Hold these; connections already waiting keep their places."""
         for each in connections:
             self._held.setdefault(each)
             each.update_reading()
 
     def remove(self, connection: WaitingConnection) -> None:
-        """Nothing more comes from it."""
+        """The connection ended."""
         self._held.pop(connection, None)
 
     def resume(self) -> None:
-        """There is room again."""
+        """There is space again."""
         if not self._is_going:
             self._is_going = True
             self._next()

@@ -1,4 +1,4 @@
-"""MQTT at this node, put together: what ``app`` opens, runs and asks for its numbers."""
+"""The MQTT listener as a whole: ``app`` opens and runs it, and reads its status."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ TICK_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 1.0
 ID_BYTES: Final = 16
 FOR_EVER_SECONDS: Final = 7 * 86_400
-"""How long a session is kept where messages without a time to live of their own are kept for ever."""
+"""How long a session is kept if messages without their own time to live never expire."""
 DEFAULT_SECONDS: Final = 7200
 
 _log = logs.get("edge.mqtt")
 
 
 class MqttListener:
-    """One per agent with ``[mqtt] listen``.  ``files``: of its TLS, None: plain, on loopback.
+    """One per agent with ``[mqtt] listen``.  ``files`` are those of its TLS; None means plain TCP on loopback.
 
-    ``modules``: the file of ``[modules] tokens_file``, which counts here, too.
+    ``modules`` is the file of ``[modules] tokens_file``, which applies here as well.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class MqttListener:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Serve inside; in the end what was taken is stored and acknowledged.  Raises ``CannotListen``."""
+        """Serve inside; at the end, accepted messages are stored and acknowledged.  Raises ``CannotListen``."""
         listen = self._settings.listen
         assert listen is not None
         host, port = listen_address.parse(listen)
@@ -132,12 +132,12 @@ class MqttListener:
             self._overloaded(True)
             await self._intake.drain(DRAIN_SECONDS_MAX)
             for connection in self._clients:
-                connection.session.will = None  # it is not the client that goes
+                connection.session.will = None  # the agent ends the connection, not the client
                 connection.refuse(MqttRefused(Code.SERVER_SHUTTING_DOWN, "the agent stops"))
             await self._deliveries.close()
 
     async def run(self) -> None:
-        """Until cancelled: certificates, authorities and tokens are read again when their files change."""
+        """Until cancelled: read certificates, authorities and tokens again when their files change."""
         async with asyncio.TaskGroup() as group:
             if self._own_tokens is not None:
                 group.create_task(self._own_tokens.keep_loaded())
@@ -146,7 +146,7 @@ class MqttListener:
             await asyncio.get_running_loop().create_future()
 
     def status(self) -> MqttStatus:
-        """As it is now."""
+        """The current state."""
         return MqttStatus(
             counters=self.counters,
             connections=self._clients.open_now,
@@ -244,9 +244,9 @@ def _now() -> float:
 
 
 class _Will:
-    """Stands for a client that is gone, where its will is stored."""
+    """The source of a will, in place of the client that disconnected."""
 
-    level = LEVEL_5  # a code is all the answer there can be; nothing is repeated
+    level = LEVEL_5  # a refusal ends with its code, without a dead letter
 
     def __init__(self, will: AuthoredWill) -> None:
         self.module = will.author.module
@@ -257,22 +257,22 @@ class _Will:
                 _log.warning("mqtt_will_refused", code=outcome.code.label, reason=outcome.reason)
 
     def hold(self, is_held: bool) -> None:
-        """There is nothing to read."""
+        """Does nothing: there is no connection to read."""
 
     def refuse(self, refused: MqttRefused) -> None:
         _log.warning("mqtt_will_not_stored", code=refused.code.label, reason=str(refused))
 
 
 def open_listener(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> MqttListener:
-    """As the settings say.  Raises ``TlsFilesError``, ``BadTokens``."""
+    """The listener for these settings.  Raises ``TlsFilesError``, ``BadTokens``."""
     mqtt = settings.mqtt
     cert, key = mqtt.tls_cert or settings.tls_cert, mqtt.tls_key or settings.tls_key
     ca = mqtt.tls_ca or settings.tls_ca
     has_tls = settings.security == "mtls" or mqtt.own_tls
     files = None
     if has_tls:
-        assert cert is not None and key is not None  # the settings were refused otherwise
-        # Where no client is asked for a certificate, no authority is read.
+        assert cert is not None and key is not None  # checked with the settings
+        # If no client is asked for a certificate, no authority is read.
         files = tls.Files(ca=Path(ca or cert), cert=Path(cert), key=Path(key), ca_setting="mqtt.tls_ca")
     return MqttListener(
         mqtt, upstream, files=files, asks_clients=ca is not None, modules=modules,

@@ -1,10 +1,10 @@
-"""The outbox on disk, what fills it and what empties it.
+"""The outbox on disk, and what fills and empties it.
 
     local_api ──▶ publisher ──▶ sqlite_outbox ──▶ upstream_pump ──▶ link
                                    │    └───────▶ broker ──▶ modules on this node
                                    └─ upstream.ExpirySweeper
 
-``upstream`` puts these together.  ``tables`` is the inside of the file: its schema, its statements, and what each job
-reads and writes; ``repair`` finds damage to it and makes it sound again.  ``side_files`` are files beside it, for disks
-and processes that fail.
+``upstream`` puts these together.  ``tables`` has the schema, the SQL statements, and what each job reads and writes;
+``repair`` finds and repairs damage.  ``side_files`` are files beside the database that help after a failed disk or a
+killed process.
 """

@@ -1,6 +1,6 @@
-"""Hands messages of brokered endpoints to their modules, under lease (``brokered.endpoint`` decides).
+"""Leases messages of brokered endpoints to their modules (``brokered.endpoint`` decides).
 
-Leases and the number of deliveries are on disk before a module gets a message: a restart of the agent forgets none.
+Leases and delivery counts are on disk before a module gets a message, so a restart of the agent forgets none.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from fairlead_wire.io import logs
 TAKE_MESSAGES_MAX: Final = 100
 WAIT_SECONDS_MAX: Final = 60.0
 RETRY_SECONDS: Final = 1.0
-"""After the store could not note something: a full or slow disk."""
+"""The delay after the store could not write something: the disk is full or slow."""
 
 _log = logs.get("edge.broker")
 
 
 class _ServedEndpoint:
-    """An endpoint, and the lock of its takers."""
+    """An endpoint, and the lock for taking messages from it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.taking = asyncio.Lock()
-        """One taker decides and reads at a time, so that two never get the same message."""
+        """Serializes deciding and reading, so that two callers never get the same message."""
 
 
 class ModuleBroker:
-    """Serves every endpoint but upstream.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text."""
+    """Serves every endpoint except upstream.  ``clock`` is the store's clock, ``timestamp`` gives RFC 3339 text."""
 
     def __init__(
         self,
@@ -59,12 +59,12 @@ class ModuleBroker:
         self._loading = asyncio.Lock()
         self._is_loaded = False
         self._changed = asyncio.Event()
-        """A lease may end earlier than ``run`` knows."""
+        """Set when a lease may end earlier than ``run`` expects."""
         self._in_work: set[asyncio.Task[list[Leased]]] = set()
         self._followers: set[Callable[[str], None]] = set()
 
     async def load(self) -> None:
-        """Load what is on disk, once."""
+        """Load what is on disk; called once."""
         async with self._loading:
             if self._is_loaded:
                 return
@@ -81,7 +81,7 @@ class ModuleBroker:
     def appended(self, queues: Iterable[QueueId]) -> None:
         """Something was stored under these queues."""
         if not self._is_loaded:
-            return  # it is found by ``load``
+            return  # ``load`` will find it
         for queue in queues:
             if queue.endpoint != UPSTREAM:
                 self._serve(queue.endpoint).endpoint.appended(queue)
@@ -90,9 +90,9 @@ class ModuleBroker:
     async def take(
         self, endpoint: str, *, messages_max: int, wait_seconds: float, lease_seconds: float = LEASE_SECONDS
     ) -> list[Leased]:
-        """Up to ``messages_max`` messages, most urgent first; waits for the first one.  Empty when none came.
+        """Lease up to ``messages_max`` messages, most urgent first; waits for the first one.  Empty if none came.
 
-        A caller that is cancelled takes nothing.
+        If the caller is cancelled, nothing is leased.
         """
         await self.load()
         deadline = self._clock() + wait_seconds
@@ -100,17 +100,18 @@ class ModuleBroker:
         with self._waits(endpoint, changed):
             while True:
                 changed.clear()
-                looked_at = self._clock()
+                checked_at = self._clock()
                 taken = await self._take_or_nothing(endpoint, messages_max, lease_seconds)
                 if taken or self._clock() >= deadline:
                     return taken
-                await self._wait(endpoint, changed, deadline, looked_at)
+                await self._wait(endpoint, changed, deadline, checked_at)
 
     @contextlib.contextmanager
     def followed(self, found: Callable[[str], None]) -> Iterator[None]:
-        """``found`` is called with each endpoint that ever had a message, now and when the first one of another comes.
+        """Inside, ``found`` is called with every endpoint that has ever had a message, at once or when the first
+        arrives.
 
-        To be entered after ``load``.
+        Enter it after ``load``.
         """
         self._followers.add(found)
         try:
@@ -121,14 +122,14 @@ class ModuleBroker:
             self._followers.discard(found)
 
     async def withdraw(self, endpoint: str, taken: Sequence[Leased]) -> None:
-        """The module left before it got these: available again at once, and not an attempt."""
+        """The module disconnected before it got these: this is no attempt, and they are available again at once."""
         served = self._served.get(endpoint)
         if served is not None:
             for failed in served.endpoint.withdrawn([each.id for each in taken], self._clock()):
                 await self._note_failed(endpoint, failed)
 
     async def ack(self, endpoint: str, ids: Sequence[str]) -> list[str]:
-        """These are done, durably; returns the unknown ids."""
+        """Settle these durably; returns the unknown ids."""
         await self.load()
         served = self._served.get(endpoint)
         if served is None:
@@ -138,9 +139,10 @@ class ModuleBroker:
         return unknown
 
     async def abandon(self, endpoint: str, ids: Sequence[str], why: str = ABANDONED) -> list[str]:
-        """These are delivered again as the policy says, durably; returns the unknown ids.
+        """Deliver these again as the policy says; durable, returns the unknown ids.
 
-        ``why`` is the reason in the dead letter of one that is not delivered again."""
+        ``why`` is the reason in the dead letter if the policy allows no more attempts.
+        """
         await self.load()
         served = self._served.get(endpoint)
         if served is None:
@@ -150,15 +152,15 @@ class ModuleBroker:
         return unknown
 
     async def run(self) -> None:
-        """Until cancelled: handles leases that end, and moves what is given up to the dead letters."""
+        """Until cancelled: handle leases that end, and move messages that are given up to the dead letters."""
         await self.load()
         while True:
             self._changed.clear()
             seconds: float | None = None
-            looked_at = self._clock()  # what ends while this looks is due at once, not forgotten
+            checked_at = self._clock()  # taken first: a lease that ends meanwhile is then due at once
             try:
-                await self._run_out()
-                times = (served.endpoint.next_time(looked_at) for served in self._served.values())
+                await self._expire_leases()
+                times = (served.endpoint.next_time(checked_at) for served in self._served.values())
                 until = min((time for time in times if time is not None), default=None)
                 seconds = None if until is None else max(0.0, until - self._clock())
             except Temporary as error:
@@ -206,17 +208,18 @@ class ModuleBroker:
         for changed in self._waiting.get(endpoint, ()):
             changed.set()
 
-    async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float, looked_at: float) -> None:
-        """What became due since ``looked_at`` is due at once."""
+    async def _wait(self, endpoint: str, changed: asyncio.Event, deadline: float, checked_at: float) -> None:
+        """Wait for a change, a due message or the deadline; returns at once if something became due since
+        ``checked_at``."""
         served = self._served.get(endpoint)
-        due = served.endpoint.next_time(looked_at) if served is not None else None
+        due = served.endpoint.next_time(checked_at) if served is not None else None
         until = deadline if due is None else min(deadline, due)
-        with contextlib.suppress(TimeoutError):  # a message is due, or the caller's wait is over
+        with contextlib.suppress(TimeoutError):  # a message is due, or the caller's deadline has passed
             async with asyncio.timeout(max(0.0, until - self._clock())):
                 await changed.wait()
 
     async def _take_or_nothing(self, endpoint: str, messages_max: int, lease_seconds: float) -> list[Leased]:
-        """In its own task: if it were cancelled halfway, messages would stay leased to a module that never got them."""
+        """Runs in its own task: if cancelled halfway, messages would stay leased to a module that never got them."""
         task = asyncio.create_task(self._take_now(endpoint, messages_max, lease_seconds))
         self._in_work.add(task)
         task.add_done_callback(self._in_work.discard)
@@ -234,7 +237,7 @@ class ModuleBroker:
         undoing.add_done_callback(self._in_work.discard)
 
     async def _undone(self, endpoint: str, taken: list[Leased]) -> list[Leased]:
-        with contextlib.suppress(Temporary):  # then the lease ends in its time
+        with contextlib.suppress(Temporary):  # otherwise the lease runs out
             await self.withdraw(endpoint, taken)
         return []
 
@@ -243,7 +246,7 @@ class ModuleBroker:
         if served is None:
             return []
         with contextlib.suppress(Temporary):  # ``run`` tries again
-            await self._run_out(endpoint)
+            await self._expire_leases(endpoint)
         taken: list[Leased] = []
         notes: list[tuple[QueueId, tuple[Attempt, ...]]] = []
         async with served.taking:
@@ -262,7 +265,7 @@ class ModuleBroker:
                         only=fetch.only or None,
                     )
                 except Temporary:
-                    served.endpoint.appended(fetch.queue)  # it was not read: the next taker reads it
+                    served.endpoint.appended(fetch.queue)  # it was not read: the next caller reads it
                     if not taken:
                         raise
                     break
@@ -270,7 +273,7 @@ class ModuleBroker:
                     fetch, items, self._clock(),
                     messages_max=messages_max - len(taken), lease_seconds=lease_seconds,
                 )  # fmt: skip
-                self._outbox.in_flight.give_back(fetch.queue, given.left)
+                self._outbox.in_flight.release(fetch.queue, given.left)
                 taken += given.leased
                 notes.append((fetch.queue, given.attempts))
                 if fetch.alone and given.leased:
@@ -281,14 +284,14 @@ class ModuleBroker:
             self._changed.set()
         return taken
 
-    async def _run_out(self, only: str | None = None) -> None:
+    async def _expire_leases(self, only: str | None = None) -> None:
         for name in [only] if only is not None else list(self._served):
-            found = self._served[name].endpoint.run_out(self._clock())
-            # Recorded when it is delivered again: after a restart the end of its lease has the same effect.
+            found = self._served[name].endpoint.expire_leases(self._clock())
+            # It is recorded at the next delivery: after a restart, the end of the lease has the same effect.
             await _each(self._note_failed(name, failed, durably=False) for failed in found)
 
     async def _note_failed(self, endpoint: str, failed: BrokeredFailed, *, durably: bool = True) -> None:
-        self._outbox.in_flight.give_back(failed.queue, [each.offset for each in failed.again], in_doubt=True)
+        self._outbox.in_flight.release(failed.queue, [each.offset for each in failed.again], in_doubt=True)
         if failed.again and durably:
             await self._note(failed.queue, failed.again)
         self._wake(endpoint)
@@ -302,7 +305,8 @@ class ModuleBroker:
             await self._settle(self._served[endpoint].endpoint, failed.settle)
 
     async def _note(self, queue: QueueId, attempts: Sequence[Attempt]) -> None:
-        """A full disk does not block modules: what they take frees room.  At worst a restart forgets a lease."""
+        """A full disk does not block modules, because taking messages frees space.  At worst a restart forgets a
+        lease."""
         if not attempts:
             return
         try:
@@ -320,13 +324,13 @@ class ModuleBroker:
                 at=self._timestamp(),
             )
         except BaseException:
-            endpoint.not_settled(settle)
+            endpoint.settle_failed(settle)
             raise
         endpoint.settled(settle)
 
 
 async def _each(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All of them, also after one failed: what was decided for a queue must not wait for another's.  Then raises."""
+    """Run all steps, even if one fails, because decisions for one queue must not wait for another; then raise."""
     failed: BaseException | None = None
     for step in steps:
         try:

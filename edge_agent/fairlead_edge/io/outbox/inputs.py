@@ -1,7 +1,7 @@
-"""Messages from the cloud, into the queues of modules: each once, however often the hub sends it.
+"""Stores messages from the cloud in the queues of modules, each once, however often the hub sends it.
 
 hub ─input▶ take ─▶ outbox, with its id in the same transaction ─▶ broker ─lease▶ module
-                └ came before: acknowledged again, and not put into the queue
+                └ known already: acknowledged again, and not stored
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logs.get("edge.inputs")
 
 
 class Inputs:
-    """One per agent.  ``refuse_if_closed`` raises while the node goes over to another hub; ``make_room`` sweeps."""
+    """One per agent.  ``refuse_if_closed`` raises while the node moves to another hub; ``make_room`` sweeps."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Inputs:
         self._make_room, self._appended = make_room, appended
 
     async def take(self, header: message.Input, content: bytes) -> message.Ack | message.Nack:
-        """Ack: the message is in its queue, durably, or was before.  Raises ``StoreFailed``."""
+        """Store the message.  An Ack means that it is durably in its queue, or was before.  Raises ``StoreFailed``."""
         try:
             entry = envelope.input_entry(header, content, node=self._node)
             self._refuse_if_closed()
@@ -64,7 +64,7 @@ class Inputs:
         return message.Ack(parent_id=header.id)
 
     async def states(self, ids: Sequence[str]) -> bytes:
-        """JSON array of ``message.InputReached``, of those that are known."""
+        """A JSON array of ``message.InputReached`` for the known ids."""
         found = await self._outbox.writer.read(partial(inputs.input_states, ids=list(ids), now=self._outbox.now()))
         return msgspec.json.encode(found)
 

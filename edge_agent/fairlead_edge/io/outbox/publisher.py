@@ -1,4 +1,4 @@
-"""Accepts what producers send, routes it, and answers when it is on disk."""
+"""Accepts messages from producers, routes them, and answers once they are on disk."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fairlead_wire.traces import span_names
 from fairlead_wire.traces.trace import TRACEPARENT, TRACESTATE, Trace
 
 PENDING_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of requests in progress; more requests are asked to retry."""
+"""The most bytes of requests in progress; further requests are asked to retry."""
 BUSY_RETRY_SECONDS: Final = 1.0
 NOT_READY_RETRY_SECONDS: Final = 5.0
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
-NO_ROUTES: Final = "no routes yet: no EdgeRoutes object selects this node, or it is still on its way from the hub"
+NO_ROUTES: Final = "no routes yet: no EdgeRoutes object selects this node, or the hub has not delivered it yet"
 
 
 class NotReady(Temporary):
@@ -44,8 +44,8 @@ class PublishAnswer(msgspec.Struct, frozen=True):
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """Messages of one author: ``module`` is the one whose identity was shown, ``ttl_seconds`` what each may live at
-    most (None: as its routes say)."""
+    """Messages of one author: ``module`` is the authenticated one, ``ttl_seconds`` limits each message's time to live
+    (None: as its routes say)."""
 
     module: str
     submissions: Sequence[publishing.Submission | publishing.RefusalReason]
@@ -53,10 +53,11 @@ class Gathered(msgspec.Struct, frozen=True):
 
 
 class MessagePublisher:
-    """One per agent.  ``new_id`` makes ids, ``timestamp`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; when
-    that does not help and ``evict`` is set, the less urgent make room.  ``lane``: as in ``publishing.plan``.
+    """One per agent.  ``new_id`` makes ids, ``timestamp`` gives RFC 3339 UTC, ``make_room`` sweeps a full store; if
+    that
+    does not help and ``evict`` is set, less urgent messages are evicted.  ``lane`` is as in ``publishing.plan``.
 
-    There is no router until the first routes arrived; ``use_router`` changes where the next request goes.
+    There is no router until the first routes arrive; ``use_router`` replaces it for later requests.
     """
 
     def __init__(
@@ -86,19 +87,19 @@ class MessagePublisher:
         self._router: publishing.MessageRouter | None = None
         self._closed: Temporary | None = None
         self._unusable = ""
-        """What is wrong with the routes that arrived, if there is no router."""
+        """If there is no router, what is wrong with the routes that arrived."""
         self.counters: Counter[str] = Counter()
         """Since the start: ``received``, ``accepted``, ``repeated``, ``no_route``, ``held`` for a refused route,
-        ``routed_again`` of these, ``refused_<code>``."""
+        ``routed_again`` (of those held), ``refused_<code>``."""
 
     def use_router(self, router: publishing.MessageRouter | None, unusable: str = "") -> None:
-        """Route messages by this from now on; None: publishing is answered with "not yet" and the reason."""
+        """Route messages by this from now on; None: requests are refused as not ready, with the reason."""
         self._router = router
         self._unusable = unusable
 
     @property
     def in_work(self) -> int:
-        """Requests from before ``close`` that are not answered yet."""
+        """The number of requests from before ``close`` that are not answered yet."""
         return len(self._in_work)
 
     def close(self, reason: Temporary) -> None:
@@ -122,14 +123,14 @@ class MessagePublisher:
         *,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> PublishAnswer:
-        """Store what ``content`` asks for.  ``headers``: those of the request, for its trace.
+        """Store the messages of a request.  ``headers`` are those of the request, for its trace.
 
         Raises ``RequestRefused``, ``KeyReused``, ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
         """
         self.refuse_if_closed()
         if self._pending_bytes + len(content) > PENDING_BYTES_MAX:
             raise Temporary("too many requests are being stored", retry_after_seconds=BUSY_RETRY_SECONDS)
-        # A producer that disconnects must not keep the pump from learning what was stored.
+        # Even if the producer disconnects, the pump must learn what was stored.
         task = asyncio.create_task(self._publish(content, key, author, headers))
         self._in_work.add(task)
         task.add_done_callback(self._worked)
@@ -138,7 +139,7 @@ class MessagePublisher:
     def _worked(self, task: asyncio.Task[PublishAnswer]) -> None:
         self._in_work.discard(task)
         if not task.cancelled():
-            task.exception()  # the caller got it, or is gone
+            task.exception()  # mark it as retrieved: the caller got it, or is gone
 
     async def _publish(
         self, content: bytes, key: str | None, author: Author, headers: Mapping[str, str]
@@ -150,7 +151,7 @@ class MessagePublisher:
             self._pending_bytes -= len(content)
 
     async def store_gathered(self, gathered: Sequence[Gathered]) -> list[publishing.Accepted | publishing.NotAccepted]:
-        """Store signed messages of several authors in one step: all that are not refused, or none.
+        """Store signed messages of several authors in one step: all that are not refused, or none at all.
 
         Returns the outcome of each, in order.  Raises ``NotReady``, ``StoreFull``, ``StoreFailed``, ``Temporary``.
         """
@@ -161,11 +162,11 @@ class MessagePublisher:
     def _usable_router(self) -> publishing.MessageRouter:
         if self._router is not None:
             return self._router
-        reason = f"not one route can be used: {self._unusable}" if self._unusable else NO_ROUTES
+        reason = f"no usable routes: {self._unusable}" if self._unusable else NO_ROUTES
         raise NotReady(reason, retry_after_seconds=NOT_READY_RETRY_SECONDS)
 
     async def refuse_for_good(self, refused: Sequence[outbox.RefusedMessage]) -> None:
-        """Keep these as dead letters, durably.  Raises ``StoreFull``, ``StoreFailed``, ``Temporary``."""
+        """Store these durably as dead letters.  Raises ``StoreFull``, ``StoreFailed``, ``Temporary``."""
         await self._outbox.refuse(refused, now=self._clock(), at=self._timestamp())
 
     async def _publish_now(
@@ -187,9 +188,9 @@ class MessagePublisher:
         digest: bytes = b"",
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> tuple[publishing.AcceptancePlan, bytes | None, Trace | None]:
-        """What was stored, the answer a request with the same ``key`` got first, and the trace where one is recorded.
+        """What was stored, the first answer for this ``key`` if there was one, and the trace if one is recorded.
 
-        Every entrance comes through here: all messages are routed, put into lanes, marked and traced alike.
+        HTTP and MQTT both end here, so all messages are routed, put into lanes, marked and traced alike.
         """
         if self._spans is None:
             return *await self._store_now(gathered, key, digest), None

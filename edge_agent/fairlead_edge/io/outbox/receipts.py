@@ -1,10 +1,10 @@
 """Answers where a message is, and asks the hub how far tables have read while a question is pending.
 
-    ask(id) ─▶ whereabouts in the store + what the hub said of its topic ─▶ receipt
+    ask(id) ─▶ whereabouts in the store + the hub's report on its topic ─▶ receipt
                                                  ▲
-    run: topics that were asked for lately, or of which messages are followed for ``latency`` ─ask▶ hub
+    run: topics of recent questions, or of messages followed for ``latency`` ─ask▶ hub
 
-Nothing is asked of the hub for a node where nothing goes up and no receipt is wanted.
+A node that sends nothing and is asked for no receipt asks the hub nothing.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ WAITING_MAX: Final = 64
 """Concurrent questions; modules with tokens share them (``WaitingPlaces``)."""
 BUSY_RETRY_SECONDS: Final = 1.0
 WANTED_SECONDS: Final = 30.0
-"""How long to keep asking about a topic after the latest question about one of its messages."""
+"""How long to keep asking the hub about a topic after the latest question about one of its messages."""
 WANTED_TOPICS_MAX: Final = 256
 ASK_SECONDS: Final = 1.0
-"""Between two requests about a topic for which a question waits."""
+"""The interval between two requests about a topic for which a question waits."""
 ANSWER_SECONDS_MAX: Final = 30.0
 AWAY_SECONDS: Final = 2.0
-"""Between two tries when the hub cannot answer."""
+"""The interval between two attempts when the hub cannot answer."""
 LOOK_SECONDS: Final = 5.0
-"""How often to look at a message again: expiry and setting aside wake no waiting question."""
+"""How often to check a message again, because expiry and dead-lettering do not wake a waiting question."""
 KEEP_SECONDS: Final = 10.0
-"""Between two writes of the hub's reports."""
+"""The interval between two writes of the hub's reports to disk."""
 
 _log = logs.get("edge.receipts")
 _tables = msgspec.json.Decoder(list[message.TopicTables])
 
 
 class TablesLink(Protocol):
-    """What is needed of the link; ``io.link.link.Link`` is one."""
+    """What ``EdgeReceipts`` needs of the link; ``io.link.link.Link`` is one."""
 
     @property
     def answers_tables(self) -> bool:
-        """A session is open whose hub says how far tables have read."""
+        """Whether a session is open with a hub that reports how far tables have read."""
         ...
 
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
@@ -63,7 +63,7 @@ class TablesLink(Protocol):
 
 
 class EdgeReceipts:
-    """One per agent.  ``clock`` is the store's."""
+    """One per agent.  ``clock`` is the store's clock."""
 
     def __init__(
         self, outbox: SqliteOutbox, link: TablesLink, *, clock: Callable[[], float], modules_have_tokens: bool
@@ -74,25 +74,25 @@ class EdgeReceipts:
         self._wanted: dict[str, float] = {}
         """Until when to ask about each topic."""
         self._asked: dict[str, float] = {}
-        """When each was last asked about."""
+        """When the hub was last asked about each topic."""
         self._awaited: dict[bytes, set[asyncio.Event]] = {}
-        """Messages that questions wait for, until they leave."""
+        """Messages that questions wait for, until they are sent."""
         self._news = asyncio.Event()
         self._wake = asyncio.Event()
         self._looking = asyncio.Semaphore(1)
         self._places = WaitingPlaces(WAITING_MAX, has_names=modules_have_tokens)
         self.latency = latency.Latency()
         self.counters: Counter[str] = Counter()
-        """Since the start: questions answered, unknown and refused; questions to the hub."""
+        """Since the start: questions answered, unknown and refused, and questions to the hub."""
 
-    # ---- what leaves (``upstream_pump.Departed``) --------------------------------------------------
+    # ---- departures (``upstream_pump.Departed``) --------------------------------------------------
 
     def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
-        """What to record of messages that the answer says are stored."""
+        """The departures of the messages that are stored, by this answer."""
         return departure.departures(items, answer, now=self._clock())
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
-        """It is on disk now."""
+        """The departures are on disk now."""
         for each in departures:
             first = next((item for item in items if item.offset == each.low), None)
             if first is not None and self.latency.departed(base(queue.priority), each, first.enqueued):
@@ -107,10 +107,10 @@ class EdgeReceipts:
     async def ask(
         self, id: bytes, *, author: bytes | None, wait_seconds: float = 0.0, until: str = "in_table"
     ) -> dict[str, Any] | None:
-        """What is known of a message, when it is ``until`` or further, or after ``wait_seconds``; None: nothing.
+        """The receipt of a message once it is ``until`` or further, or after ``wait_seconds``; None if unknown.
 
-        ``author``: only if it is this one's; None: anyone's.  Raises ``Temporary`` where too many ask at once, or this
-        author does.
+        Only a message of ``author`` is found, with None one of any author.  Raises ``Temporary`` if there are too many
+        questions at once, overall or from this author.
         """
         try:
             with self._places.held_by(author):
@@ -139,7 +139,7 @@ class EdgeReceipts:
                 self._awaited[id].discard(left)
                 if not self._awaited[id]:
                     del self._awaited[id]
-            # It is in its topics: the rest comes from the hub, and nothing more is read from disk.
+            # It is in its topics: only the hub's reports can change the receipt now, so do not read the disk again.
             while loop.time() < deadline:
                 self._want(ways)
                 await _first(self._news, min(deadline - loop.time(), LOOK_SECONDS))
@@ -149,7 +149,7 @@ class EdgeReceipts:
             return found
 
     async def _whereabouts(self, id: bytes, author: bytes | None) -> list[Way]:
-        async with self._looking:  # there is one reader, which the pump needs as well
+        async with self._looking:  # one at a time, because the pump needs the only reader as well
             ways = await self._outbox.whereabouts(id)
         ways = ways if author is None else receipt.may_see(ways, author)
         self._want(ways)
@@ -169,12 +169,12 @@ class EdgeReceipts:
         return receipt.describe(id.hex(), ways, self._topics, now, is_online=self._link.answers_tables)
 
     async def remembers_since(self) -> str | None:
-        """Since when departures are remembered, as text; None: nothing has left so far."""
+        """Since when departures are remembered, as text; None if nothing has been sent so far."""
         oldest = await self._outbox.remembers_since()
         now = TwoClocks(store=self._clock(), wall=datetime.datetime.now(datetime.UTC))
         return None if oldest is None else now.text(oldest)
 
-    # ---- what the hub says -------------------------------------------------------------------------
+    # ---- reports of the hub -------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until cancelled.  Raises ``StoreFailed``: the program must end then."""
@@ -196,7 +196,7 @@ class EdgeReceipts:
             await _first(self._wake, pause)
 
     def _due(self, now: float) -> tuple[list[str], float | None]:
-        """Topics to ask about now; if there are none, the time until one is due (None: never)."""
+        """Topics to ask about now; if there are none, the seconds until one is due (None: never)."""
         self._wanted = {topic: until for topic, until in self._wanted.items() if until > now}
         pauses = {**self.latency.topics(now), **dict.fromkeys(self._wanted, ASK_SECONDS)}
         self._asked = {topic: at for topic, at in self._asked.items() if topic in pauses}
@@ -205,7 +205,7 @@ class EdgeReceipts:
         return due[: message.TABLE_TOPICS_MAX], max(0.01, min(left.values())) if left else None
 
     async def _ask_hub(self, topics: list[str], now: float) -> float | None:
-        """Returns when to look again."""
+        """Ask the hub about these topics; returns the seconds to wait, or None."""
         self.counters["asked"] += 1
         self._asked.update(dict.fromkeys(topics, now))
         try:
@@ -226,7 +226,7 @@ class EdgeReceipts:
                 "tables_unreadable", reason=str(error), remedy="the hub says something else; look at its version"
             )
             return latency.ASK_SECONDS_MAX
-        # As of the request, not of its answer: the table may have read further meanwhile, not less far.
+        # Date it by the request, not by its answer: the table may have read further meanwhile, but not less.
         for said in answered:
             if said.topic in topics:
                 self._update(said, now)
@@ -251,7 +251,7 @@ class EdgeReceipts:
         try:
             await self._outbox.keep_reached([self._topics[topic] for topic in self._unkept])
             self._unkept.clear()
-        except Temporary as error:  # a full disk: requested again after a restart
+        except Temporary as error:  # a full disk: after a restart, the hub is asked again
             _log.warning("tables_not_kept", reason=str(error))
 
 

@@ -1,7 +1,7 @@
-"""Two small files beside the outbox, for failing disks and processes; not flushed, so a power cut may lose them.
+"""Two small files beside the outbox that help after a failed disk or a killed process; a power cut may lose them.
 
-``outbox.db.handed-out``  the offset up to which each queue's messages have left, so that after a kill none in doubt is
-                          forgotten: everything that left is at or below it
+``outbox.db.handed-out``  the highest offset of each queue that was sent, so that after a kill every message in doubt
+                          is known: it is at or below that offset
 ``outbox.db.totals``      the totals of the outbox, in two slots written in turn after each commit (``outbox.totals``)
 """
 
@@ -22,13 +22,13 @@ from fairlead_edge.outbox.queues import QueueId
 from fairlead_edge.outbox.totals import SLOT_BYTES, OutboxTotals
 
 BYTES_MAX: Final = 64 * 1024
-"""Some hundred queues; of more than fit nothing is written down."""
+"""Enough for some hundred queues; if there are more, nothing is written."""
 
 _decoder: Final = msgspec.json.Decoder(list[tuple[str, int, int]])
 
 
 class HandedOutFile:
-    """Open for as long as the store is.  A disk that takes nothing leaves it as it was; no caller waits for it."""
+    """Open for as long as the store is.  If it cannot be written, it stays as it was; no caller waits for it."""
 
     def __init__(self, path: Path, access: FileAccess = PLAIN) -> None:
         self._name = path.name
@@ -37,7 +37,7 @@ class HandedOutFile:
         self._highest: dict[QueueId, int] = {}
 
     def read(self) -> dict[QueueId, int]:
-        """The highest offset of each queue that left, before this opening; nothing when it is damaged."""
+        """The highest offset of each queue that was sent before this opening; empty if the file is damaged."""
         try:
             crc, size, rest = self._access.unseal(os.pread(self._file, BYTES_MAX, 0), self._name).split(b" ", 2)
             content = rest[: int(size)]
@@ -48,12 +48,12 @@ class HandedOutFile:
             return {}
 
     def begin(self, highest: Mapping[QueueId, int]) -> None:
-        """Go on from these; what was written of another store is forgotten."""
+        """Continue from these offsets; what was written for another store is dropped."""
         self._highest = dict(highest)
         self._write()
 
     def note(self, queue: QueueId, offsets: Iterable[int]) -> None:
-        """These leave now; called before they do, on either of the store's threads."""
+        """Record these before they are sent; called on either of the store's threads."""
         highest = max(offsets, default=-1)
         if highest <= self._highest.get(queue, -1):
             return
@@ -72,7 +72,7 @@ class HandedOutFile:
 
 
 class TotalsFile:
-    """Open for as long as the store is.  A disk that takes nothing leaves the old totals; no caller waits for it."""
+    """Open for as long as the store is.  If it cannot be written, the old totals stay; no caller waits for it."""
 
     def __init__(self, path: Path, access: FileAccess = PLAIN) -> None:
         self._name = path.name

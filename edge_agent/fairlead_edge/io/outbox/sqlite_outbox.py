@@ -1,7 +1,7 @@
 """The outbox on disk: SQLite behind the group-commit writer.
 
 Producers' appends and the pump's settlements share transactions; fetches and status read their own snapshot.
-The file also keeps the store's clock, stamped every ``age.STAMP_SECONDS`` by ``keep_time``.
+The file also keeps the store's clock, which ``keep_time`` stamps every ``age.STAMP_SECONDS``.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _Read = Callable[[Callable[[apsw.Connection], log.FetchedMessages]], Awaitable[l
 
 
 class SqliteOutbox:
-    """See ``outbox.Outbox``.  ``epoch`` is made anew by the caller for each opening of the store.
+    """See ``outbox.Outbox``.  The caller makes a new ``epoch`` for each opening of the store.
 
-    Opening creates the file and looks through it; what takes longer than ``salvage.SECONDS_MAX`` is looked
-    through while it is used already (``scrubber``), unless ``thorough``.  A damaged file is salvaged.
+    Opening creates the file if needed and checks it; after ``salvage.SECONDS_MAX`` the rest is checked while the store
+    is in use (``scrubber``), unless ``thorough``.  A damaged file is salvaged.
 
-    Raises ``apsw.Error``, ``StoreVersionUnknown`` or ``OSError`` when it cannot be used, and ``NotOurs`` when it holds
-    what another node than ``node`` ("": any) accepted.
+    Raises ``apsw.Error``, ``StoreVersionUnknown`` or ``OSError`` if it cannot be used, and ``NotOurs`` if it has
+    messages that a node other than ``node`` accepted ("": any node).
     """
 
     def __init__(
@@ -70,22 +70,22 @@ class SqliteOutbox:
         self.epoch = epoch
         self.max_bytes = max_bytes
         self.refused_bytes_max = int(max_bytes * refused.share)
-        """What dead letters of refused input may take of it."""
+        """How many bytes of the store dead letters of refused input may take."""
         self._refused_seconds = refused.seconds
         self._limiter = LogLimiter(EVICTED_LOG_SECONDS)
         self._handed_out = HandedOutFile(Path(f"{path}.handed-out"), access)
         self.in_flight = InFlight(self._handed_out.note)
         self._ttl_seconds: dict[str, float | None] = {}
-        """By EdgeRoutes object, how long what inherits from it lives now."""
+        """By EdgeRoutes object, the current time to live of messages that inherit from it."""
         self._evicts = False
-        """Something was ever evicted: then what leaves is read by the writer, who also evicts."""
+        """Whether anything was evicted since the opening; then the writer, which evicts, also reads what is sent."""
         self._totals = TotalsFile(Path(f"{path}.totals"), access)
         kept = self._totals.read()
         self._topics = {} if kept is None else {(each.endpoint, each.priority): each.topic for each in kept.queues}
         sound = salvage.make_sound(path, kept, epoch=epoch, thorough=thorough, access=access)
         self.salvaged = sound.salvaged
-        """Why the file was salvaged at this opening; "" when it was sound."""
-        self.scrubber = Scrubber(self, is_looked_through=sound.is_looked_through)
+        """Why the file was salvaged at this opening; "" if it was sound."""
+        self.scrubber = Scrubber(self, is_audited=sound.is_audited)
         found: list[age.Stamp | None] = []
 
         def setup(connection: apsw.Connection) -> None:
@@ -106,8 +106,8 @@ class SqliteOutbox:
     def _close_transaction(self, connection: apsw.Connection) -> Callable[[], None]:
         connection.execute(sql.COUNT_COMMIT)
         totals = audit.read_totals(connection)
-        if not totals.are_possible:  # not to be written over those that are
-            raise ValueError("the totals cannot be")
+        if not totals.are_possible:  # do not overwrite good totals with these
+            raise ValueError("the totals are not possible")
         topics = self._topics
         queues = tuple(
             msgspec.structs.replace(each, topic=topics.get((each.endpoint, each.priority), ""))
@@ -116,11 +116,11 @@ class SqliteOutbox:
         return lambda: self._totals.write(msgspec.structs.replace(totals, queues=queues))
 
     def _remember_handed_out(self, connection: apsw.Connection) -> None:
-        """What left before this opening and is still here may have arrived: it is in doubt."""
+        """What was sent before this opening and is still stored may have arrived: mark it as in doubt."""
         highest: dict[QueueId, int] = {}
         for queue, at in self._handed_out.read().items():
             last, left = log.handed_out(connection, queue, at)
-            self.in_flight.give_back(queue, left, in_doubt=True)
+            self.in_flight.release(queue, left, in_doubt=True)
             if last > NOTHING_DONE:
                 highest[queue] = min(at, last)
         self._handed_out.begin(highest)
@@ -130,13 +130,13 @@ class SqliteOutbox:
         return self._clock.now(store_clock.boot_seconds())
 
     async def keep_time(self) -> None:
-        """Run for as long as the store is open: writes the clock down, at once and then every ten seconds."""
+        """Stamp the clock at once and then every ``STAMP_SECONDS``; run for as long as the store is open."""
         while True:
             await self.stamp()
             await asyncio.sleep(age.STAMP_SECONDS)
 
     async def stamp(self) -> None:
-        """Write the clock down; on a full or overrun disk it stays as it was, and ages are understated by that."""
+        """Write the clock to disk; if the disk is full or too slow the old stamp stays, and ages are understated."""
         stamp = self._clock.stamp(store_clock.read())
         with contextlib.suppress(Temporary):
             await self.writer.submit(lambda connection: store_state.save_stamp(connection, stamp))
@@ -173,7 +173,7 @@ class SqliteOutbox:
         job = partial(settlement.refuse, refused=refused, epoch=self.epoch, now=now, at=at, max_bytes=self.max_bytes)
         evicted = await self.writer.submit(partial(job, refused_bytes_max=self.refused_bytes_max))
         if evicted and (times := self._limiter.due("refused_input_evicted", now)) is not None:
-            remedy = "mend the client that sends it: fairlead edge deadletters list"
+            remedy = "correct the client that sends it: fairlead edge deadletters list"
             _log.warning("refused_input_evicted", letters=evicted, times=times, remedy=remedy)
 
     async def queues(self) -> list[QueueId]:
@@ -193,14 +193,14 @@ class SqliteOutbox:
         if not leaving:
             return await self._fetch(queue, after, now, messages_max, bytes_max, only, self.writer.read)
         while True:
-            # What the writer evicts and the reader still sees would leave and be counted as evicted.  A sweep needs no
-            # such care: its time is read after this, and what it takes was over by then.
+            # The reader may still see what the writer just evicted: it would be sent, and count as evicted as well.
+            # A sweep needs no such care: it reads its time after this, and removes only what has expired by then.
             evicts = self._evicts
             taken: set[int] = set()
             read = partial(self._take_by_writer, queue, taken) if evicts else self.writer.read
             items = await self._fetch(queue, after, now, messages_max, bytes_max, only, read)
             offsets = [item.offset for item in items]
-            self.in_flight.give_back(queue, taken.difference(offsets))
+            self.in_flight.release(queue, taken.difference(offsets))
             if evicts == self._evicts:
                 self.in_flight.take(queue, offsets)
                 return items
@@ -237,7 +237,7 @@ class SqliteOutbox:
             try:
                 await self.set_aside(queue, found.damaged, now)
             except Temporary:
-                # No room to note it now: what is sound goes all the same, and the next fetch tries again.
+                # No space to record it now: send the undamaged messages anyway; the next fetch tries again.
                 items += found.items
                 bytes_max -= sum(len(item.content) for item in found.items)
                 if bytes_max <= 0 or len(found.items) + len(found.damaged) < asked or len(items) >= messages_max:
@@ -245,7 +245,7 @@ class SqliteOutbox:
                 after = max(*(item.offset for item in found.items), *(each.offset for each in found.damaged), after)
 
     async def set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
-        """Take out messages that the disk changed; a record of the gap is stored in their place."""
+        """Remove messages that the disk damaged; a gap record is stored in their place."""
         found = await self.writer.submit(
             partial(
                 damage.set_aside,
@@ -258,7 +258,7 @@ class SqliteOutbox:
                 new_id=salvage.new_id,
             )
         )
-        self.scrubber.damage_met()
+        self.scrubber.damage_found()
         for gap in found:
             salvage.log_gap(queue, gap)
 
@@ -285,19 +285,19 @@ class SqliteOutbox:
         return await self.writer.submit(partial(job, max_bytes=self.max_bytes))
 
     async def whereabouts(self, id: bytes) -> list[Way]:
-        """Where the message of this id is, or was when it left; empty: nothing is known of it (any more)."""
+        """Where the message with this id is, or was when it left; empty if it is unknown or no longer remembered."""
         return await self.writer.read(partial(receipt_tables.whereabouts, id=id, in_flight=self.in_flight))
 
     async def remembers_since(self) -> float | None:
-        """Since when (the store's clock) what left is remembered; None: nothing left so far."""
+        """Since when (the store's clock) departures are remembered; None if nothing has left so far."""
         return await self.writer.read(receipt_tables.oldest_departure)
 
     async def tables_reached(self) -> dict[str, receipt.TopicReach]:
-        """How far tables have read, as it was kept."""
+        """How far tables have read each topic, as last stored."""
         return await self.writer.read(receipt_tables.read_topics)
 
     async def keep_reached(self, topics: Sequence[receipt.TopicReach]) -> None:
-        """Keep this of each topic, instead of what was kept."""
+        """Store these, replacing earlier entries of the same topics."""
         await self.writer.submit(partial(receipt_tables.keep_topics, topics=topics))
 
     async def checkpoint(self, queue: QueueId) -> int:
@@ -319,7 +319,7 @@ class SqliteOutbox:
 
     async def inherit(self, ttl_seconds: Mapping[str, float | None], *, now: float) -> None:
         self._ttl_seconds = {**ttl_seconds}
-        await self.writer.submit(lambda connection: None)  # what was to be stored before that is there to be found
+        await self.writer.submit(lambda connection: None)  # wait until earlier appends are committed
         for name, each in ttl_seconds.items():
             after = expiry.RunPlace()
             while found := await self.writer.read(
@@ -328,7 +328,7 @@ class SqliteOutbox:
                 await self.writer.submit(partial(expiry.follow, runs=found, now=now))
                 after = expiry.RunPlace(found[-1].segment, found[-1].queue)
 
-    async def give_back(self) -> int:
+    async def shrink(self) -> int:
         return await self.writer.submit(give_back)
 
     async def status(self, *, now: float) -> outbox.OutboxStatus:
@@ -342,8 +342,8 @@ class SqliteOutbox:
                 return found.letters
             job = partial(damage.drop_letters, numbers=found.damaged, epoch=self.epoch, now=self.now())
             await self.writer.submit(partial(job, at=store_clock.timestamp(), new_id=salvage.new_id))
-            self.scrubber.damage_met()
-            _log.error("dead_letters_damaged", numbers=found.damaged, remedy="look at the disk's health")
+            self.scrubber.damage_found()
+            _log.error("dead_letters_damaged", numbers=found.damaged, remedy="check the disk's health")
 
     async def discard(self, numbers: Sequence[int]) -> int:
         discarded = await self.writer.submit(partial(dead_letters.discard, numbers=numbers))
@@ -358,7 +358,7 @@ class SqliteOutbox:
         )
 
     async def close(self) -> None:
-        """Write the clock down, commit what is queued, close the file."""
+        """Stamp the clock, commit what is queued, and close the file."""
         if self.writer.failure is None:
             await self.stamp()
         await self.writer.close()

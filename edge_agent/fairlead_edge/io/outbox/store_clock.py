@@ -21,7 +21,7 @@ def boot_seconds() -> float:
 
 
 def open_clock(stamp: Stamp | None) -> AgeClock:
-    """The store's clock, going on from the stamp found on disk."""
+    """The store's clock, continuing from the stamp found on disk."""
     return AgeClock(stamp, read())
 
 
@@ -30,5 +30,5 @@ def _boot_id() -> str:
 
 
 def timestamp() -> str:
-    """The present as RFC 3339 text in UTC, to the millisecond."""
+    """The current time as RFC 3339 text in UTC, to the millisecond."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

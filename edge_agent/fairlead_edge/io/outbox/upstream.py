@@ -1,4 +1,4 @@
-"""The way up, put together: what ``app`` runs, gives routes to, and asks for its status.
+"""The upstream path as a whole: ``app`` runs it, gives it routes, and reads its status.
 
 local_api ─▶ Publisher ─▶ SqliteOutbox ─▶ UpstreamPump ─▶ link
                                  │  └──────▶ Broker ─▶ modules on this node
@@ -32,7 +32,7 @@ from fairlead_wire.io.spans import Spans
 RETRY_SECONDS: Final = 1.0
 ROUTED_AGAIN_MESSAGES: Final = 256
 ROUTED_AGAIN_BYTES: Final = 1024 * 1024
-"""Of held messages, in one step."""
+"""How many held messages one step routes."""
 ID_BITS: Final = 128
 """As unique as a UUID, without a system call for each: ids are names, not secrets."""
 
@@ -41,16 +41,16 @@ _expiry_log = logs.get("edge.expiry")
 
 
 class _WholeLink(UpstreamLink, TablesLink, Protocol):
-    """What all of it needs of the link."""
+    """What the upstream path needs of the link."""
 
 
 class UpstreamService:
-    """One per agent, on an open outbox (whose clock and closing are its owner's business).
+    """One per agent, on an open outbox; the owner of the outbox stamps its clock and closes it.
 
     ``cleanup_seconds`` and ``check_entire_queue`` are the settings of ``[cleanup]``, ``evict`` that of ``[store]``.
-    ``random``, seeded by the system, names messages and draws the jitter of ``policy``, by which a batch the hub could
-    not take is sent again; ``brokered_policy`` is the same for what a module does not acknowledge.  ``plan`` is what
-    the line costs, the shares those of ``[pump]``.
+    ``random``, seeded by the system, makes message ids and jitter.  ``policy`` says when a batch that the hub did not
+    accept is sent again, ``brokered_policy`` when a message that a module did not acknowledge is delivered again.
+    ``plan`` is the data plan of the link, the shares are those of ``[pump]``.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class UpstreamService:
         )
 
     def use_router(self, router: publishing.MessageRouter | None, unusable: str = "") -> None:
-        """Route messages by this from now on; without a router publishing is answered with "not yet" and the reason."""
+        """Route messages by this from now on; None: requests are refused as not ready, with the reason."""
         self.publisher.use_router(router, unusable)
         self._router = router
         self._routes_changed.set()
@@ -165,7 +165,7 @@ class UpstreamService:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _route_held(self) -> None:
-        """When routes change, routes the messages that were held for a refused route."""
+        """Whenever the routes change, route the messages that were held for a refused route."""
         while True:
             await self._routes_changed.wait()
             self._routes_changed.clear()
@@ -173,7 +173,7 @@ class UpstreamService:
                 for queue in await self.outbox.queues():
                     if is_held_for_routes(queue.endpoint):
                         await self._route_queue(queue)
-            except Temporary as error:  # a full store: held until there is room
+            except Temporary as error:  # a full store: hold them until there is space
                 _log.warning("held_messages_delayed", reason=str(error))
                 self._routes_changed.set()
                 await asyncio.sleep(RETRY_SECONDS)
@@ -202,7 +202,7 @@ class UpstreamService:
         return await self.outbox.status(now=self.outbox.now())
 
     async def replay(self, numbers: Sequence[int] | None) -> int:
-        """Dead letters back into their queues; returns how many."""
+        """Put dead letters back into their queues; returns how many."""
         self.publisher.refuse_if_closed()
         replayed = await self.outbox.replay(numbers, now=self.outbox.now())
         self._appended(await self.outbox.queues())
@@ -220,11 +220,12 @@ class UpstreamService:
 
 
 class ExpirySweeper:
-    """Frees the room of expired messages: periodically, and at once when a producer finds the store full.
+    """Removes expired messages: periodically, and at once when a producer finds the store full.
 
-    ``interval_seconds`` is the time between rounds; the first is at the start.  ``entire``: look for expired messages
-    everywhere, not only at the heads of the queues.  That costs a scan of the expiry index, and frees the room of
-    short-lived messages behind long-lived ones.
+    ``interval_seconds`` is the time between rounds; the first is at the start.  ``entire``: search the whole queues,
+    not
+    only their heads.  That costs a scan of the expiry index, and also frees the space of short-lived messages behind
+    long-lived ones.
     """
 
     def __init__(
@@ -255,7 +256,7 @@ class ExpirySweeper:
         try:
             while count := await self._outbox.sweep(now=self._clock(), entire=entire):
                 swept += count
-            while await self._outbox.give_back():
+            while await self._outbox.shrink():
                 pass
         except StoreFull as error:
             _expiry_log.warning("sweep_delayed", reason=str(error))
@@ -265,7 +266,7 @@ class ExpirySweeper:
 
 
 def _first(group: BaseExceptionGroup[StoreFailed]) -> BaseException:
-    """One of the errors in the group, however deep: they are all about the same disk."""
+    """One of the errors in the group, at any depth: they all concern the same disk."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

@@ -1,6 +1,6 @@
-"""Drives the pump: fetches from the outbox, sends on the link, settles what the hub answered.
+"""Drives the pump: fetches from the outbox, sends on the link, and settles what the hub answered.
 
-One loop decides and fetches; each batch on its way is a task of its own, so that several may be unanswered.
+One loop decides and fetches; each batch in flight is a separate task, so that several may be unanswered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairlead_wire.traces import span_names
 ANSWER_SECONDS: Final = 60.0
 """How long a connected hub may take for a batch; then the batch is sent again (it is idempotent)."""
 SLOWEST_BYTES_PER_SECOND: Final = 1000.0
-"""Bytes in flight on a line this slow get extra time beside ``ANSWER_SECONDS``: otherwise they would be sent twice."""
+"""The slowest link that must work: bytes in flight get extra time at this rate, or else they would be sent twice."""
 SETTLE_RETRY_SECONDS: Final = 1.0
 
 _log = logs.get("edge.upstream")
@@ -61,12 +61,13 @@ class UpstreamLink(Protocol):
         priority: int = 0,
         traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
-        """Send one batch and wait for its answer: batches of one priority leave in the order of calls, and what waits
-        to leave is overtaken by lower numbers.  Raises ``LinkDown``.
+        """Send one batch and wait for its answer.  Raises ``LinkDown``.
 
-        ``topic``: it was deferred, and its messages go apart.
-        ``follows``: an earlier batch of the stream is unanswered; if that is put off, so is this one.
-        ``traceparent``: of the batch's span, where one is recorded.
+        Batches of one priority are sent in the order of calls; lower priority numbers overtake those that still wait.
+
+        ``topic``: the deferred topic whose messages are sent separately, or "".
+        ``follows``: an earlier batch of the stream is unanswered; if the hub defers that, it defers this one as well.
+        ``traceparent``: of the batch's span, if one is recorded.
         """
         ...
 
@@ -75,28 +76,28 @@ class Departed(Protocol):
     """Records departures for receipts; ``io.outbox.receipts.EdgeReceipts`` is one."""
 
     def of(self, items: Sequence[Item], answer: message.Ack | message.Nack) -> list[Departure]:
-        """What to record, in the transaction that settles them, of messages that the answer says are stored."""
+        """The departures of the stored messages, by this answer, to be recorded when they are settled."""
         ...
 
     def settled(self, queue: QueueId, items: Sequence[Item], departures: Sequence[Departure]) -> None:
-        """The outcome of these is on disk now."""
+        """The outcome of these messages is on disk now."""
         ...
 
 
 class LinePlan(Protocol):
-    """Keeps to the data plan of the line; ``io.data_plan.DataPlan`` is one."""
+    """Enforces the data plan of the link; ``io.data_plan.DataPlan`` is one."""
 
     @property
     def gate(self) -> PumpGate:
-        """What the pump asks."""
+        """The gate for the pump."""
         ...
 
     def look(self, in_flight: int) -> None:
-        """Before the pump decides; ``in_flight``: bytes of batches that are unanswered."""
+        """Called before the pump decides; ``in_flight``: bytes of unanswered batches."""
         ...
 
     def leaving(self, in_flight: int) -> None:
-        """A batch leaves now; ``in_flight`` with it."""
+        """A batch is sent now; ``in_flight`` includes it."""
         ...
 
 
@@ -112,7 +113,7 @@ NO_RECEIPTS: Final[Departed] = _NoReceipts()
 
 
 class UpstreamPump:
-    """Runs the upstream endpoint.  ``clock`` is the store's clock, ``timestamp`` RFC 3339 text of the present."""
+    """Runs the upstream endpoint.  ``clock`` is the store's clock, ``timestamp`` gives the time as RFC 3339 text."""
 
     def __init__(
         self,
@@ -146,9 +147,9 @@ class UpstreamPump:
         )
         self._wake = asyncio.Event()
         self._stalled: set[tuple[QueueId, str]] = set()
-        """Queues, and deferred topics of them, that were logged as stalled."""
+        """Queues and deferred topics that were logged as stalled."""
         self.counters: Counter[str] = Counter()
-        """Since the start: batches and messages sent, acked, refused, nacks by code, batches lost with the link."""
+        """Since the start: batches and messages sent, acked and refused, nacks by code, batches lost with the link."""
 
     def appended(self, queues: Iterable[QueueId]) -> None:
         """Something was stored under these queues."""
@@ -158,11 +159,11 @@ class UpstreamPump:
                 self._wake.set()
 
     def lane(self, queue: QueueId) -> QueueId:
-        """The queue of a message that is accepted now."""
+        """The queue for a message that is accepted now."""
         return self._pump.lane(queue) if queue.endpoint == UPSTREAM else queue
 
     def stalls(self) -> dict[tuple[str, int], list[Stall]]:
-        """Queues, or deferred topics of them, of which a connected hub accepts nothing, and why."""
+        """Queues and deferred topics of which a connected hub accepts nothing, and why."""
         now = self._clock()
         if not self._link.upstream_window:
             return {}
@@ -182,11 +183,11 @@ class UpstreamPump:
         }
 
     def held(self) -> dict[tuple[str, int], HeldUntil]:
-        """Queues held back now by hours, budget or rate."""
+        """Queues that the data plan holds now."""
         return {(UPSTREAM, priority): held for priority, held in self._pump.held(self._clock()).items()}
 
     def _watch_stalls(self, queue: QueueId) -> None:
-        """Log once that a queue, or a deferred topic of it, stalls, and once that it moves again."""
+        """Log once when a queue, or a deferred topic of it, stalls, and once when it moves again."""
         stalls = {stall.topic: stall for stall in self.stalls().get((queue.endpoint, queue.priority), ())}
         for topic in [topic for known, topic in self._stalled if known == queue and topic not in stalls]:
             self._stalled.discard((queue, topic))
@@ -203,7 +204,7 @@ class UpstreamPump:
                 seconds=stall.for_seconds,
                 code=stall.code,
                 reason=stall.reason,
-                remedy="nothing of it is lost; mend what the reason names, and it goes on by itself",
+                remedy="nothing is lost; once the cause given in the reason is corrected, it continues by itself",
             )
 
     async def run(self) -> None:
@@ -235,7 +236,7 @@ class UpstreamPump:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
         except TimeoutError:
-            pass  # a parked priority came due
+            pass  # a priority that backed off came due
 
     async def _fetch(self, fetch: Fetch, batches: asyncio.TaskGroup) -> None:
         items = await self._outbox.fetch(
@@ -250,7 +251,7 @@ class UpstreamPump:
         if not isinstance(wanted, Settle):
             leaves = {item.offset for item in wanted.items} if wanted else set()
             stays = [item.offset for item in items if item.offset not in leaves]
-            self._outbox.in_flight.give_back(fetch.queue, self._pump.at_rest(fetch.queue, stays))
+            self._outbox.in_flight.release(fetch.queue, self._pump.not_in_batch(fetch.queue, stays))
         match wanted:
             case SendBatch() as send:
                 encoding, content = codec.pack(envelope.upstream(send.queue, send.items))
@@ -276,7 +277,7 @@ class UpstreamPump:
                 hop.end("" if answer == "ack" else answer or "the agent stopped", {span_names.ANSWER: answer})
 
     def _hop(self, send: SendBatch) -> Hop | None:
-        """The span of a batch in which something is sampled."""
+        """The span of a batch with sampled traces; None for any other."""
         assert self._spans is not None
         origins, late = traces.leaving(send.items, self._clock())
         if not origins:
@@ -285,7 +286,7 @@ class UpstreamPump:
         return self._spans.hop(span_names.UPSTREAM_BATCH, origins, kind="client", late=late, attributes=named)
 
     async def _send(self, send: SendBatch, encoding: message.Encoding, content: bytes, traceparent: str | None) -> str:
-        """The outcome in a word: "ack", or the code of the refusal."""
+        """Send the batch; returns the outcome in a word: "ack", or the code of the refusal."""
         patience = ANSWER_SECONDS + self._pump.bytes_in_flight / SLOWEST_BYTES_PER_SECOND
         self.counters["batches"] += 1
         self.counters["messages"] += len(send.items)
@@ -304,7 +305,7 @@ class UpstreamPump:
         except LinkDown:
             self.counters["batches_lost"] += 1
             offsets = [item.offset for item in send.items]
-            self._outbox.in_flight.give_back(send.queue, offsets, in_doubt=True)
+            self._outbox.in_flight.release(send.queue, offsets, in_doubt=True)
             self._pump.lost(send.batch)
             if not self._link.upstream_window:
                 self._pump.link_down()
@@ -318,7 +319,7 @@ class UpstreamPump:
             answer = message.Nack(parent_id=0, code="link_error", reason=errors.described(error))
         settle = self._pump.answered(send.batch, answer, self._clock())
         done = {*settle.sent, *(refusal.offset for refusal in settle.refused)} if settle is not None else set()
-        self._give_back(send, answer, done)
+        self._release(send, answer, done)
         if isinstance(answer, message.Nack):
             self.counters[f"nack_{answer.code}"] += 1
             _log.warning(
@@ -341,14 +342,15 @@ class UpstreamPump:
             await self._settle(settle, [item for item in send.items if item.offset in done], departures)
         return "ack" if isinstance(answer, message.Ack) else answer.code
 
-    def _give_back(self, send: SendBatch, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
-        """What is not done is sent again unless it expires; some of it is in doubt: it may be in its topic."""
+    def _release(self, send: SendBatch, answer: message.Ack | message.Nack, done: Collection[int]) -> None:
+        """Release what is not done, which is sent again unless it expires; some of it may be in its topic (in
+        doubt)."""
         if len(done) == len(send.items):
             return
         doubtful = pump.doubtful(send.items, answer)
         again = {item.offset for item in send.items}.difference(done)
-        self._outbox.in_flight.give_back(send.queue, again - doubtful)
-        self._outbox.in_flight.give_back(send.queue, again & doubtful, in_doubt=True)
+        self._outbox.in_flight.release(send.queue, again - doubtful)
+        self._outbox.in_flight.release(send.queue, again & doubtful, in_doubt=True)
 
     async def _settle(self, settle: Settle, items: Sequence[Item], departures: Sequence[Departure] = ()) -> None:
         for refusal in settle.refused:
@@ -370,10 +372,10 @@ class UpstreamPump:
                     departures=departures,
                 )
                 break
-            except Temporary as error:  # a full or slow disk: the hub has the messages, only our record of that waits
+            except Temporary as error:  # a full or slow disk: the hub has the messages, only our record of it is late
                 _log.warning("settle_delayed", queue=str(settle.queue), reason=str(error))
                 if isinstance(error, StoreFull) and departures:
-                    # What left must free its room; a receipt must not prevent that.
+                    # Sent messages must free their space, even if their receipts cannot be stored.
                     self.counters["receipts_lost"] += len(settle.sent)
                     departures = ()
                     continue

@@ -1,4 +1,4 @@
-"""Messages for modules on this node: which one a module gets next, and what its answer means.
+"""Messages for modules on this node: which one a module gets next, and what follows from its answer.
 
     endpoint (one input of one module) ──▶ priority (one log: its checkpoint, and the state of each message)
 

@@ -1,19 +1,19 @@
-"""One brokered endpoint: which message a module gets next, and the outcome of those it has.
+"""One brokered endpoint: which message a module gets next, and the outcome of those it holds.
 
-    wanted ─Fetch▶ (store) ─fetched▶ Given ▶ (noted on disk) ▶ module ─ack | abandon | silence▶ Settle ▶ (store)
+    wanted ─Fetch▶ (store) ─fetched▶ FetchResult ▶ (noted on disk) ▶ module ─ack | abandon | silence▶ Settle ▶ (store)
 
 The rules:
 
-- the most urgent priority that has anything to give comes first; within one, what is due again before what is new, each
-  in the order of acceptance;
-- a message is in one module's hands at a time, until it is acknowledged or abandoned or its lease ends;
-- one that failed waits as the delivery policy says and holds up no other; when the policy allows no more it is a dead
-  letter;
-- one that failed is given out by itself: if it is what modules fail by, no other fails with it again;
-- an acknowledgement counts also after the lease, while the message waits or another module has it: the work was done;
-- at most ``LEASED_MAX`` are leased at once: a module that never acknowledges gets no more.
+- the most urgent priority with an available message comes first; within a priority, due retries come before new
+  messages, each in the order of acceptance;
+- a message is leased to one module at a time, until it is acknowledged or abandoned or its lease ends;
+- a failed message waits as the delivery policy says and blocks no other; when the policy allows no more attempts, it
+  becomes a dead letter;
+- a failed message is delivered alone: if it is the one that crashes the module, no other message fails with it again;
+- an acknowledgement counts even after the lease ended, while the message waits or is leased again: the work was done;
+- at most ``LEASED_MAX`` messages are leased at once: a module that never acknowledges gets no more.
 
-Pure: the clock (seconds of the store) and the draws of jitter are arguments.
+Pure: the store's clock (seconds) and the random numbers for jitter are arguments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.outbox import envelope
-from fairlead_edge.outbox.brokered.priority import ABANDONED, RAN_OUT, BrokeredFetch, BrokeredSettle, Priority
+from fairlead_edge.outbox.brokered.priority import ABANDONED, LEASE_ENDED, BrokeredFetch, BrokeredSettle, Priority
 from fairlead_edge.outbox.delivery import BROKERED_POLICY
 from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
@@ -36,11 +36,11 @@ LEASE_SECONDS: Final = 60.0
 LEASE_SECONDS_MIN: Final = 0.1
 LEASE_SECONDS_MAX: Final = 3600.0
 LEASED_MAX: Final = 1000
-"""Messages one endpoint may have leased at once."""
+"""The most messages one endpoint may have leased at once."""
 
 
 class Leased(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in the hands of a module."""
+    """A message leased to a module."""
 
     id: str
     priority: int
@@ -48,7 +48,7 @@ class Leased(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a fetch: messages for the module, attempts to record on disk, and what stays in the log."""
 
     queue: QueueId
@@ -58,7 +58,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokeredFailed(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of one queue that no module has any more: to be delivered again later, or dead letters."""
+    """Messages of one queue whose delivery failed: to be delivered again later, or to become dead letters."""
 
     queue: QueueId
     again: tuple[Attempt, ...]
@@ -66,17 +66,17 @@ class BrokeredFailed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint:
-    """Decides for one endpoint.  Not thread-safe; the driver performs the effects, one ``wanted`` after the other."""
+    """The decisions for one endpoint.  Not thread-safe; the driver performs the effects, one ``wanted`` at a time."""
 
     def __init__(self, *, policy: DeliveryPolicy = BROKERED_POLICY, uniform: Uniform) -> None:
         self._policy = policy
         self._uniform = uniform
         self._priorities: dict[int, Priority] = {}
 
-    # ---- what happened ----
+    # ---- events ----
 
     def found(self, queue: QueueId, checkpoint: int, attempts: Iterable[Attempt]) -> list[int]:
-        """A queue lies on disk; returns the offsets that are leased."""
+        """A queue was found on disk; returns the offsets that are leased."""
         kept = list(attempts)
         self._priorities[queue.priority] = Priority(queue, checkpoint, kept)
         return [attempt.offset for attempt in kept if attempt.leased]
@@ -90,7 +90,7 @@ class Endpoint:
     # ---- from the log to a module ----
 
     def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
-        """What to read for a module that wants ``messages_max``; None: nothing is available now."""
+        """What to read for a module that asks for up to ``messages_max``; None if nothing is available now."""
         room = min(messages_max, LEASED_MAX - sum(each.leased for each in self._priorities.values()))
         if room <= 0:
             return None
@@ -102,7 +102,7 @@ class Endpoint:
 
     def fetched(
         self, fetch: BrokeredFetch, items: Sequence[Item], now: float, *, messages_max: int, lease_seconds: float
-    ) -> Given:
+    ) -> FetchResult:
         """The store's answer to ``wanted``."""
         read = [(item, envelope.read(item.content)) for item in items]
         priority = self._priorities[fetch.queue.priority]
@@ -114,7 +114,7 @@ class Endpoint:
             lease_seconds=lease_seconds,
         )
         messages = {item.offset: message for item, message in read}
-        return Given(
+        return FetchResult(
             queue=fetch.queue,
             leased=tuple(
                 Leased(
@@ -130,7 +130,7 @@ class Endpoint:
         )
 
     def withdrawn(self, ids: Iterable[str], now: float) -> list[BrokeredFailed]:
-        """The module left before it got these: not an attempt, and available again at once."""
+        """The module disconnected before it got these: this is no attempt, and they are available again at once."""
         taken, _ = self._sorted(ids)
         found: list[BrokeredFailed] = []
         for number, offsets in taken.items():
@@ -138,15 +138,15 @@ class Endpoint:
             found.append(self._failed(number, tuple(filter(None, again)), []))
         return found
 
-    # ---- what a module answers, or does not ----
+    # ---- answers of a module, or their absence ----
 
     def acked(self, ids: Iterable[str]) -> tuple[list[BrokeredSettle], list[str]]:
-        """These are done.  Also returns the ids that are not known (any more)."""
+        """The module processed these.  Also returns the ids that are unknown, or no longer known."""
         done, unknown = self._sorted(ids)
         return [self._priorities[priority].acked(offsets) for priority, offsets in done.items()], unknown
 
     def abandoned(self, ids: Iterable[str], now: float, why: str = ABANDONED) -> tuple[list[BrokeredFailed], list[str]]:
-        """These were abandoned.  Also returns the ids that are not known (any more)."""
+        """The module abandoned these.  Also returns the ids that are unknown, or no longer known."""
         given, unknown = self._sorted(ids)
         found: list[BrokeredFailed] = []
         for priority, offsets in given.items():
@@ -161,24 +161,24 @@ class Endpoint:
             found.append(self._failed(priority, tuple(again), never, why))
         return found, unknown
 
-    def run_out(self, now: float) -> list[BrokeredFailed]:
-        """Leases that ended.  Retries need not be recorded: after a restart the outcome is the same."""
+    def expire_leases(self, now: float) -> list[BrokeredFailed]:
+        """Ends the leases that have run out.  The retries need not be recorded: a restart leads to the same result."""
         found: list[BrokeredFailed] = []
         for number, priority in self._priorities.items():
-            again, never = priority.run_out(now, self._policy, self._uniform)
+            again, never = priority.expire_leases(now, self._policy, self._uniform)
             if again or never:
-                found.append(self._failed(number, tuple(again), never, RAN_OUT))
+                found.append(self._failed(number, tuple(again), never, LEASE_ENDED))
         return found
 
-    # ---- what the store did ----
+    # ---- results of the store ----
 
     def settled(self, settle: BrokeredSettle) -> None:
-        """It is on disk."""
+        """The settlement is on disk."""
         self._priorities[settle.queue.priority].settled(settle)
 
-    def not_settled(self, settle: BrokeredSettle) -> None:
-        """The store failed: nothing changes."""
-        self._priorities[settle.queue.priority].not_settled(settle)
+    def settle_failed(self, settle: BrokeredSettle) -> None:
+        """The store could not write the settlement: the messages stay as they were."""
+        self._priorities[settle.queue.priority].settle_failed(settle)
 
     # ---- reads ----
 
@@ -188,13 +188,13 @@ class Endpoint:
         return min((time for time in times if time is not None), default=None)
 
     def counts(self) -> dict[int, tuple[int, int]]:
-        """By priority: how many are leased, and how many wait for their next attempt."""
+        """By priority: how many messages are leased, and how many wait for their next attempt."""
         return {number: (each.leased, each.retrying) for number, each in self._priorities.items()}
 
-    # ---- parts ----
+    # ---- helpers ----
 
     def _place(self, id: str) -> tuple[int, int] | None:
-        """Priority and offset of a message that was delivered and is not done."""
+        """Priority and offset of a message that was delivered and is not done; None for any other id."""
         for number, priority in self._priorities.items():
             offset = priority.offset_of(id)
             if offset is not None:

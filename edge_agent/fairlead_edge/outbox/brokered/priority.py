@@ -1,6 +1,6 @@
-"""One priority of a brokered endpoint: what modules have, what waits for its next attempt, and the checkpoint.
+"""One priority of a brokered endpoint: leased messages, messages waiting for their next attempt, and the checkpoint.
 
-Memory is bounded: at ``UNSETTLED_MAX`` messages delivered and not done, only those are delivered (again).
+Memory is bounded: once ``UNSETTLED_MAX`` messages were delivered and are not done, no new ones are delivered.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, Checkpointer, Que
 from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform, next_delay
 
 TAKE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""An answer ends with the message that reaches it."""
+"""A response ends with the message that reaches this size."""
 UNSETTLED_MAX: Final = 10_000
-"""Messages of one priority that were delivered and are not done."""
+"""The most messages of one priority that were delivered and are not done."""
 GIVEN_UP: Final = "retries_used_up"
 """The code of a dead letter whose delivery policy allows no more attempts."""
 ABANDONED: Final = "the module gave it back"
-RAN_OUT: Final = "its lease ended without an acknowledgement"
+LEASE_ENDED: Final = "its lease ended without an acknowledgement"
 
 
 class DeliveryState(enum.Enum):
@@ -38,8 +38,8 @@ class DeliveryState(enum.Enum):
                               └──GIVE_UP──▶ DEAD
 
     WAITING  in its log; never delivered
-    LEASED   in a module's hands, until its lease ends
-    BACKOFF  abandoned, or its lease ended; waits as long as its policy says.  A late acknowledgement still counts
+    LEASED   leased to a module, until the lease ends
+    BACKOFF  abandoned, or its lease ended; waits as the policy says.  A late acknowledgement still counts
     DONE     acknowledged
     DEAD     the delivery policy allows no more attempts; a dead letter
 
@@ -57,9 +57,9 @@ class DeliveryState(enum.Enum):
 
 class DeliveryEvent(enum.Enum):
     TAKE = "take"
-    """A module gets it."""
+    """It is leased to a module."""
     ACK = "ack"
-    """A module has done its work."""
+    """A module acknowledged it."""
     RETRY = "retry"
     """It was abandoned, or its lease ended; it will be delivered again."""
     GIVE_UP = "give up"
@@ -80,19 +80,19 @@ TRANSITIONS: Final = StateTable(
 
 
 class BrokeredFetch(msgspec.Struct, frozen=True, kw_only=True):
-    """The next live messages of this queue above ``after``; with ``only``, those of these offsets that are live."""
+    """Fetch the next live messages of this queue above ``after``; with ``only``, just those of these offsets."""
 
     queue: QueueId
     after: int
     only: tuple[int, ...] = ()
     alone: bool = False
-    """It failed before: the module gets nothing else with it."""
+    """The message failed before: the module gets nothing else with it."""
     messages_max: int
     bytes_max: int
 
 
 class BrokeredSettle(msgspec.Struct, frozen=True, kw_only=True):
-    """These offsets done, durably; then call ``settled`` with it, or ``not_settled`` when that failed."""
+    """Settle these offsets durably; then call ``settled``, or ``settle_failed`` if that failed."""
 
     queue: QueueId
     sent: tuple[int, ...] = ()
@@ -105,42 +105,42 @@ class BrokeredSettle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Priority:
-    """Its messages by offset.  Pure: times are seconds of the store's clock."""
+    """The messages of one priority, by offset.  Pure: times are seconds of the store's clock."""
 
     def __init__(self, queue: QueueId, checkpoint: int = NOTHING_DONE, attempts: Iterable[Attempt] = ()) -> None:
         self.queue = queue
         self._checkpointer = Checkpointer(checkpoint)
         self._cursor = checkpoint
-        """Up to here every message was delivered; above it, those of ``_attempts`` were."""
+        """Every message up to here was delivered; above it, only those in ``_attempts``."""
         self._has_more = True
         self._attempts: dict[int, Attempt] = {}
         self._offsets: dict[str, int] = {}
-        """Of ``_attempts`` and ``_settling``, by the message's id."""
+        """Offsets of ``_attempts`` and ``_settling`` by message id."""
         self._settling: dict[int, Attempt] = {}
         self._durable: list[int] = []
-        """Settled offsets the checkpoint has not passed yet."""
+        """Settled offsets above the checkpoint."""
         for attempt in attempts:
             self._put(attempt)
 
     # ---- reads ----
 
     def attempts(self) -> list[Attempt]:
-        """What was delivered and is neither done nor being settled."""
+        """Messages that were delivered and are neither done nor being settled."""
         return list(self._attempts.values())
 
     def offset_of(self, id: str) -> int | None:
-        """None if the message was never delivered, is done, or is being settled."""
+        """The message's offset; None if it was never delivered, is done, or is being settled."""
         offset = self._offsets.get(id)
         return offset if offset in self._attempts else None
 
     def is_out(self, offset: int) -> bool:
-        """A module has it, or it was just done."""
+        """It is leased, or being settled."""
         attempt = self._attempts.get(offset)
         return offset in self._settling or (attempt is not None and attempt.leased)
 
     @property
     def leased(self) -> int:
-        """Leased messages, including those whose lease ended unnoticed."""
+        """Leased messages, including those whose lease ended and was not processed yet."""
         return sum(attempt.leased for attempt in self._attempts.values())
 
     @property
@@ -149,7 +149,7 @@ class Priority:
         return sum(not attempt.leased for attempt in self._attempts.values())
 
     def next_time(self, now: float) -> float | None:
-        """When the next lease ends, or the next message is due; None when there is no such time ahead."""
+        """When the next lease ends, or the next retry is due; None if there is neither."""
         return min((attempt.until for attempt in self._attempts.values() if attempt.until > now), default=None)
 
     # ---- from the log to a module ----
@@ -159,9 +159,10 @@ class Priority:
         self._has_more = True
 
     def wanted(self, now: float, messages_max: int) -> BrokeredFetch | None:
-        """What to read for a module that wants so many: first retries that are due, oldest first, then new messages.
+        """What to read for a module that asks for up to ``messages_max``: due retries, oldest first, then new messages.
 
-        What was withdrawn goes together; each that failed goes alone."""
+        Withdrawn messages are delivered together, each failed message alone.
+        """
         due = [each for each in self._attempts.values() if not each.leased and each.until <= now]
         if due:
             due.sort(key=lambda attempt: attempt.offset)
@@ -184,7 +185,7 @@ class Priority:
         messages_max: int,
         lease_seconds: float,
     ) -> list[Attempt]:
-        """The store's answer, each message with its id: which of them the module gets, at most ``messages_max``."""
+        """The store's answer, each message with its id; returns what the module gets, at most ``messages_max``."""
         size = sum(len(item.content) for item, _ in items)
         was_all = len(items) < fetch.messages_max and size < fetch.bytes_max
         if fetch.only:
@@ -208,27 +209,28 @@ class Priority:
         return given
 
     def withdrawn(self, offset: int, now: float) -> Attempt | None:
-        """The module left before it got the answer: not an attempt, and available again at once."""
+        """The module disconnected before it got the message: this is no attempt, and it is available again at once."""
         attempt = self._attempts.get(offset)
         if attempt is None or not attempt.leased:
             return None
         return self._put(msgspec.structs.replace(attempt, number=attempt.number - 1, leased=False, until=now))
 
-    # ---- what a module answers, or does not ----
+    # ---- answers of a module, or their absence ----
 
     def acked(self, offsets: Collection[int]) -> BrokeredSettle:
-        """These are done."""
+        """The module processed these."""
         for offset in offsets:
             TRANSITIONS.step(_state(self._attempts[offset]), DeliveryEvent.ACK)
         return self._settle(offsets, ())
 
     def abandoned(self, offset: int, now: float, policy: DeliveryPolicy, uniform: Uniform) -> Attempt | None:
-        """The module abandoned it: its next attempt.  None: there is none; call ``given_up``."""
+        """The module abandoned it; returns its next attempt, or None if there is none: then call ``given_up``."""
         attempt = self._attempts[offset]
         return self._failed(attempt, now, policy, uniform) if attempt.leased else attempt
 
-    def run_out(self, now: float, policy: DeliveryPolicy, uniform: Uniform) -> tuple[list[Attempt], list[int]]:
-        """Leases that ended: what will be delivered again, and the offsets of what is given up."""
+    def expire_leases(self, now: float, policy: DeliveryPolicy, uniform: Uniform) -> tuple[list[Attempt], list[int]]:
+        """Ends the leases that have run out; returns what will be delivered again, and the offsets that are given
+        up."""
         again: list[Attempt] = []
         never: list[int] = []
         for attempt in [each for each in self._attempts.values() if each.leased and each.until <= now]:
@@ -244,20 +246,20 @@ class Priority:
         refusals = tuple(self._refusal(offset, why) for offset in offsets)
         return self._settle((), refusals)
 
-    # ---- what the store did ----
+    # ---- results of the store ----
 
     def settled(self, settle: BrokeredSettle) -> None:
-        """It is on disk."""
+        """The settlement is on disk."""
         for offset in settle.offsets:
             del self._offsets[self._settling.pop(offset).id]
         self._durable += settle.offsets
 
-    def not_settled(self, settle: BrokeredSettle) -> None:
-        """The store failed: nothing changes."""
+    def settle_failed(self, settle: BrokeredSettle) -> None:
+        """The store could not write the settlement: the messages stay as they were."""
         for offset in settle.offsets:
             self._put(self._settling.pop(offset))
 
-    # ---- parts ----
+    # ---- helpers ----
 
     def _fetch(self, after: int, messages_max: int, only: tuple[int, ...] = ()) -> BrokeredFetch:
         return BrokeredFetch(
@@ -293,7 +295,7 @@ class Priority:
         )
 
     def _advance(self) -> None:
-        """After a start the cursor is at the checkpoint: what was delivered right after it need not be read again."""
+        """Moves the cursor past what was delivered already: after a start it is at the checkpoint."""
         durable = set(self._durable)
         while (above := self._cursor + 1) in self._attempts or above in self._settling or above in durable:
             self._cursor = above
@@ -304,7 +306,7 @@ class Priority:
         return attempt
 
     def _forget(self, offsets: Iterable[int]) -> None:
-        """They are gone: expired, evicted or damaged."""
+        """Drops messages that expired, were evicted or are damaged."""
         for offset in offsets:
             attempt = self._attempts.get(offset)
             if attempt is not None and not attempt.leased:
@@ -313,10 +315,10 @@ class Priority:
 
     def _refusal(self, offset: int, why: str) -> Refusal:
         number = self._attempts[offset].number
-        return Refusal(offset, GIVEN_UP, f"given out {number} times; the last time {why}")
+        return Refusal(offset, GIVEN_UP, f"delivered {number} times; the last time {why}")
 
     def _settle(self, sent: Collection[int], refused: tuple[Refusal, ...]) -> BrokeredSettle:
-        """The checkpoint to write with it passes nothing that is not done, or done and not durable yet."""
+        """The settlement, with a checkpoint that passes nothing undone and nothing whose settlement is not durable."""
         going = [*sent, *(refusal.offset for refusal in refused)]
         for offset in going:
             self._settling[offset] = self._attempts.pop(offset)
@@ -325,7 +327,7 @@ class Priority:
         remaining = [self._cursor + 1, *self._attempts, *open_]
         checkpoint = self._checkpointer.commit((*self._durable, *going), remaining)
         self._durable = [offset for offset in self._durable if offset > checkpoint]
-        # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
+        # A settlement still under way already advanced the checkpointer, and this one may be written before it.
         return BrokeredSettle(
             queue=self.queue,
             sent=tuple(sent),

@@ -1,8 +1,9 @@
-"""When messages may leave, and how much: the hours of windows, the day's budget of the line, and its rate.
+"""When messages may be sent, and how much: hours (windows), a budget for the day, and a rate.
 
 gate (what the pump asks) ─┬▶ windows (hours of a time zone)
                            ├▶ day (bytes counted since the day began)
                            └▶ rate (a token bucket)
 
-All of it only holds messages back; a session, its acknowledgements and its objects go on whatever is used up.
+The plan holds back only messages: the session, its acknowledgements and its objects continue even if the budget is
+used up.
 """

@@ -1,13 +1,12 @@
-"""What the pump asks before a batch leaves: may this priority go now, and how large may its batch be?
+"""What the pump asks before it sends a batch: may this priority be sent now, and how large may its batch be?
 
-    closed_until(priority)   None: it may; else the store's clock, by which to ask again
-      window   the hours of the priority are over
-      day      the day's budget is used up, or all but the part that is kept for the most urgent
-      rate     the line had its bytes of this second
+    held(priority)   None if it may; else until when it is held, and why
+      window   it is outside the hours of the priority
+      day      the day's budget is used up, except for the part reserved for the most urgent priority
+      rate     the link's bytes per second are used up
 
-What is held back by one reason waits; its time to live goes on.  Nothing but messages is held back.
-
-Pure: ``look`` is given the clocks and the bytes that the line carried.
+Held messages wait, and their time to live continues.  Nothing but messages is held.
+Pure: ``look`` gets the clocks and the bytes that the link carried.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ import msgspec
 from fairlead_edge.outbox.plan.windows import Hours, HourWindow
 
 BURST_SECONDS: Final = 1.0
-"""The most that may leave at once after a pause."""
+"""The most that may be sent at once after a pause."""
 BATCH_SECONDS: Final = 0.25
-"""After a wait, as much leaves as the line carries in this time instead of a byte: messages share a batch, its headers
-and its compression, and an alarm waits no longer than this."""
+"""After a wait, send as much as the rate allows in this time: messages then share headers and compression, and an alarm
+waits no longer than this."""
 ROUNDING: Final = 1e-3
 """Fractions of a byte below this are rounding errors."""
 
 
 class Rate:
-    """Bytes a second: a token bucket, full at the start, which one batch may overdraw.
+    """A limit in bytes per second: a token bucket, full at the start, which one batch may overdraw.
 
-    ``bytes_per_second`` is positive; times are seconds and never fall.
+    ``bytes_per_second`` is positive; times are seconds and never decrease.
     """
 
     def __init__(self, bytes_per_second: int) -> None:
@@ -42,18 +41,18 @@ class Rate:
         self._at = 0.0
 
     def due(self, now: float) -> float:
-        """When something may leave; ``now`` or earlier: at once."""
+        """When something may be sent; at once if this is not after ``now``."""
         self._fill(now)
         missing = max(1.0, self._rate * BATCH_SECONDS) - self._room
         return now if missing < ROUNDING else now + missing / self._rate
 
     def room(self, now: float) -> int:
-        """What may leave now."""
+        """How many bytes may be sent now."""
         self._fill(now)
         return max(0, int(self._room))
 
-    def left(self, size: int, now: float) -> None:
-        """``size`` bytes left, which may be more than there was room for."""
+    def sent(self, size: int, now: float) -> None:
+        """``size`` bytes were sent, which may be more than ``room`` allowed."""
         self._fill(now)
         self._room -= size
 
@@ -64,17 +63,17 @@ class Rate:
 
 
 DAY_SECONDS_MAX: Final = 26 * 3600.0
-"""Longer than any day, also than one of 25 hours."""
+"""Longer than any day, even one of 25 hours."""
 
 
 class DayCount(msgspec.Struct, frozen=True):
-    """The bytes of the line since the day began.
+    """The bytes that the link carried since the day began.
 
     A day is a calendar day in its zone, by the wall clock.  That clock may jump: a later date begins a new day, an
-    earlier one does not, and the count continues.  So that a clock that was years ahead for a moment does not close
-    the budget for years, a day also ends after ``DAY_SECONDS_MAX`` on the store's clock, which never jumps.
+    earlier one does not, and the count continues.  A day also ends after ``DAY_SECONDS_MAX`` on the store's clock,
+    which never jumps; otherwise a clock that was years ahead for a moment would block messages for years.
 
-    ``date`` is like ``2026-11-23``; ``began`` is by the store's clock; ``used`` is in bytes.
+    ``date`` is like ``2026-11-23``; ``began`` is on the store's clock; ``used`` is in bytes.
     """
 
     date: str
@@ -86,11 +85,11 @@ class DayCount(msgspec.Struct, frozen=True):
 
 
 def on(count: DayCount | None, *, now: float, wall: float, zone: tzinfo) -> DayCount:
-    """The current count: this one, or that of a new day.  ``now`` is by the store's clock, ``wall`` is Unix time."""
+    """The current count: this one, or that of a new day.  ``now`` is on the store's clock, ``wall`` is Unix time."""
     today = datetime.fromtimestamp(wall, zone).date().isoformat()
     if count is None:
         return DayCount(today, now)
-    if now < count.began:  # another store, with a clock of its own
+    if now < count.began:  # the count is from another store, whose clock differs
         count = DayCount(count.date, now, count.used)
     if today > count.date or now - count.began >= DAY_SECONDS_MAX:
         return DayCount(today, now)
@@ -108,7 +107,7 @@ def ends(count: DayCount, *, now: float, wall: float, zone: tzinfo) -> float:
 
 
 KEPT_SHARE: Final = 0.1
-"""This part of the day's budget is kept for the session itself and for messages of ``URGENT``."""
+"""The part of the day's budget that is reserved for the session itself and for messages of priority ``URGENT``."""
 URGENT: Final = 0
 """The most urgent priority that a route may have."""
 LOOK_SECONDS: Final = 60.0
@@ -131,16 +130,16 @@ class HeldUntil(msgspec.Struct, frozen=True):
 
 
 class PumpGate(Protocol):
-    """What the pump needs."""
+    """What the pump needs of the data plan."""
 
     def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
-        """None: messages of this priority may leave.  ``in_flight``: bytes that left and are not answered."""
+        """None if messages of this priority may be sent.  ``in_flight`` is the number of unanswered bytes."""
 
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
-        """The most bytes that a batch of this priority should have on the line; None: any."""
+        """The most bytes that a batch of this priority should have on the link; None if there is no limit."""
 
-    def left(self, size: int, now: float) -> None:
-        """A batch of so many bytes leaves."""
+    def sent(self, size: int, now: float) -> None:
+        """A batch of ``size`` bytes is sent."""
 
 
 class _Open:
@@ -150,7 +149,7 @@ class _Open:
     def room(self, priority: int, in_flight: int, now: float) -> int | None:
         return None
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         pass
 
 
@@ -159,7 +158,7 @@ OPEN: Final[PumpGate] = _Open()
 
 
 class PlanGate:
-    """By windows, by a budget for the day and by a rate; 0: no limit.  ``zone`` is where the day begins."""
+    """Limits by windows, a budget for the day and a rate; 0 means no limit.  The day begins at midnight in ``zone``."""
 
     def __init__(
         self,
@@ -179,7 +178,7 @@ class PlanGate:
         self._now, self._wall = 0.0, 0.0
 
     def look(self, *, now: float, wall: float, carried: int) -> None:
-        """The time, and how many bytes the line carried in both directions since the start."""
+        """Update the clocks, and the bytes that the link carried in both directions since the start."""
         self._now, self._wall = now, wall
         counted = on(self._count, now=now, wall=wall, zone=self._zone)
         self._count = counted.plus(carried - self._carried)
@@ -187,7 +186,7 @@ class PlanGate:
 
     @property
     def count(self) -> DayCount | None:
-        """None before the first look."""
+        """The bytes of the current day; None before the first ``look``."""
         return self._count
 
     @property
@@ -199,7 +198,7 @@ class PlanGate:
 
     @property
     def is_used_up(self) -> bool:
-        """Messages wait for the next day; perhaps but the most urgent."""
+        """Whether messages, except perhaps the most urgent, wait for the next day."""
         return bool(self.bytes_per_day) and self._used >= self._day_limit(URGENT + 1)
 
     def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
@@ -223,9 +222,9 @@ class PlanGate:
             rooms.append(self._rate.room(now))
         return max(1, min(rooms)) if rooms else None
 
-    def left(self, size: int, now: float) -> None:
+    def sent(self, size: int, now: float) -> None:
         if self._rate is not None:
-            self._rate.left(size, now)
+            self._rate.sent(size, now)
 
     @property
     def _used(self) -> int:

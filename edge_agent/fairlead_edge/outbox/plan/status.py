@@ -1,4 +1,4 @@
-"""The data plan as people see it: in ``GET /v1/status``, in words for the hub, and as metrics."""
+"""The state of the data plan: in ``GET /v1/status``, in words for the hub, and as metrics."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ IN_WORDS: Final = {
 
 
 class PlanLimits(msgspec.Struct, frozen=True):
-    """0: no limit."""
+    """The configured limits; 0 means none."""
 
     bytes_per_day: int = 0
     bytes_per_second: int = 0
     priorities: tuple[int, ...] = ()
-    """Those with windows."""
+    """Priorities that have windows."""
 
     @property
     def any(self) -> bool:
-        """Something may be held back."""
+        """Whether anything may be held back."""
         return bool(self.bytes_per_day or self.bytes_per_second or self.priorities)
 
 
 class LineStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment; ``carried``: bytes ``up``, ``down``, sent ``again`` and of ``headers``,
-    since the start of the agent."""
+    """The state at one moment; ``carried`` has the bytes ``up``, ``down``, sent ``again`` and of ``headers`` since the
+    agent started."""
 
     date: str = ""
     used: int = 0
@@ -68,7 +68,7 @@ def body(line: LineStatus) -> dict[str, Any]:
 
 
 def held(found: HeldUntil | None, now: float) -> dict[str, Any] | None:
-    """``held`` of a queue; null while it may leave."""
+    """``held`` of a queue; null while it may send."""
     if found is None:
         return None
     seconds = round(max(0.0, found.until - now), 1)
@@ -76,7 +76,7 @@ def held(found: HeldUntil | None, now: float) -> dict[str, Any] | None:
 
 
 def families(line: LineStatus, held: Mapping[tuple[str, str], HeldUntil]) -> list[Family]:
-    """Metrics; ``held`` by endpoint and priority, as labels."""
+    """The metrics; ``held`` is keyed by the labels endpoint and priority."""
     return [
         Family(
             name="fairlead_edge_link_carried_bytes_total",

@@ -1,8 +1,8 @@
-"""In which hours messages of a priority may leave: the ``[[windows]]`` and ``[link]`` settings and their clock.
+"""In which hours messages of a priority may be sent: the ``[[windows]]`` and ``[link]`` settings and their clock.
 
 A window is open while the local wall clock shows a time from ``begins`` up to ``ends``.  When the clock is set back, it
-is open in both of the repeated hours; a time that the clock skips does not happen that day.  A window that ends before
-it begins spans midnight, and belongs to the day on which it begins.
+is open in both of the repeated hours; a time that the clock skips does not occur on that day.  A window that ends
+before it begins spans midnight, and belongs to the day on which it begins.
 
 Pure: instants are arguments (Unix seconds).
 """
@@ -28,7 +28,7 @@ LOOK_AHEAD: Final = timedelta(days=15)
 
 
 SOON: Final = timedelta(days=2)
-"""Nearly all are found so soon; the rest of ``LOOK_AHEAD`` is not looked at then."""
+"""Nearly every change is found within this time; only otherwise is the rest of ``LOOK_AHEAD`` searched."""
 
 
 class HourWindow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,13 +48,13 @@ class HourWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_open(windows: Iterable[HourWindow], instant: float) -> bool:
-    """Several windows are open when one is."""
+    """Whether any of the windows is open."""
     return any(window.is_open(instant) for window in windows)
 
 
 def next_change(windows: Sequence[HourWindow], instant: float) -> float:
-    """The first instant after this one at which ``is_open`` is different; where there is none in ``LOOK_AHEAD``, the
-    end of that time, to look again then."""
+    """The first instant after this one at which ``is_open`` changes; if there is none within ``LOOK_AHEAD``, its
+    end."""
     now = is_open(windows, instant)
     for ahead in (SOON, LOOK_AHEAD):
         end = instant + ahead.total_seconds()
@@ -66,7 +66,7 @@ def next_change(windows: Sequence[HourWindow], instant: float) -> float:
 
 
 def _steps(window: HourWindow, instant: float, days: int) -> Iterator[float]:
-    """Instants around which the window may open or close: its two times each day, and where clocks are changed."""
+    """Instants at which the window may open or close: its two times each day, and changes of the clock."""
     first = datetime.fromtimestamp(instant, window.zone).date() - timedelta(days=1)
     for number in range(days + 3):
         day = first + timedelta(days=number)
@@ -78,14 +78,14 @@ def _steps(window: HourWindow, instant: float, days: int) -> Iterator[float]:
 
 
 def _shown(day: date, minute: int, zone: tzinfo) -> Iterator[float]:
-    """When the clock shows this minute: once, or twice."""
+    """The instants at which the clock shows this minute: one, or two when it is set back."""
     shown = datetime.combine(day, time(), zone) + timedelta(minutes=minute)
     for fold in (0, 1):
         yield shown.replace(fold=fold).timestamp()
 
 
 def _clock_change(day: date, zone: tzinfo) -> float | None:
-    """The first second with another offset from UTC on this day; None on nearly all days."""
+    """The first second of this day with a different offset from UTC; None on nearly all days."""
     midnight = datetime.combine(day, time(), UTC)
     low, high = int(midnight.timestamp()), int((midnight + timedelta(days=1)).timestamp())
     before = _offset(low, zone)
@@ -110,15 +110,15 @@ class Hours:
     def __init__(self, windows: Mapping[int, Sequence[HourWindow]]) -> None:
         self._windows = windows
         self._known: dict[int, tuple[bool, float, float]] = {}
-        """By priority: whether open, since when that was looked up, and until when it is so."""
+        """By priority: whether it is open, when that was computed, and until when it holds."""
 
     def closed_until(self, priority: int, instant: float) -> float | None:
-        """None while messages of this priority may leave."""
+        """When messages of this priority may be sent again; None if they may now."""
         windows = self._windows.get(priority)
         if windows is None:
             return None
         is_open_now, since, until = self._known.get(priority, (False, 0.0, 0.0))
-        if not since <= instant < until:  # also where the clock was put back
+        if not since <= instant < until:  # also after the clock was set back
             is_open_now, since, until = is_open(windows, instant), instant, next_change(windows, instant)
             self._known[priority] = (is_open_now, since, until)
         return None if is_open_now else until
@@ -130,7 +130,7 @@ class Hours:
 
 
 LINK_BYTES_MAX: Final = 10**15
-"""No line carries more in a day."""
+"""No link carries more in a day."""
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00", re.ASCII)
@@ -138,8 +138,8 @@ _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,64}(/[A-Za-z0-9_+-]{1,64}){0,3}", r
 
 
 class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Hours in which messages of some priorities may leave; several windows add up, and a priority without one may
-    always leave."""
+    """Hours in which messages of some priorities may be sent; several windows add up, and a priority without a window
+    may always send."""
 
     priorities: Annotated[list[Annotated[int, Meta(ge=0, le=route_manifest.DEFAULT_PRIORITY)]], Meta(min_length=1)]
     """Priorities of routes, 0 to 9; 2000000000 stands for routes without one."""
@@ -169,15 +169,15 @@ class WindowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def zone_mistakes(key: str, name: str) -> Iterator[Mistake]:
-    """What is wrong with the name of a time zone."""
+    """The mistakes in the name of a time zone."""
     if zone(name) is None:
         said = "must be the name of a time zone such as Europe/Berlin that this machine knows (package tzdata)"
         yield Mistake(key, f"{said}, is {shown(name)}")
 
 
 def zone(name: str) -> tzinfo | None:
-    """None: there is no such zone here."""
-    if name == "UTC":  # also where no package of zones is installed
+    """The time zone; None if this machine does not know it."""
+    if name == "UTC":  # works without a time zone database
         return UTC
     if not _ZONE.fullmatch(name):
         return None
@@ -188,7 +188,7 @@ def zone(name: str) -> tzinfo | None:
 
 
 def windows_by_priority(windows: Iterable[WindowSettings]) -> dict[int, list[HourWindow]]:
-    """Of settings that are right."""
+    """The windows of each priority, from valid settings."""
     found: dict[int, list[HourWindow]] = {}
     for each in windows:
         days = EVERY_DAY if each.days is None else frozenset(WEEKDAYS.index(day) for day in each.days)

@@ -1,5 +1,5 @@
-"""Which batch goes up next, and what an answer means.
+"""Which batch is sent next, and what follows from an answer.
 
 pump ──▶ stream (one priority: its states, its place in the log, the effects it asks for)
-  └────▶ pace (bytes that may be unanswered; shares of the line)
+  └────▶ pace (bytes that may be unanswered; shares of the link)
 """

@@ -1,18 +1,17 @@
-"""Pacing and fair shares of the link: how much may be in flight, and whose turn it is.
+"""Pacing and fair shares of the link: how much may be in flight, and which queue is next.
 
-``Pace`` limits the unanswered bytes to about what the link carried lately, so that nothing urgent waits long.
-
-What has left cannot be recalled: on a line of 16 kB/s a window of 256 KiB is sixteen seconds in which no alarm
-gets through.  So the bytes in flight are held to what was acknowledged in the last ``LATELY_SECONDS``, and a little
-more, by which a faster line shows itself: twice as much with each answer at first.
+``Pace`` limits the unanswered bytes to about what the link carried recently, so that nothing urgent waits long.  What
+was sent cannot be recalled: on a link of 16 kB/s, a window of 256 KiB blocks alarms for sixteen seconds.  So the bytes
+in flight are limited to what was acknowledged in the last ``LATELY_SECONDS``, and a little more, so that a faster link
+is noticed: at first the limit doubles with each answer.
 
     limit = SPARE_BYTES + bytes acknowledged in the last (LATELY_SECONDS + delay + held) seconds
 
-``delay`` is the shortest time a batch of this session took on its way, so that a long way is filled; ``held`` is how
-long the hub had the last batch before it answered, so that a slow messaging service is not taken for a slow line.  A
-hub that does not say how long gets ``UNKNOWN_HELD_SECONDS``.
+``delay`` is the shortest transit time of a batch in this session, so that a link with a long delay is filled; ``held``
+is how long the hub held the last batch before it answered, so that a slow messaging service does not look like a slow
+link.  ``UNKNOWN_HELD_SECONDS`` is assumed for a hub that does not report it.
 
-``Shares`` gives parts of the line to queues that would otherwise starve.
+``Shares`` gives parts of the link to queues that would otherwise starve.
 
 Bytes are those of the packed frame.  Pure: times are arguments (seconds, monotonic).
 """
@@ -26,25 +25,25 @@ from typing import Final
 LATELY_SECONDS: Final = 2.0
 UNKNOWN_HELD_SECONDS: Final = 4.0
 SPARE_BYTES: Final = 2 * 1024
-"""What may be in flight on a line of which nothing is known yet, and always."""
+"""What may always be in flight, even on a link of unknown speed."""
 BATCHES: Final = 4
-"""Into how many batches the limit is divided, so that answers come while others are on their way."""
+"""Into how many batches the limit is divided, so that answers arrive while other batches are in flight."""
 HELD_SECONDS_MAX: Final = 60.0
-"""A hub that says more is not believed."""
+"""A hub that reports more is not believed."""
 
 
 class Pace:
-    """Of one session; ``begin`` starts the next."""
+    """The pacing of one session; ``begin`` starts the next."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """A session opens, perhaps over another line: nothing is known of it."""
+        """A session opens, perhaps over another link: forget what was measured."""
         self._sent: dict[int, tuple[int, float]] = {}
-        """Batches in flight: bytes, and when they left."""
+        """Batches in flight: their bytes, and when they were sent."""
         self._answered: deque[tuple[float, int]] = deque()
-        """When bytes arrived at the hub, as far as answers show."""
+        """When bytes arrived at the hub, according to its answers."""
         self._answered_bytes = 0
         self._delay: float | None = None
         self._held = UNKNOWN_HELD_SECONDS
@@ -59,21 +58,21 @@ class Pace:
         return SPARE_BYTES + self._answered_bytes
 
     def batch_bytes(self, now: float) -> int:
-        """The most one batch should have."""
+        """The most bytes that one batch should have."""
         return max(SPARE_BYTES, self.limit(now) // BATCHES)
 
     def has_room(self, now: float) -> bool:
-        """May a batch that is not more urgent than all in flight leave?"""
+        """Whether a batch may be sent that is not more urgent than everything in flight."""
         return not self._sent or self.in_flight + self.batch_bytes(now) // 2 < self.limit(now)
 
-    def left(self, batch: int, size: int, now: float) -> None:
-        """The batch leaves now; called again when its size is known better."""
+    def sent(self, batch: int, size: int, now: float) -> None:
+        """The batch is sent now; called again when its exact size is known."""
         before, since = self._sent.get(batch, (0, now))
         self._sent[batch] = (size, since)
         self.in_flight += size - before
 
     def answered(self, batch: int, held_seconds: float | None, now: float) -> None:
-        """The hub has it, whatever it thinks of it."""
+        """The hub received the batch, whether it accepted it or not."""
         size, since = self._sent.pop(batch, (0, now))
         self.in_flight -= size
         self._held = UNKNOWN_HELD_SECONDS if held_seconds is None else min(max(held_seconds, 0.0), HELD_SECONDS_MAX)
@@ -90,48 +89,48 @@ class Pace:
 
 FLOOR_SHARE_MAX: Final = 0.5
 LIVE_FIRST_SHARE_MAX: Final = 0.9
-"""So the oldest messages get at least a tenth."""
+"""Leaves at least a tenth for the oldest messages."""
 EARNED_BYTES_MAX: Final = 64 * 1024
 
 
 class Shares:
-    """Gives parts of the line to queues that would otherwise starve; both shares 0: strictly the most urgent first.
+    """Gives parts of the link to queues that would otherwise starve; if both shares are 0, the most urgent goes first.
 
-    Whenever bytes leave because they are the most urgent, every less urgent queue that waits and may send earns enough
-    for its share of the whole; one that has earned a batch sends it before the most urgent continues.  Earnings are
-    dropped when the queue stops waiting, and are bounded, so that an alarm never waits behind a long run of telemetry.
+    Whenever bytes are sent because they are the most urgent, every less urgent queue that waits and may send earns
+    credit for its share; a queue with credit for a batch sends it before the most urgent continues.  Credit is dropped
+    when the queue stops waiting, and it is bounded, so that an alarm never waits behind a long run of telemetry.
 
-    ``floor_share``       each less urgent priority gets at least this part of the line
+    ``floor_share``       each less urgent priority gets at least this part of the link
     ``live_first_share``  of a priority's part, its live lane gets this share and the rest of the priority the other
 
-    Queues are named by ``queues.rank``: the live lane of a priority is even, the rest of it the next number.  Pure
-    arithmetic, in bytes on the line.
+    Queues are identified by ``queues.rank``: the live lane of a priority is even, the rest of it the next number.
+    Sizes are bytes on the link.
     """
 
     def __init__(self, floor_share: float = 0.0, live_first_share: float = 0.0) -> None:
         self._floor = floor_share
         self._live = live_first_share
         self._earned: dict[int, float] = {}
-        """By rank, while it waits; below 0 after a message that was larger than what it had earned."""
+        """Credit by rank, while the queue waits; negative after a message that was larger than the credit."""
 
     @property
     def counts(self) -> bool:
-        """Shares are given at all."""
+        """Whether any share is configured."""
         return self._floor > 0 or self._live > 0
 
     def due(self, batch_bytes: int) -> list[int]:
-        """Ranks that have earned a batch of this size, those that earned most first."""
+        """Ranks that have credit for a batch of this size, the highest credit first."""
         if not self._earned:
             return []
         enough = min(batch_bytes, EARNED_BYTES_MAX)
         found = [rank for rank, earned in self._earned.items() if earned >= enough]
         return sorted(found, key=lambda rank: (-self._earned[rank], rank))
 
-    def left(self, rank: int, size: int, waiting: Collection[int]) -> None:
-        """So many bytes of this rank left; ``waiting``: all that could go or could have gone."""
+    def sent(self, rank: int, size: int, waiting: Collection[int]) -> None:
+        """``size`` bytes of this rank were sent; ``waiting`` has all ranks that could send, or could have sent."""
         if not self.counts:
             return
-        if any(other < rank for other in waiting):  # it was due, and pays
+        if any(other < rank for other in waiting):  # it was sent for its share, so its credit is charged
             self._earned[rank] = self._earned.get(rank, 0.0) - size
             return
         earned: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""Which batch goes up next, and what an answer means (seed: route priority and time-to-live, "Handling priorities").
+"""Which batch is sent next, and what follows from an answer (seed: route priority and time-to-live).
 
     next ─Fetch▶ (store) ─fetched▶ Send ▶ (link) ─answered▶ Settle ▶ (store) ─settled▶ next
       └─Wait until a message, an answer, the link or a retry time
@@ -7,26 +7,26 @@
 
 The rules, in the order they decide:
 
-- always the highest priority that has anything waiting; after each batch from the top again;
-- a batch holds messages of one priority only, whose time has not come when it is sent;
-- several batches may be unanswered at once (the hub's window); within a priority they leave in order, one at a
-  time at first and one more with each answer; after a failure nothing of that priority leaves until all its
-  answers are in: then it starts again, one at a time, at the first message that is not settled;
-- a priority that failed backs off by the delivery policy and holds up no other; when one comes due, every more
-  urgent one comes due with it, so that the retry that finds the cloud healthy again is the most urgent;
-- a topic that the hub deferred (over its quota, forbidden) backs off alone: its messages go in a stream of their own,
-  in order, and those of other topics pass it; once it has caught up, it goes with them again;
-- a lost link costs no retry, and a link that comes back ends every wait at once;
-- when nothing at all would be taken (the hub says so: messaging is away), nothing less urgent than what failed is
-  tried before that is due again; then, and in a new session, one batch alone finds out, the most urgent first;
-- what the ``gate`` holds (hours, a budget for the day, a rate) waits and holds up no other;
-- with a floor share, a less urgent priority that has earned a batch goes before the most urgent goes on (``shares``);
-- with a live share, what is accepted while a priority is behind goes into its live lane, a queue with an order of its
-  own, which goes before the rest of its priority with that share;
-- the bytes unanswered are held to what the link carried lately (``pace``); what is more urgent than all in flight
-  leaves all the same, and has the last place of the hub's window to itself.
+- always the highest priority that has anything waiting; after each batch, start from the top again;
+- a batch has messages of one priority only, none of which has expired when it is sent;
+- several batches may be unanswered at once (the hub's window); within a priority they are sent in order, one at
+  a time at first and one more with each answer; after a failure nothing of that priority is sent until all its answers
+  have arrived; then it starts again, one at a time, at the first message that is not settled;
+- a priority that failed backs off by the delivery policy and blocks no other; when one comes due, every more urgent
+  one comes due with it, so that the first retry after an outage is the most urgent;
+- a topic that the hub deferred (over its quota, forbidden) backs off alone: its messages are sent in their own stream,
+  in order, and those of other topics pass it; once it has caught up, it rejoins them;
+- a lost link does not count as a retry, and a new session ends every wait at once;
+- when the hub reports that it can accept nothing (messaging is unavailable), nothing less urgent than what failed is
+  tried before that is due again; then, and in a new session, a single batch probes first, the most urgent one;
+- what the ``gate`` holds (hours, a budget for the day, a rate) waits and blocks no other;
+- with a floor share, a less urgent priority with credit for a batch goes before the most urgent (``pace.Shares``);
+- with a live share, what is accepted while a priority is behind goes into its live lane, a separate queue, which gets
+  that share of the priority before the rest;
+- the unanswered bytes are limited to what the link carried recently (``pace``); a batch that is more urgent than
+  everything in flight is sent regardless, and the last place of the hub's window is reserved for it.
 
-Pure: the clock (seconds, any origin, never falling) and the draws of jitter are arguments.
+Pure: the clock (seconds, any origin, never decreasing) and the random numbers for jitter are arguments.
 """
 
 from __future__ import annotations
@@ -49,29 +49,29 @@ from fairlead_wire.message import Ack, Nack
 SPARING_WINDOW: Final = 4
 """From this window size on, its last place is reserved for what is more urgent than everything in flight."""
 NOT_TRIED: Final = frozenset({"starting", "no_messaging", "behind_put_off"})
-"""Answers of a hub that stored nothing of the batch; after others, unnamed messages may be in their topic."""
+"""Codes with which a hub has stored nothing of the batch; after others, unnamed messages may be in their topic."""
 DEFERRED_TOPICS_MAX: Final = 64
 """Deferred topics of one queue; with more of them, the queue waits as a whole."""
 
 
 class _Outage(msgspec.Struct, frozen=True):
-    """The hub accepts nothing: ``rank`` and less urgent queues wait until then (inf: until all answers are in)."""
+    """The hub accepts nothing: ``rank`` and less urgent queues wait until then (inf: until all answers arrived)."""
 
     rank: int
     until: float
 
 
 class _SentBatch(msgspec.Struct):
-    """A batch that left or is buried, until it is settled, failed or lost."""
+    """A batch that was sent or goes to the dead letters, until it is settled, failed or lost."""
 
     stream: Stream
     topics: tuple[str, ...] = ()
-    """Of its messages, in order; () of what is buried."""
+    """The topics of its messages, in order; () for a batch that goes to the dead letters."""
     content_bytes: int = 0
 
 
 class Pump:
-    """Decides for one endpoint.  Not thread-safe; the driver performs the effects."""
+    """The decisions for one endpoint.  Not thread-safe; the driver performs the effects."""
 
     def __init__(
         self,
@@ -90,19 +90,19 @@ class Pump:
         self._policy = policy
         self._uniform = uniform
         self._streams: dict[tuple[int, str], Stream] = {}
-        """By ``queues.rank`` and deferred topic ("": that of the queue)."""
+        """By ``queues.rank`` and deferred topic ("": the queue's own stream)."""
         self._window = 0
         self._pace = Pace()
         self._outage: _Outage | None = None
         self._probing = True
-        """Whether the hub accepts anything is not known: one batch at a time."""
+        """It is unknown whether the hub accepts anything: send one batch at a time."""
         self._batches: dict[int, _SentBatch] = {}
         self._next_batch = 1
 
-    # ---- what happened ----
+    # ---- events ----
 
     def found(self, queue: QueueId, checkpoint: int) -> None:
-        """A queue on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
+        """A queue was found on disk, done up to ``checkpoint``; the first fetch shows whether anything waits in it."""
         self._streams[rank(queue.priority), ""] = Stream(queue, Checkpointer(checkpoint), cursor=checkpoint)
 
     def appended(self, priority: int) -> None:
@@ -114,7 +114,7 @@ class Pump:
             stream.appended()
 
     def link_up(self, window: int) -> None:
-        """A session opened, with a window of so many unanswered batches.  Waits end and failures are forgotten."""
+        """A session opened, with a window of ``window`` unanswered batches.  Waits end and failures are forgotten."""
         self._window = window
         self._pace.begin()
         self._outage, self._probing = None, True
@@ -122,18 +122,18 @@ class Pump:
             stream.reset()
 
     def link_down(self) -> None:
-        """The session ended.  Each unanswered batch is reported by ``lost`` as well."""
+        """The session ended.  ``lost`` is also called for each unanswered batch."""
         self._window = 0
 
     def packed(self, batch: int, size: int, now: float) -> None:
-        """The frame of this batch has so many bytes, and leaves now."""
+        """The frame of this batch has ``size`` bytes, and is sent now."""
         known = self._batches[batch]
         known.stream.packed(known.content_bytes, size)
-        self._pace.left(batch, size, now)
-        self._gate.left(size, now)
+        self._pace.sent(batch, size, now)
+        self._gate.sent(size, now)
 
     def answered(self, batch: int, answer: Ack | Nack, now: float) -> Settle | None:
-        """The hub answered; what is done has to be settled, the rest of the batch goes again."""
+        """The hub answered; returns what to settle.  The rest of the batch is sent again."""
         known = self._batches[batch]
         stream = known.stream
         self._pace.answered(batch, answer.held_seconds, now)
@@ -168,25 +168,25 @@ class Pump:
         )
 
     def lost(self, batch: int) -> None:
-        """The link ended before an answer came: the batch stays where it is and goes again, first of its priority."""
+        """The link ended before an answer arrived: the batch is sent again, first of its priority."""
         self._batches.pop(batch).stream.lost(batch)
         self._pace.lost(batch)
         self._outage = None
 
     def settled(self, batch: int) -> None:
-        """The store has done what ``Settle`` asked for."""
+        """The store performed the ``Settle``."""
         self._batches.pop(batch).stream.settled(batch)
 
-    # ---- what is wanted ----
+    # ---- what to do next ----
 
     def next(self, now: float) -> Fetch | PumpWait:
-        """The one thing to do now.  ``Fetch`` is to be answered with ``fetched`` before ``next`` is called again."""
+        """The one thing to do now.  Answer a ``Fetch`` with ``fetched`` before calling ``next`` again."""
         if self._window == 0:
             return PumpWait()
         self._come_due(now)
         self._end_deferrals()
         until: float | None = None
-        if (favoured := self._favoured(now)) is not None:
+        if (favoured := self._fair_share(now)) is not None:
             return favoured
         for stream in self._in_order():
             if self._outage is not None and stream.rank >= self._outage.rank and now < self._outage.until:
@@ -213,9 +213,9 @@ class Pump:
         return PumpWait(until=until)
 
     def fetched(self, fetch: Fetch, items: Sequence[Item], now: float) -> SendBatch | Settle | None:
-        """The store's answer to ``Fetch``.  Time to live is tested once more, for this is the moment of sending."""
+        """The store's answer to ``Fetch``.  Checks the time to live again, because this is the moment of sending."""
         stream = self._streams[rank(fetch.queue.priority), fetch.topic]
-        page, mine = self._divided(stream, items)
+        page, mine = self._split_page(stream, items)
         live = stream.fetched(fetch, page, mine, now)
         if not live:
             return None
@@ -225,23 +225,23 @@ class Pump:
         stream.revive(now)
         if stream.state is EndpointState.DEAD:
             self._batches[batch] = _SentBatch(stream)
-            return _burial(stream, batch, offsets, self._remaining_of_others(stream))
+            return _dead_letters(stream, batch, offsets, self._remaining_of_others(stream))
         content_bytes = sum(len(item.content) for item in live)
         self._batches[batch] = _SentBatch(stream, tuple(item.topic for item in live), content_bytes)
         size = stream.frame_bytes(content_bytes)
-        self._pace.left(batch, size, now)
-        self._shares.left(stream.rank, size, self._waiting(now))
+        self._pace.sent(batch, size, now)
+        self._shares.sent(stream.rank, size, self._waiting(now))
         follows = stream.send(batch, offsets)
         return SendBatch(batch=batch, queue=stream.queue, topic=stream.topic, items=live, follows=follows)
 
-    def at_rest(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
-        """Those of them that are in no batch."""
+    def not_in_batch(self, queue: QueueId, offsets: Iterable[int]) -> list[int]:
+        """Those of the offsets that are in no batch."""
         of_queue = [stream for stream in self._streams.values() if stream.queue == queue]
         out = {offset for stream in of_queue for offset in stream.offsets_out} if len(of_queue) > 1 else set()
         return [offset for offset in offsets if offset not in out]
 
     def lane(self, queue: QueueId) -> QueueId:
-        """Where a message that is accepted now goes: into the live lane of its priority while that is behind."""
+        """The queue of a message that is accepted now: the live lane of its priority while that is behind."""
         stream = self._streams.get((rank(queue.priority), ""))
         if not self._has_lanes or self._window == 0 or stream is None or not stream.is_behind:
             return queue
@@ -252,11 +252,11 @@ class Pump:
         return self._streams[rank(priority), ""].state
 
     def deferred_topics(self, priority: int) -> list[str]:
-        """Topics whose messages wait apart."""
+        """Topics that were deferred."""
         return [topic for place, topic in self._streams if place == rank(priority) and topic]
 
     def troubles(self) -> dict[int, list[Trouble]]:
-        """By priority: why nothing is taken of what waits there, or of topics of it."""
+        """By priority: why the hub accepts nothing of it, or of some of its topics."""
         found: dict[int, list[Trouble]] = {}
         for stream in self._in_order():
             if (trouble := stream.trouble()) is not None:
@@ -264,27 +264,27 @@ class Pump:
         return found
 
     def held(self, now: float) -> dict[int, HeldUntil]:
-        """By priority: what the gate holds back, as far as anything waits there."""
+        """By priority that has messages waiting: until when the gate holds them."""
         waiting = [stream for stream in self._streams.values() if stream.has_more and not stream.topic]
         found = {stream.queue.priority: self._held(stream, now) for stream in waiting}
         return {priority: held for priority, held in found.items() if held is not None}
 
     @property
     def bytes_in_flight(self) -> int:
-        """Of frames that left and are not answered."""
+        """The bytes of unanswered frames."""
         return self._pace.in_flight
 
-    # ---- topics that were deferred ----
+    # ---- deferred topics ----
 
     def _defer(
         self, known: _SentBatch, offsets: tuple[int, ...], answer: Ack, now: float
     ) -> tuple[Nack | None, set[int]]:
-        """What of the batch goes again, by its place; and the failure that this is for its own stream, if it is one."""
+        """What of the batch is sent again, by index; and the failure for the batch's own stream, if it is one."""
         deferred = answer.deferred_by_index(known.topics)
         failure = None
         for index, each in deferred.items():
             nack = Nack(parent_id=answer.parent_id, code=each.code, reason=each.reason, retry_after=each.retry_after)
-            apart = None if known.stream.topic else self._apart(known.stream, known.topics[index])
+            apart = None if known.stream.topic else self._deferred_stream(known.stream, known.topics[index])
             if apart is None:
                 failure = failure or nack
             elif index == each.index:
@@ -292,18 +292,19 @@ class Pump:
                 apart.conclude(self._policy, self._uniform, now)
         return failure, set(deferred)
 
-    def _apart(self, stream: Stream, topic: str) -> Stream | None:
-        """The stream of a deferred topic of this one's queue; None: too many are deferred."""
+    def _deferred_stream(self, stream: Stream, topic: str) -> Stream | None:
+        """The stream of a deferred topic in the queue of ``stream``; None if too many are deferred."""
         found = self._streams.get((stream.rank, topic))
         if found is None and len(self.deferred_topics(stream.queue.priority)) < DEFERRED_TOPICS_MAX:
-            # Not only from the deferred message on: what lies before it and was not taken is left to this one, too.
+            # Begin at the first offset not done: earlier messages of the topic that were not accepted belong to it,
+            # too.
             cursor = stream.remaining - 1
             found = Stream(stream.queue, stream.checkpointer, topic=topic, cursor=cursor)
             self._streams[stream.rank, topic] = found
         return found
 
-    def _divided(self, stream: Stream, items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
-        """As much of a page as this stream goes through, and those of it that are its own."""
+    def _split_page(self, stream: Stream, items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+        """How much of a page this stream goes through, and the messages of it that are its own."""
         if stream.topic:
             cursor = self._streams[stream.rank, ""].cursor
             page = [item for item in items if item.offset <= cursor]
@@ -316,30 +317,30 @@ class Pump:
         return items, [item for item in items if item.topic not in deferred]
 
     def _end_deferrals(self) -> None:
-        """A topic that has caught up goes with the others again."""
+        """Topics that have caught up rejoin the queue's stream."""
         for place, topic in [place for place in self._streams if place[1]]:
-            if self._streams[place, topic].has_caught_up and not self._is_out_with_others(self._streams[place, topic]):
+            if self._streams[place, topic].has_caught_up and not self._is_in_queue_batch(self._streams[place, topic]):
                 del self._streams[place, topic]
                 self._streams[place, ""].drain()
 
-    def _is_out_with_others(self, stream: Stream) -> bool:
-        """Are messages of this deferred topic in a batch of its queue's own stream?"""
+    def _is_in_queue_batch(self, stream: Stream) -> bool:
+        """Whether messages of this deferred topic are in a batch of the queue's own stream."""
         queues_own = self._streams[stream.rank, ""]
         return any(known.stream is queues_own and stream.topic in known.topics for known in self._batches.values())
 
     def _must_wait(self, stream: Stream) -> bool:
-        """Something has to be settled before more of it may be fetched."""
-        return stream.must_settle_first or bool(stream.topic and self._is_out_with_others(stream))
+        """Whether something must be settled before the stream may fetch more."""
+        return stream.must_settle_first or bool(stream.topic and self._is_in_queue_batch(stream))
 
     def _remaining_of_others(self, stream: Stream) -> int | None:
-        """The lowest offset that other streams of its queue have not done; None: there are none."""
+        """The lowest offset that other streams of the queue have not done; None if there are no others."""
         of_queue = (each for each in self._streams.values() if each.rank == stream.rank and each is not stream)
         return min((each.remaining for each in of_queue), default=None)
 
-    # ---- parts ----
+    # ---- helpers ----
 
     def _in_order(self) -> list[Stream]:
-        """The most urgent first; in a queue deferred topics first: what is due of them is older."""
+        """The most urgent first; within a queue, deferred topics first, because their messages are older."""
         return sorted(self._streams.values(), key=lambda stream: (stream.rank, not stream.topic, stream.topic))
 
     def _held(self, stream: Stream, now: float) -> HeldUntil | None:
@@ -350,8 +351,8 @@ class Pump:
         batch_bytes = self._pace.batch_bytes(now)
         return stream.fetch(batch_bytes if room is None else min(room, batch_bytes))
 
-    def _favoured(self, now: float) -> Fetch | None:
-        """The turn of a less urgent priority that has earned it by its share."""
+    def _fair_share(self, now: float) -> Fetch | None:
+        """The fetch of a less urgent priority that has credit for a batch by its share."""
         if self._probing or self._outage is not None:
             return None
         for place in self._shares.due(self._pace.batch_bytes(now)):
@@ -361,7 +362,7 @@ class Pump:
         return None
 
     def _waiting(self, now: float) -> list[int]:
-        """Ranks of those that could go now, if the line had room."""
+        """Ranks that could send now if the link had room."""
         if not self._shares.counts:
             return []
         return [place for (place, topic), stream in self._streams.items() if not topic and self._could_go(stream, now)]
@@ -371,7 +372,7 @@ class Pump:
         return stream.has_more and is_ready and self._held(stream, now) is None
 
     def _may_leave(self, stream: Stream, now: float) -> bool:
-        """Is there room in the hub's window, and on the link?"""
+        """Whether there is room in the hub's window and on the link."""
         in_flight = sum(other.batches for other in self._streams.values())
         if not in_flight:
             return True
@@ -383,39 +384,39 @@ class Pump:
         return not self._probing and in_flight < self._window - spared and self._pace.has_room(now)
 
     def _come_due(self, now: float) -> None:
-        """Waits that are over, and with each those of every more urgent priority."""
+        """Ends the waits that are over, and with each the waits of all more urgent priorities."""
         if self._outage is not None and self._outage.until <= now:
             self._outage, self._probing = None, True
-            due = math.inf  # all failed by the same cause: the most urgent finds out whether it is over
+            due = math.inf  # all failed for the same reason: the most urgent probes whether it is over
         else:
             ranks = (each.rank for each in self._streams.values() if not each.topic and each.is_due(now))
             due = max(ranks, default=-math.inf)
         for stream in self._streams.values():
-            # A deferred topic waits for a reason of its own.
+            # A deferred topic waits for its own reason.
             if stream.is_due(now) if stream.topic else stream.rank <= due:
                 stream.come_due()
 
     def _recovered(self, now: float) -> None:
-        """What failed works again: every wait that was meant for the failure ends."""
+        """The hub accepts messages again: ends every wait that the failure caused."""
         self._outage = None
         for stream in self._streams.values():
             if not stream.topic:
                 stream.retry_no_later_than(now)
 
     def _hold_back(self, stream: Stream) -> None:
-        """Nothing would be taken: what is as urgent as this or less waits, until its answers are in and it is due."""
+        """The hub accepts nothing: this stream and less urgent ones wait until its answers arrived and it is due."""
         urgent = stream.rank if self._outage is None else min(self._outage.rank, stream.rank)
         self._outage = _Outage(urgent, math.inf)
 
     def _conclude(self, stream: Stream, now: float) -> None:
-        """An answer came: once it was the last one, the batches in flight failed together, if one did."""
+        """After the last outstanding answer: if one batch failed, all that were in flight failed together."""
         concluded = stream.conclude(self._policy, self._uniform, now)
         if concluded and self._outage is not None and self._outage.until == math.inf:
             self._outage = _Outage(self._outage.rank, now if stream.retry_at is None else stream.retry_at)
 
 
 def doubtful(items: Sequence[Item], answer: Ack | Nack) -> set[int]:
-    """Offsets of those that may be in their topic although the answer does not say that they are stored."""
+    """Offsets of messages that may be in their topic although the answer does not say that they are stored."""
     if isinstance(answer, Nack):
         return set() if answer.code in NOT_TRIED else {item.offset for item in items}
     deferred = answer.deferred_by_index([item.topic for item in items])
@@ -423,7 +424,7 @@ def doubtful(items: Sequence[Item], answer: Ack | Nack) -> set[int]:
 
 
 def _failed(answer: Nack, count: int) -> tuple[Nack | None, set[int]]:
-    """What of a batch of ``count`` goes again: what was not stored, unless it is one that is refused for good."""
+    """The failure, and the indexes in a batch of ``count`` to send again: what was neither stored nor refused."""
     again = set(range(count)).difference(answer.stored)
     if not again or (answer.permanent and count == 1):
         return None, set()
@@ -431,7 +432,7 @@ def _failed(answer: Nack, count: int) -> tuple[Nack | None, set[int]]:
 
 
 def _refusals(answer: Ack | Nack, offsets: tuple[int, ...]) -> dict[int, Refusal]:
-    """What the hub will never take, by its place in the batch."""
+    """What the hub will never accept, by index in the batch."""
     if isinstance(answer, Nack):
         places = range(len(offsets)) if answer.permanent and len(offsets) == 1 else ()
         return {index: Refusal(offsets[index], answer.code, answer.reason) for index in places}
@@ -442,19 +443,19 @@ def _refusals(answer: Ack | Nack, offsets: tuple[int, ...]) -> dict[int, Refusal
     }
 
 
-def _burial(stream: Stream, batch: int, offsets: tuple[int, ...], others: int | None) -> Settle:
-    """A dead priority: its messages go to the dead letters."""
+def _dead_letters(stream: Stream, batch: int, offsets: tuple[int, ...], others: int | None) -> Settle:
+    """Moves messages of a dead priority to the dead letters."""
     reason = "the delivery policy allows no more retries"
     return Settle(
         batch=batch,
         queue=stream.queue,
         sent=(),
         refused=tuple(Refusal(offset, "retries_used_up", reason) for offset in offsets),
-        checkpoint=stream.bury(batch, offsets, others),
+        checkpoint=stream.dead_letter(batch, offsets, others),
     )
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
-    """None: no time at all."""
+    """The earlier time; None means no time."""
     times = [time for time in (one, other) if time is not None and time != math.inf]
     return min(times, default=None)

@@ -1,8 +1,8 @@
-"""One stream of the pump: its state, its position in its log, what is unanswered, and what it waits for.
+"""One stream of the pump: its state, its position in the log, its unanswered batches, and what it waits for.
 
 A queue has one stream, and one more for each topic that the hub deferred: that one sends the messages of its topic,
-behind its own cursor, until it has caught up with the queue's.  All of it changes in the methods here and nowhere
-else; the pump calls them and reads properties.
+with its own cursor, until it has caught up with the queue's.  Only the methods here change a stream; the pump calls
+them and reads properties.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from fairlead_wire.message import Nack
 
 BATCH_MESSAGES_MAX: Final = 256
 BATCH_BYTES_MAX: Final = 256 * 1024
-"""A batch ends with the message that reaches it."""
+"""A batch ends with the message that reaches this size."""
 PROBE_MESSAGES: Final = 16
-"""Size of the batch that finds out whether a failure is over; each success doubles it, up to a full batch."""
+"""Size of the batch that probes whether a failure is over; each success doubles it, up to a full batch."""
 RETRY_AFTER_SECONDS_MIN: Final = 0.1
 RETRY_AFTER_SECONDS_MAX: Final = 3600.0
-"""The range a hub may ask for; anything else is taken for a mistake."""
+"""The range of delays that a hub may ask for; other values are ignored."""
 REVIVE_SECONDS: Final = 30.0
 """How long a priority whose retries are used up sends nothing and moves its messages to the dead letters."""
 BEHIND_SECONDS: Final = 10.0
-"""A priority whose next message has waited this long is behind: what is accepted now would be as late."""
+"""A priority whose next message has waited this long is behind: a message accepted now would arrive as late."""
 RATIO_DECAY: Final = 0.9
-"""How slowly a good compression ratio is trusted; a bad one counts at once."""
+"""How slowly the estimate follows a better compression ratio; a worse one counts at once."""
 RATIO_MIN: Final = 0.02
 
 
@@ -45,10 +45,10 @@ class EndpointState(enum.Enum):
          └──LOST───────────┴────────────────┘
 
     IDLE      nothing is unanswered; what waits may leave
-    SENDING   batches are unanswered; more may leave, up to the depth of the stream
-    DRAINING  an answer accepted nothing; nothing leaves until all answers are in
-    BACKOFF   waits for its retry time; less urgent priorities go on meanwhile
-    DEAD      the delivery policy allows no more retries; what waits is moved to the dead letters, until it is revived
+    SENDING   batches are unanswered; more may be sent, up to the depth of the stream
+    DRAINING  an answer accepted nothing; nothing is sent until all answers arrived
+    BACKOFF   waits for its retry time; less urgent priorities continue
+    DEAD      the delivery policy allows no more retries; waiting messages go to the dead letters until it is revived
 
     The seed drops batches while an endpoint is dead; here they become dead letters, so nothing is lost.
     """
@@ -62,21 +62,21 @@ class EndpointState(enum.Enum):
 
 class EndpointEvent(enum.Enum):
     SEND = "send"
-    """A batch leaves."""
+    """A batch is sent."""
     ANSWERED = "answered"
-    """The last answer is in, and all were good."""
+    """The last answer arrived, and all were positive."""
     NACK = "nack"
-    """An answer accepted nothing; for a newly deferred topic, the answer to a batch that had other topics too."""
+    """An answer accepted nothing; for a newly deferred topic, the answer to a batch that also had other topics."""
     LOST = "lost"
-    """The link ended before the last answer."""
+    """The link ended before the last answer arrived."""
     RETRY = "retry"
-    """The last answer is in; the failed batch goes again at a time."""
+    """The last answer arrived; the failed batch is sent again at a later time."""
     GIVE_UP = "give up"
-    """The last answer is in; the delivery policy allows no retry."""
+    """The last answer arrived; the delivery policy allows no retry."""
     DUE = "due"
-    """The retry time has come, or the wait was ended by a success elsewhere or by a new session."""
+    """The retry time has come, or a success elsewhere or a new session ended the wait."""
     REVIVE = "revive"
-    """It was dead long enough, or a new session opened."""
+    """It was dead for long enough, or a new session opened."""
 
 
 TRANSITIONS: Final = StateTable(
@@ -99,11 +99,11 @@ TRANSITIONS: Final = StateTable(
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True):
-    """The next live messages of this queue.  By ``rewinds`` a fetch that a failure overtook is known."""
+    """Fetch the next live messages of this queue.  ``rewinds`` shows whether a failure has made the fetch obsolete."""
 
     queue: QueueId
     topic: str = ""
-    """For the stream of this topic that was deferred; "": for the queue's own."""
+    """The deferred topic whose stream fetches; "" for the queue's own."""
     after: int
     messages_max: int
     bytes_max: int
@@ -111,19 +111,19 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SendBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """This batch on the link, in the order of these effects."""
+    """Send this batch on the link, in the order of these effects."""
 
     batch: int
     queue: QueueId
     topic: str = ""
-    """The hub deferred this topic: its messages go apart, in an order of their own."""
+    """The deferred topic that is sent separately, in its own order; "" for the queue's own stream."""
     items: tuple[Item, ...]
     follows: bool = False
-    """An earlier batch of this stream is unanswered as this one leaves; the hub puts them off together."""
+    """An earlier batch of this stream is still unanswered; if the hub defers that, it defers this one as well."""
 
 
 class Settle(msgspec.Struct, frozen=True, kw_only=True):
-    """These offsets done, durably; then call ``settled``."""
+    """Settle these offsets durably; then call ``settled``."""
 
     batch: int
     queue: QueueId
@@ -133,14 +133,14 @@ class Settle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PumpWait(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing to do before something happens, or before ``until`` (None: whatever the clock says)."""
+    """Nothing to do before the next event, or before ``until`` (None: no time)."""
 
     until: float | None = None
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Why nothing of a queue, or of a deferred ``topic`` of it, is taken: since when (by the pump's clock), the last
-    answer, and the next try."""
+    """Why the hub accepts nothing of a queue, or of a deferred ``topic`` of it: since when, the last answer, and the
+    next attempt.  Times are on the pump's clock."""
 
     topic: str = ""
     since: float
@@ -151,16 +151,16 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Failure(msgspec.Struct, frozen=True):
-    """The latest answer that took nothing, and the first offset that goes again."""
+    """The latest answer that accepted nothing, and the first offset to send again."""
 
     answer: Nack
     first: int
 
 
 class Stream:
-    """A queue, or a deferred ``topic`` of one: its state machine, and where it is in its log.
+    """A queue, or a deferred ``topic`` of one: its state machine, and its position in the log.
 
-    ``checkpointer``: the queue's; what its streams have not done, each tells the others (``remaining``).
+    All streams of a queue share its ``checkpointer``; each needs to know what the others have not done (``remaining``).
     """
 
     def __init__(self, queue: QueueId, checkpointer: Checkpointer, *, topic: str = "", cursor: int) -> None:
@@ -176,11 +176,11 @@ class Stream:
         self._unanswered: dict[int, tuple[int, ...]] = {}
         self._settling: dict[int, tuple[int, ...]] = {}
         self._durable: list[int] = []
-        """Settled offsets the checkpoint has not passed yet."""
+        """Settled offsets above the checkpoint."""
         self._failure: _Failure | None = None
         """While DRAINING."""
         self._troubled_since: float | None = None
-        """When the first answer came that took nothing; None once one took something."""
+        """When the first answer arrived that accepted nothing; None once one accepted something."""
         self._last_nack: Nack | None = None
         self._attempts = 0
         self._previous_seconds = 0.0
@@ -190,10 +190,10 @@ class Stream:
         """While DEAD."""
         self._messages_max = BATCH_MESSAGES_MAX
         self._ratio = 1.0
-        """Bytes on the link for each byte of content."""
+        """Bytes on the link per byte of content."""
         self._depth = 1
-        """Batches of this stream that may be unanswered now.  One after a failure: a cloud that comes back while
-        several are in flight would take the later ones and miss the first."""
+        """Batches of this stream that may be unanswered now.  One after a failure: a hub that recovers while several
+        are in flight would accept the later ones and miss the first."""
         self._is_behind = False
 
     # ---- reads ----
@@ -204,7 +204,7 @@ class Stream:
 
     @property
     def has_more(self) -> bool:
-        """Something may be in the log above the cursor."""
+        """Whether something may be in the log above the cursor."""
         return self._has_more
 
     @property
@@ -223,53 +223,53 @@ class Stream:
 
     @property
     def has_caught_up(self) -> bool:
-        """Of a deferred topic: everything up to the queue's cursor is done."""
+        """For a deferred topic: whether everything up to the queue's cursor is done."""
         return self._state is EndpointState.IDLE and not (self._has_more or self._settling)
 
     @property
     def is_behind(self) -> bool:
-        """What was fetched last had waited for long, and more waits."""
+        """Whether the last fetched message had waited long, and more messages wait."""
         return self._is_behind
 
     @property
     def retry_at(self) -> float | None:
-        """When it goes again; None unless in BACKOFF."""
+        """When it is sent again; None unless in BACKOFF."""
         return self._retry_at
 
     @property
     def is_retrying(self) -> bool:
-        """The last batch failed, and none was taken since."""
+        """Whether the last batch failed, and none was accepted since."""
         return self._attempts > 0
 
     @property
     def batches(self) -> int:
-        """Batches that are unanswered."""
+        """The number of unanswered batches."""
         return len(self._unanswered)
 
     @property
     def offsets_out(self) -> Iterator[int]:
-        """Of batches that are unanswered, or answered and not settled."""
+        """Offsets in batches that are unanswered, or answered and not settled."""
         for batch in (*self._unanswered.values(), *self._settling.values()):
             yield from batch
 
     def offsets_of(self, batch: int) -> tuple[int, ...]:
-        """Of an unanswered batch."""
+        """The offsets of an unanswered batch."""
         return self._unanswered[batch]
 
     @property
     def is_full(self) -> bool:
-        """No further batch may leave before an answer."""
+        """Whether no further batch may be sent before an answer."""
         return len(self._unanswered) >= (1 if self._drains else self._depth)
 
     @property
     def must_settle_first(self) -> bool:
-        """What is being settled lies above the cursor, or is being buried: it must not be fetched again."""
+        """Whether offsets being settled are above the cursor, or go to the dead letters: do not fetch them again."""
         if self._state is EndpointState.DEAD:
             return bool(self._settling)
         return any(offsets[-1] > self._cursor for offsets in self._settling.values())
 
     def trouble(self) -> Trouble | None:
-        """None while what is sent is taken."""
+        """Why the hub accepts nothing; None while it does."""
         if self._troubled_since is None or self._last_nack is None:
             return None
         return Trouble(
@@ -300,9 +300,9 @@ class Stream:
         )
 
     def fetched(self, fetch: Fetch, page: Sequence[Item], mine: Sequence[Item], now: float) -> tuple[Item, ...]:
-        """Those that may leave: none if a failure came meanwhile, and none whose time has come.
+        """Those that may be sent: none if a failure occurred meanwhile, and none that expired.
 
-        ``mine``: those of the page that are this stream's; it has passed the others.
+        ``mine`` are the messages of the page that belong to this stream; it skips the others.
         """
         if self._rewinds != fetch.rewinds or self._state is EndpointState.DRAINING:
             self._has_more = True
@@ -310,13 +310,13 @@ class Stream:
         if page:
             self._cursor = page[-1].offset
             size = sum(len(item.content) for item in page)
-            # A batch that ends short of its limits was the last: less urgent ones need not wait for its answer.
+            # A page that reaches no limit was the last: less urgent queues need not wait for its answer.
             self._has_more = self._has_more or len(page) >= fetch.messages_max or size >= fetch.bytes_max
         self._is_behind = self._has_more and bool(mine) and now - mine[0].enqueued >= BEHIND_SECONDS
         return tuple(item for item in mine if item.live(now))
 
     def send(self, batch: int, offsets: tuple[int, ...]) -> bool:
-        """A batch leaves; returns whether an earlier one is unanswered."""
+        """A batch is sent; returns whether an earlier one is unanswered."""
         follows = bool(self._unanswered)
         self._drains = False
         self._step(EndpointEvent.SEND)
@@ -324,16 +324,16 @@ class Stream:
         return follows
 
     def packed(self, content: int, size: int) -> None:
-        """A batch of so much content became a frame of this size."""
+        """A batch with ``content`` bytes became a frame of ``size`` bytes."""
         ratio = max(RATIO_MIN, size / max(1, content))
         self._ratio = max(ratio, RATIO_DECAY * self._ratio + (1 - RATIO_DECAY) * ratio)
 
     def frame_bytes(self, content: int) -> int:
-        """About how large a frame so much content becomes."""
+        """The estimated size of a frame for ``content`` bytes."""
         return int(content * self._ratio)
 
-    def bury(self, batch: int, offsets: tuple[int, ...], others: int | None) -> int:
-        """These go to the dead letters; returns the checkpoint to write with it."""
+    def dead_letter(self, batch: int, offsets: tuple[int, ...], others: int | None) -> int:
+        """These go to the dead letters; returns the checkpoint to write with them."""
         checkpoint = self._commit(offsets, others)
         self._settling[batch] = offsets
         return checkpoint
@@ -341,9 +341,9 @@ class Stream:
     # ---- answers ----
 
     def acked(self, batch: int, done: tuple[int, ...], depth_max: int, others: int | None) -> int:
-        """These of it are taken or refused for good, the rest is another stream's; returns the checkpoint to write.
+        """``done`` were accepted or refused permanently, the rest is another stream's; returns the checkpoint to write.
 
-        ``others``: ``remaining`` of the queue's other streams; None: it has none.
+        ``others`` is ``remaining`` of the queue's other streams; None if there are none.
         """
         del self._unanswered[batch]
         self._troubled_since = None
@@ -359,11 +359,11 @@ class Stream:
         return checkpoint
 
     def nacked(self, batch: int, answer: Nack, done: tuple[int, ...], now: float, others: int | None) -> int:
-        """Only ``done`` of it was taken; returns the checkpoint to write.  ``conclude`` when all answers are in."""
+        """Only ``done`` was accepted; returns the checkpoint to write.  Call ``conclude`` once all answers arrived."""
         offsets = self._unanswered.pop(batch)
         rest = tuple(offset for offset in offsets if offset not in done)
         if answer.permanent:
-            # One of them is poison: halve until it is alone, then it goes to the dead letters and the rest go on.
+            # One message is poison: halve the batch until it is alone and becomes a dead letter; the rest continue.
             self._messages_max = max(1, len(rest) // 2)
         if done:
             self._attempts = 0
@@ -373,7 +373,7 @@ class Stream:
         return self._commit(done, others)
 
     def deferred(self, offset: int, answer: Nack, now: float) -> None:
-        """Of a deferred topic: this and what is behind it was not taken in a batch of the queue's stream."""
+        """For a deferred topic: nothing from ``offset`` on was accepted in a batch of the queue's own stream."""
         if self._last_nack is None:
             self._failed(answer, (min(offset, self._cursor + 1),), now)
         else:
@@ -387,7 +387,7 @@ class Stream:
         self._step(EndpointEvent.NACK)
 
     def conclude(self, policy: DeliveryPolicy, uniform: Uniform, now: float) -> bool:
-        """After a failure, once all answers are in: when it goes again, or that it does not.  False: not yet."""
+        """After a failure, once all answers arrived: back off, or give up.  Returns False if it is too early."""
         failure = self._failure
         if failure is None or self._unanswered:
             return False
@@ -405,36 +405,36 @@ class Stream:
         self._attempts += 1
         self._previous_seconds = delay.seconds
         self._messages_max = PROBE_MESSAGES
-        # A hub that says when knows better than our curve, within reason, and the probe is small.
+        # A delay that the hub asks for, within bounds, is better than our backoff, and the probe is small.
         asked = failure.answer.retry_after
         wait = delay.seconds if asked is None else min(max(asked, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)
         self._back_off(now + wait)
         return True
 
     def lost(self, batch: int) -> None:
-        """No answer will come: it goes again, and costs no retry."""
+        """No answer will come: it is sent again, which does not count as a retry."""
         self._go_back(self._first_to_repeat(self._unanswered.pop(batch)))
         if not self._unanswered:
             self._failure = None
             self._step(EndpointEvent.LOST)
 
     def settled(self, batch: int) -> None:
-        """The store has done what it was asked for."""
+        """The store settled the batch."""
         self._durable += self._settling.pop(batch)
 
     def drain(self) -> None:
-        """The next batch waits until nothing is unanswered: it follows nothing, so the hub forgets what it deferred."""
+        """The next batch waits until nothing is unanswered: it then follows no other, so the hub ends the deferral."""
         self._drains = True
 
     # ---- waits ----
 
     def retry_no_later_than(self, time: float) -> None:
-        """What failed works again: a wait that was meant for the failure ends."""
+        """The hub accepts messages again: shortens the wait that the failure caused."""
         if self._retry_at is not None:
             self._retry_at = min(self._retry_at, time)
 
     def is_due(self, now: float) -> bool:
-        """Its retry time has come."""
+        """Whether its retry time has come."""
         return self._retry_at is not None and self._retry_at <= now
 
     def come_due(self) -> None:
@@ -444,19 +444,19 @@ class Stream:
             self._step(EndpointEvent.DUE)
 
     def revive(self, now: float) -> None:
-        """A dead priority tries again after some time."""
+        """A dead priority tries again after ``DEAD_SECONDS``."""
         if self._state is EndpointState.DEAD and now - self._dead_since >= REVIVE_SECONDS:
             self._step(EndpointEvent.REVIVE)
 
     def reset(self) -> None:
-        """A session opened: every wait ends, every failure is forgiven."""
+        """A session opened: ends every wait and forgets every failure."""
         self.come_due()
         if self._state is EndpointState.DEAD:
             self._step(EndpointEvent.REVIVE)
         self._attempts = 0
         self._depth = 1
 
-    # ---- parts ----
+    # ---- helpers ----
 
     def _step(self, event: EndpointEvent) -> None:
         self._state = TRANSITIONS.step(self._state, event)
@@ -469,7 +469,7 @@ class Stream:
         return min(offsets) if self._failure is None else min(*offsets, self._failure.first)
 
     def _go_back(self, offset: int) -> None:
-        """Start again at ``offset``; a fetch under way is void."""
+        """Start again at ``offset``; a fetch under way becomes obsolete."""
         self._cursor = min(self._cursor, offset - 1)
         self._rewinds += 1
         self._has_more = True
@@ -477,12 +477,12 @@ class Stream:
     def _commit(self, offsets: tuple[int, ...], others: int | None) -> int:
         """The checkpoint to write together with the settlement of ``offsets``.
 
-        It may not pass what is unanswered, failed, to be fetched (again), or answered but not durable yet, in this
-        stream or the queue's ``others``: after a crash that would count as done without having been noted anywhere.
+        It may not pass what is unanswered, failed, still to be fetched, or answered but not durable yet, in this stream
+        or the queue's ``others``: after a crash that would count as done without a record of it.
         """
         remaining = self.remaining if others is None else min(self.remaining, others)
-        # Advanced already by a settlement still under way: this one may overtake it on its way to the disk.
+        # A settlement still under way already advanced the checkpointer, and this one may be written before it.
         checkpoint = min(self.checkpointer.commit((*self._durable, *offsets), (remaining,)), remaining - 1)
-        # While a topic is deferred the checkpoint waits for it; what is done behind it is no longer in the store.
+        # While a topic is deferred the checkpoint waits for it; what is done above it is no longer in the store.
         self._durable = [offset for offset in self._durable if offset > checkpoint] if others is None else []
         return checkpoint

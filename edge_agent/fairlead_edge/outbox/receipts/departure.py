@@ -1,8 +1,8 @@
-"""Messages that left the outbox: which they were, their outcome, and where they stand in their topic.
+"""Messages that left the outbox: which they were, their outcome, and their positions in the topic.
 
-One departure is a page: messages of one queue, topic, epoch and answer, by their offsets; what they are called is kept
-since they were accepted (``named``).  Those of a batch stand in consecutive positions where the hub says so; else it is
-known up to which position they all are.
+One departure is a page: messages of one queue, topic, epoch and answer, by offset; their ids are kept from acceptance
+on (``marks.Names``).  A batch has consecutive positions if the hub says so; otherwise only the position up to which all
+of them are is known.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from fairlead_wire import message
 
 Outcome = Literal["in_topic", "expired", "evicted"]
 PAGE_BYTES: Final = 220
-"""What a page takes on disk, about."""
+"""About how many bytes a page takes on disk."""
 NAMES_BYTES: Final = 36
-"""What a row of names takes beside its ids, about."""
+"""About how many bytes a row of names takes in addition to its ids."""
 RING_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Older pages are dropped, with the names of their messages: it holds 30,000 messages that left one by one, or 490,000
-in full batches."""
+"""Beyond this size, the oldest pages are dropped with the names of their messages: it holds 30,000 messages that left
+one by one, or 490,000 in full batches."""
 POSITION_CHARS: Final = 20
-"""Hex digits of a message id that say where it stands; the rest says where its payload lies."""
+"""Hex digits of a message id that are its position; the rest says where its payload is."""
 
 
 class Departure(msgspec.Struct, frozen=True, kw_only=True):
-    """``left_at`` is of the store's clock.  Without ``newest`` it is not known where they stand.
+    """``left_at`` is on the store's clock.  Without ``newest``, the positions are unknown.
 
-    ``among``: which offsets from ``low`` to ``high`` they are, a bit each, the lowest first; empty: all.
+    ``among`` has one bit for each offset from ``low`` to ``high``, the lowest first; empty means all of them.
     """
 
     outcome: Outcome
@@ -48,12 +48,12 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many messages."""
+        """The number of messages."""
         return int.from_bytes(self.among, "little").bit_count() if self.among else self.high - self.low + 1
 
     @property
     def weight(self) -> int:
-        """Bytes of the ring it takes, with the ids of its messages."""
+        """The bytes of the ring that it takes, with the ids of its messages."""
         return PAGE_BYTES + len(self.among) + ID_BYTES * self.count
 
 
@@ -64,11 +64,11 @@ class DepartedMessage(msgspec.Struct, frozen=True):
     enqueued: float
     position: str
     is_exact: bool
-    """False: it stands at ``position`` or before."""
+    """If false, it is at ``position`` or before."""
 
 
 def departures(items: Sequence[Item], answer: message.Ack | message.Nack, *, now: float) -> list[Departure]:
-    """Of a batch what the answer says is stored; ``items`` are in the order of their offsets."""
+    """The departures of those messages of a batch that are stored, by the answer; ``items`` are in order of offsets."""
     if isinstance(answer, message.Ack):
         deferred = answer.deferred_by_index([item.topic for item in items]) if answer.deferred else {}
         left = {*deferred, *(each.index for each in answer.refused)}
@@ -103,7 +103,7 @@ def departures(items: Sequence[Item], answer: message.Ack | message.Nack, *, now
 
 
 def _groups(items: Sequence[Item], left: set[int]) -> dict[tuple[str, int], Sequence[int]]:
-    """Offsets by topic and epoch, without those at the places ``left`` out."""
+    """Offsets by topic and epoch, except for the items with an index in ``left``."""
     if not left and items:
         topic, epoch = items[0].topic, items[0].epoch
         count = len(items)
@@ -117,7 +117,7 @@ def _groups(items: Sequence[Item], left: set[int]) -> dict[tuple[str, int], Sequ
 
 
 def pages(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Offsets that ascend, in parts that span at most ``SPAN_MAX``."""
+    """Splits ascending offsets into parts that span at most ``SPAN_MAX``."""
     begin = 0
     while begin < len(offsets):
         end = len(offsets)
@@ -128,7 +128,7 @@ def pages(offsets: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def among(offsets: Sequence[int]) -> bytes:
-    """``Departure.among`` of these, which ascend."""
+    """``Departure.among`` for these ascending offsets."""
     low, span = offsets[0], offsets[-1] - offsets[0] + 1
     if span == len(offsets):
         return b""
@@ -144,7 +144,7 @@ def bits(low: int, high: int, among: bytes) -> int:
 
 
 def index_of(departure: Departure, offset: int) -> int | None:
-    """The index in the page of the message at this offset; None: it is not in the page."""
+    """The index in the page of the message at this offset; None if it is not in the page."""
     if not departure.low <= offset <= departure.high:
         return None
     if not departure.among:
@@ -173,6 +173,6 @@ def is_upto(position: str, reached: str) -> bool:
 
 
 def _is_possible(place: message.TopicPosition, count: int) -> bool:
-    """A first position from which so many do not go beyond the newest; what a mistaken hub says is not believed."""
+    """Whether ``count`` positions from the first do not go beyond the newest; a faulty hub is not believed."""
     last = nth(place.first, count - 1) if place.first else ""
-    return is_upto(place.first, last) and is_upto(last, place.newest)  # the last is before the first where they wrap
+    return is_upto(place.first, last) and is_upto(last, place.newest)  # if they wrap, the last is before the first

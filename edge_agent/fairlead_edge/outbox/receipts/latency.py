@@ -1,10 +1,10 @@
-"""How long messages take from their acceptance at this node to a table: a few of them are followed, and counted.
+"""How long messages take from their acceptance at this node to a table, measured on a sample of them.
 
     departed ─▶ followed (one of each batch, few at a time) ─ a table has read beyond it ─▶ measured
 
-Both ends are moments of the store's own clock, which goes on over restarts and while the node is off: the clock of the
-cluster does not matter.  The second one is when the node heard of it, so each measure is too long by the time between
-two questions: two seconds, or a tenth of the wait where that is longer.
+Both ends are times of the store's own clock, which continues over restarts and while the node is off; the cluster's
+clock does not matter.  The end is when the node learned of it, so each measurement is too long by up to the interval
+between two questions: two seconds, or a tenth of the wait if that is longer.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from fairlead_edge.outbox.receipts.departure import Departure
 from fairlead_wire import message
 
 FOLLOWED_MAX: Final = 32
-"""Messages of one priority that are followed at once."""
+"""The most messages of one priority that are followed at once."""
 MEASURED_MAX: Final = message.TO_TABLE_WINDOW
-"""Of one priority; quantiles are of the latest."""
+"""How many of the latest measurements of a priority the quantiles are computed from."""
 GIVEN_UP_SECONDS: Final = 3600.0
-"""After so long no table is expected any more."""
+"""After this time, no table is expected to read the message."""
 ASK_SECONDS_MIN: Final = 2.0
 ASK_SECONDS_MAX: Final = 60.0
 ASK_SHARE: Final = 0.1
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one priority: how many were measured since the start, and the latest ones' median and 95th percentile."""
+    """For one priority: the number of measurements since the start, and the median and 95th percentile of the
+    latest."""
 
     priority: int
     measured: int
@@ -55,7 +56,7 @@ class Latency:
         self._counts: dict[int, int] = {}
 
     def departed(self, priority: int, departure: Departure, enqueued: float) -> bool:
-        """Follow the first message of it, accepted then, which waited longest.  False: it is not followed."""
+        """Follow its first message, which was accepted at ``enqueued``; returns whether it is followed."""
         followed = self._followed.setdefault(priority, [])
         if len(followed) >= FOLLOWED_MAX or departure.outcome != "in_topic" or not departure.newest:
             return False
@@ -64,7 +65,7 @@ class Latency:
         return True
 
     def topics(self, now: float) -> dict[str, float]:
-        """Topics to ask about, each with the pause between two questions."""
+        """Topics to ask about, each with the interval between two questions."""
         pauses: dict[str, float] = {}
         for followed in self._followed.values():
             followed[:] = [each for each in followed if now - each.departure.left_at < GIVEN_UP_SECONDS]
@@ -75,14 +76,14 @@ class Latency:
         return pauses
 
     def reached(self, topic: receipt.TopicReach, now: float) -> None:
-        """Of those that are followed, which does a table have, as was heard ``now``?"""
+        """Measure the followed messages that a table has by this report, which arrived ``now``."""
         for priority, followed in self._followed.items():
             left = []
             for each in followed:
                 if each.departure.topic != topic.topic or not topic.tables:
                     left.append(each)
                 elif not receipt.is_of(each.departure, topic):
-                    continue  # its topic is another one now
+                    continue  # the topic was recreated
                 elif any(receipt.has_taken(each.entry, table) for table in topic.tables):
                     self._measured.setdefault(priority, deque(maxlen=MEASURED_MAX)).append(
                         max(0.0, now - each.entry.enqueued)
@@ -107,5 +108,5 @@ class Latency:
 
 
 def _quantile(measured: Sequence[float], share: float) -> float:
-    """The smallest that is as long as that share of them."""
+    """The smallest value that is not less than this share of the values."""
     return round(measured[max(0, math.ceil(share * len(measured)) - 1)], 3)

@@ -1,12 +1,12 @@
-"""What a message is found by: a mark of 20 bytes, its id and its author; and rows of marks accepted together.
+"""How receipts find a message: a mark of 20 bytes (its id and author), and rows of marks that were accepted together.
 
     id, 16 bytes │ author, 4 bytes: digest of the module whose token published it, zero for any other program
 
-Only the author gets answers; for messages without one, the holder of the agent's own token, or any program where
+Only the author may ask for a receipt; if a message has none, the holder of the agent's own token, or any program if
 modules have no tokens.
 
-``Names`` holds the marks of one request, from acceptance for as long as its messages wait, and then for as long as the
-agent remembers where they went: departures are recorded by offset (``departure``), so no id is stored twice.
+``Names`` holds the marks of one request while its messages wait, and then for as long as the agent remembers where they
+went: departures are recorded by offset (``departure``), so no id is stored twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MODULE_PROPERTY: Final = "connectionModuleId"
 """The stamp of a module's token (``authorship``)."""
 _MODULE: Final = MODULE_PROPERTY.encode()
 UNNAMED: Final = bytes(ID_BYTES)
-"""Stands for an id that is none of ours; it is never found."""
+"""Replaces an id that is not in our form; it is never found."""
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PREFIX: Final = b'{"id":"'
 _ID_ENDS: Final = len(_PREFIX) + 2 * ID_BYTES
@@ -46,13 +46,13 @@ _signed = msgspec.json.Decoder(_Signed)
 
 
 def id_of(text: str) -> bytes | None:
-    """None for what no message is called."""
+    """The id as bytes; None if the text cannot be the id of a message."""
     found = bytes.fromhex(text) if _ID.fullmatch(text) else UNNAMED
     return None if found == UNNAMED else found
 
 
 def is_reserved(text: str) -> bool:
-    """Written as an id is, but of no message ever."""
+    """Whether the text has the form of an id but never belongs to a message."""
     return text == UNNAMED.hex()
 
 
@@ -67,7 +67,7 @@ def id_in(content: bytes) -> bytes:
 
 
 def author(module: str) -> bytes:
-    """Of a module whose token was shown; "" for any other program."""
+    """The author part of a mark, for a module whose token was presented; "" for any other program."""
     if not module:
         return NO_AUTHOR
     return _digest(ascii_case.folded(module))
@@ -79,8 +79,8 @@ def _digest(module: str) -> bytes:
 
 
 def author_in(content: bytes) -> bytes:
-    """Of a stored message: the stamp that only the module's token gives (``authorship``)."""
-    if _MODULE not in content:  # no letter of a stored message is escaped
+    """The author of a stored message, by the stamp that only the module's token gives (``authorship``)."""
+    if _MODULE not in content:  # letters are never escaped in a stored message
         return NO_AUTHOR
     try:
         return author(_signed.decode(content).system_properties.get(MODULE_PROPERTY) or "")
@@ -89,27 +89,26 @@ def author_in(content: bytes) -> bytes:
 
 
 def marker(module: str) -> Callable[[str], bytes]:
-    """Makes marks of ids, for messages of one author."""
+    """A function from ids to marks, for messages of one author."""
     behind = author(module)
     return lambda id: (id_of(id) or UNNAMED) + behind
 
 
 def of(content: bytes) -> bytes:
-    """Of a stored message whose author is not at hand."""
+    """The mark of a stored message, with the author read from its content."""
     return id_in(content) + author_in(content)
 
 
 SPAN_MAX: Final = 4096
-"""Offsets from the first to the last of one row of names, or of one page of departures: who looks for what an offset
-belongs to has to look so far, and no farther."""
+"""The most offsets that a row of names or a page of departures spans, which bounds the search for an offset."""
 _OFFSET_BYTES: Final = 2
 _PLACE: Final = struct.Struct(">qqqqdI")
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
-    """Ids end to end.  ``authors``: none where none of them has one, one where all have the same, else each its own.
+    """Ids, concatenated.  ``authors``: empty if none has an author, one entry if all have the same, else one for each.
 
-    ``offsets``: from the first, two bytes each; none where they are consecutive.
+    ``offsets``: relative to the first, two bytes each; empty if they are consecutive.
     """
 
     first: int
@@ -120,7 +119,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     offsets: bytes = b""
 
     def checksum(self, queue: int, epoch: int) -> int:
-        """As messages of this epoch in the queue of this number."""
+        """The checksum of these names as messages of this epoch in the queue with this number."""
         place = _PLACE.pack(queue, epoch, self.first, self.span, self.enqueued, len(self.authors))
         return zlib.crc32(self.ids, zlib.crc32(self.offsets, zlib.crc32(self.authors, zlib.crc32(place))))
 
@@ -133,7 +132,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def names(offsets: Sequence[int], marks: Sequence[bytes], enqueued: float) -> list[Names]:
-    """Of messages with these offsets, which ascend, and marks (``mark``)."""
+    """The rows for messages with these ascending offsets and marks."""
     found = []
     begin = 0
     while begin < len(offsets):
@@ -170,7 +169,7 @@ def _row(offsets: Sequence[int], marks: Sequence[bytes], enqueued: float) -> Nam
 
 
 def find(among: Names, id: bytes) -> Named | None:
-    """The message of this id."""
+    """The message with this id; None if it is not among them."""
     at = among.ids.find(id)
     while at >= 0 and at % ID_BYTES:
         at = among.ids.find(id, at + 1)

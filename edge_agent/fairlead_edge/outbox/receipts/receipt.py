@@ -1,12 +1,12 @@
-"""A receipt: what is known of one message, put together from where it was found.
+"""A receipt: what is known of one message.
 
     waiting        in a queue of this node
-    in_topic       messaging has it, and so said the hub
+    in_topic       messaging stored it, as the hub confirmed
     in_table       a table has read beyond it: it has a row, or the job set it aside (dead letter, filter)
-    expired, evicted, dead_lettered   it ended here
+    expired, evicted, dead_lettered   it ended on this node
 
-A message that goes several ways is as far as the one that is least far; ways to modules of this node do not count
-where there is one to a topic.
+A message with several destinations has the state of the one that is least advanced; modules on this node do not count
+if one destination is a topic.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fairlead_wire import message
 
 # ---- how far tables have read ----------------------------------------------------------------------------------------
 #
-# The latest report of the hub counts, also when it goes back: a table that was reset or refilled has read less than
-# before, and its rows are gone.  One thing is carried over from earlier reports as long as they continue: the position
-# from which on every message got a row (``rows_after``).
+# The hub's latest report counts, even if a position went back: a table that was reset or refilled has read less than
+# before, and its rows are gone.  Only one thing is carried over from earlier reports while they continue: the position
+# after which every message got a row (``rows_after``).
 
 
 class ReadingTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,17 +35,17 @@ class ReadingTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     reader: str
     name: str
     start: str
-    """All after it, up to ``position``, is taken: a table may begin anywhere in its topic."""
+    """Everything after it, up to ``position``, was read: a table may begin anywhere in its topic."""
     position: str
     batch: int | None = None
     version: int | None = None
     rowless: int | None = None
     rows_after: str | None = None
-    """After it, up to ``position``, no message was counted that got no row; None: it is not known."""
+    """Every message after it, up to ``position``, got a row; None if unknown."""
 
 
 class TopicReach(msgspec.Struct, frozen=True, kw_only=True):
-    """``as_of``: when the hub reported it, by the store's clock."""
+    """``as_of``: when the hub reported it, on the store's clock."""
 
     topic: str
     service: str
@@ -55,7 +55,7 @@ class TopicReach(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def updated(before: TopicReach | None, said: message.TopicTables, now: float) -> TopicReach:
-    """What is known after this report of the hub."""
+    """The reach of a topic after this report of the hub."""
     known: dict[str, ReadingTable] = {}
     if before is not None and (before.service, before.generation) == (said.service, said.generation):
         known = {each.reader: each for each in before.tables}
@@ -70,7 +70,7 @@ def updated(before: TopicReach | None, said: message.TopicTables, now: float) ->
 
 
 def went_back(before: TopicReach | None, after: TopicReach) -> Iterable[ReadingTable]:
-    """Tables whose position went back."""
+    """The tables whose position went back."""
     if before is None or (before.service, before.generation) != (after.service, after.generation):
         return
     known = {each.reader: each for each in before.tables}
@@ -81,19 +81,19 @@ def went_back(before: TopicReach | None, after: TopicReach) -> Iterable[ReadingT
 
 
 def is_of(departure: Departure, topic: TopicReach) -> bool:
-    """Whether their positions belong to the same topic, not to a recreated one or one of another service."""
+    """Whether the positions belong to this topic, and not to one that was recreated or is of another service."""
     return (departure.topic, departure.service, departure.generation) == (topic.topic, topic.service, topic.generation)
 
 
 def has_taken(entry: DepartedMessage, table: ReadingTable) -> bool:
-    """It was read for this table: it has a row, or was set aside by the job."""
+    """Whether it was read for this table: it has a row, or the job set it aside."""
     if not is_upto(entry.position, table.position):
         return False
     return not table.start or (entry.is_exact and not is_upto(entry.position, table.start))
 
 
 def has_row(entry: DepartedMessage, table: ReadingTable) -> bool:
-    """It was read, and no message read with it lacks a row."""
+    """Whether it has a row: it was read, and no message read with it lacks a row."""
     return (
         has_taken(entry, table)
         and entry.is_exact
@@ -126,17 +126,17 @@ def _reading_table(before: ReadingTable | None, said: message.TableReached) -> R
 
 
 AHEAD_MAX: Final = 100_000
-"""Messages ahead of one are counted up to this many."""
+"""Messages ahead of a waiting one are counted up to this number."""
 FINAL: Final = frozenset({"in_table", "expired", "evicted", "dead_lettered"})
 _ORDER: Final = {"dead_lettered": 0, "evicted": 0, "expired": 0, "accepted": 1, "in_topic": 2, "in_table": 3}
-NO_POSITION: Final = "the hub did not say at which position the message stands"
-NOT_TOLD: Final = "the hub has not said how far tables have read this topic"
+NO_POSITION: Final = "the hub did not report the position of the message"
+NO_REPORT: Final = "the hub has not reported how far tables have read this topic"
 NO_TABLE: Final = "no table reads this topic, as far as the hub knows"
-MADE_ANEW: Final = "the topic was made anew since, or is another service's: whether a table has it is not known here"
+TOPIC_RECREATED: Final = "the topic was recreated, or is of another service: whether a table has the message is unknown"
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """It is in a queue.  Times are by the store's clock."""
+    """It is in a queue.  Times are on the store's clock."""
 
     queue: QueueId
     topic: str
@@ -156,7 +156,7 @@ class LeftQueue(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def author(self) -> bytes:
-        """Whose it is."""
+        """The author part of its mark."""
         return self.entry.author
 
 
@@ -182,7 +182,7 @@ class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
     wall: datetime.datetime
 
     def text(self, then: float) -> str:
-        """A moment of the store's clock as RFC 3339."""
+        """A time of the store's clock as RFC 3339."""
         moment = self.wall - datetime.timedelta(seconds=self.store - then)
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -190,7 +190,7 @@ class TwoClocks(msgspec.Struct, frozen=True, kw_only=True):
 def describe(
     id: str, ways: Sequence[Way], topics: Mapping[str, TopicReach], now: TwoClocks, *, is_online: bool
 ) -> dict[str, Any] | None:
-    """The receipt; None if nothing is known of the message."""
+    """The receipt; None if the message is unknown."""
     if not ways:
         return None
     deliveries = [_delivery(way, topics.get(_topic(way)), now) for way in ways]
@@ -221,7 +221,7 @@ def describe(
 
 
 def may_see(ways: Sequence[Way], author: bytes) -> list[Way]:
-    """Those of this author."""
+    """The ways that this author may see."""
     return [each for each in ways if each.author == author]
 
 
@@ -264,11 +264,11 @@ def _in_topic(way: LeftQueue, topic: TopicReach | None, text: Callable[[float], 
     if not entry.position:
         return {**found, "note": NO_POSITION}
     if topic is None:
-        return {**found, "note": NOT_TOLD}
+        return {**found, "note": NO_REPORT}
     if not topic.tables:
         return {**found, "note": NO_TABLE}
     if not is_of(departure, topic):
-        return {**found, "note": MADE_ANEW}
+        return {**found, "note": TOPIC_RECREATED}
     tables = [_table(each, entry, text(topic.as_of)) for each in topic.tables]
     first = next((each for each in tables if each["in_table"]), None)
     return {**found, "state": "in_table" if first else "in_topic", "in_table": first, "tables": tables}

@@ -75,7 +75,7 @@ def test_leases_and_attempts_outlive_kill_9_and_a_dead_letter_comes_back(edge: E
     assert client.abandon("filter", "in", [poison.id]) == []
 
     listed = run("list")
-    assert "retries_used_up: given out 2 times; the last time the module gave it back" in listed.output
+    assert "retries_used_up: delivered 2 times; the last time the module gave it back" in listed.output
     [letter] = [json.loads(line) for line in run("list", "-o", "json").output.splitlines()]
     assert (letter["message"]["id"], letter["endpoint"]) == (poison.id, "edge-1/filter/in")
     assert run("replay", str(letter["number"])).output == "1 replayed\n"

@@ -48,7 +48,7 @@ def test_agent_knows_a_new_module_within_seconds_and_nothing_leaks(tmp_path: Pat
         wait_until("routes arrive", lambda: edge.status()["routes"], seconds=READ_SECONDS)
         EdgeClient(edge.url, token=pump).publish([Message(body=1)])
         other = EdgeClient(edge.url)
-        with pytest.raises(Permanent, match="module pump has a token of its own"):
+        with pytest.raises(Permanent, match="module pump has its own token"):
             other.publish([Message(source=SOURCE, body=2)])
         with pytest.raises(Permanent, match="module filter need that module's own token"):
             other.take("filter", "in")

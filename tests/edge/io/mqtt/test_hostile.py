@@ -218,14 +218,6 @@ def test_a_flood_that_does_not_read_its_answers_is_stopped(plain: tuple[EdgeProg
         each.close()
 
 
-def test_half_a_packet_at_a_time_is_put_together(plain: tuple[EdgeProgram, int]) -> None:
-    peer = RawClient(plain[1])
-    for byte in client.connect("slow") + client.publish("fairlead/slow/o", b'{"slow":1}', id=7):
-        peer.send(bytes([byte]))
-    assert [peer.read(), peer.read()] == [(client.CONNACK, 0, b"\0\0"), (client.PUBACK, 0, b"\0\7")]
-    peer.close()
-
-
 @pytest.mark.verify
 def test_messages_taken_before_a_stop_are_acknowledged_or_repeated(hub: CountingHub, tmp_path: Path) -> None:
     """SIGTERM: MQTT 5 clients are told, nothing that was acknowledged is lost, and no will is published."""

@@ -7,12 +7,11 @@ import contextlib
 import itertools
 from typing import Any
 
-import msgspec
 import pytest
+from tests.support.edges import stored
 from tests.support.edges.upstream import until
 
 from fairlead_edge.io.outbox.broker import ModuleBroker
-from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered.endpoint import LEASE_SECONDS
 from fairlead_edge.outbox.memory_outbox import MemoryOutbox
 from fairlead_edge.outbox.outbox import Entry, Reference
@@ -30,7 +29,7 @@ POLICY = DeliveryPolicy(
 
 
 class Bench:
-    """A broker on the twin, with a clock that is set."""
+    """A broker on the in-memory outbox, with a clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -47,22 +46,14 @@ class Bench:
     async def store(self, *names: str, priority: int = 3, ttl: float | None = None) -> None:
         queue = QueueId(ENDPOINT, priority)
         for name in names:
-            message = envelope.StoredMessage(
-                id=name,
-                source="/messages",
-                enqueued_at="t",
-                properties={},
-                system_properties={},
-                body=msgspec.Raw(b"1"),
-            )
-            await self.box.append([Entry(name, envelope.stored(message), (Reference(queue, ttl),))], now=self.now)
+            await self.box.append([Entry(name, stored.content(name), (Reference(queue, ttl),))], now=self.now)
         self.broker.appended([queue])
 
     async def take(self, most: int = 10, wait: float = 0.0) -> list[str]:
         return [each.id for each in await self.broker.take(ENDPOINT, messages_max=most, wait_seconds=wait)]
 
     async def attempts(self) -> dict[str, int]:
-        """How often what is there now was given out; it is taken by that."""
+        """Take everything available; returns the number of the attempt by message."""
         taken = await self.broker.take(ENDPOINT, messages_max=10, wait_seconds=0)
         return {each.id: each.attempt for each in taken}
 
@@ -73,7 +64,6 @@ def bench() -> Bench:
 
 
 async def test_most_urgent_first_and_each_once(bench: Bench) -> None:
-    """Two takers never hold the same message."""
     await bench.store("b", "c")
     await bench.store("a", priority=0)
     assert await bench.take(2) == ["a", "b"]
@@ -82,14 +72,12 @@ async def test_most_urgent_first_and_each_once(bench: Bench) -> None:
 
 
 async def test_concurrent_takers_share(bench: Bench) -> None:
-    """Even when both asked before either was answered."""
     await bench.store(*"abcdef")
     first, second = await asyncio.gather(bench.take(4), bench.take(4))
     assert sorted(first + second) == list("abcdef")
 
 
 async def test_acknowledged_is_sent_in_the_books(bench: Bench) -> None:
-    """Durably, in any order."""
     await bench.store("a", "b")
     await bench.take()
     assert await bench.broker.ack(ENDPOINT, ["b", "x"]) == ["x"]
@@ -99,7 +87,6 @@ async def test_acknowledged_is_sent_in_the_books(bench: Bench) -> None:
 
 
 async def test_taker_is_woken_by_a_message_and_by_an_abandoned_one(bench: Bench) -> None:
-    """Without polling."""
     waiting = asyncio.create_task(bench.take(wait=30))
     await asyncio.sleep(0)
     await bench.store("a")
@@ -110,16 +97,7 @@ async def test_taker_is_woken_by_a_message_and_by_an_abandoned_one(bench: Bench)
     assert await waiting == ["a"]
 
 
-async def test_lease_that_ran_out_gives_the_message_to_the_next(bench: Bench) -> None:
-    """A module that died does not take its messages along."""
-    await bench.store("a")
-    await bench.take()
-    bench.now = LEASE_SECONDS
-    assert await bench.attempts() == {"a": 2}
-
-
 async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
-    """Time to live counts here too, also for one that waits for its next attempt."""
     await bench.store("a", ttl=5)
     await bench.store("b", ttl=5)
     assert await bench.take(1) == ["a"]
@@ -130,7 +108,7 @@ async def test_expired_message_is_not_handed_out(bench: Bench) -> None:
 
 
 async def test_asking_for_what_nobody_writes_leaves_nothing_behind(bench: Bench) -> None:
-    """Names made up by a client cost no memory."""
+    """Endpoint names invented by a client cost no memory."""
     await bench.broker.load()
     before = dict(vars(bench.broker))
     for number in range(50):
@@ -140,7 +118,6 @@ async def test_asking_for_what_nobody_writes_leaves_nothing_behind(bench: Bench)
 
 
 async def test_queues_on_disk_are_found_and_upstream_is_not_served(bench: Bench) -> None:
-    """After a restart, before anything new comes."""
     await bench.store("a")
     await bench.box.append([Entry("u", b"{}", (Reference(QueueId(UPSTREAM)),))], now=0)
     bench.restarted()
@@ -149,7 +126,7 @@ async def test_queues_on_disk_are_found_and_upstream_is_not_served(bench: Bench)
 
 
 async def test_leases_and_attempts_outlive_a_restart(bench: Bench) -> None:
-    """The module that has a message keeps it and may acknowledge it; no other gets it, and the count stays."""
+    """A module keeps its lease and may acknowledge; no other gets the message, and the count stays."""
     await bench.store("a", "b", "c")
     assert await bench.take() == ["a", "b", "c"]
     await bench.broker.abandon(ENDPOINT, ["c"])
@@ -166,7 +143,6 @@ async def test_leases_and_attempts_outlive_a_restart(bench: Bench) -> None:
 
 
 async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) -> None:
-    """Noticed without a module asking; replayed it begins anew."""
     await bench.store("a", "b")
     running = asyncio.create_task(bench.broker.run())
     try:
@@ -178,7 +154,7 @@ async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) 
         assert await bench.broker.abandon(ENDPOINT, ["a"]) == []
         [letter] = await bench.box.dead_letters()
         assert (letter.code, letter.offset) == ("retries_used_up", 0)
-        assert letter.reason == "given out 4 times; the last time the module gave it back"
+        assert letter.reason == "delivered 4 times; the last time the module gave it back"
         assert await bench.broker.ack(ENDPOINT, ["a"]) == ["a"]
         await bench.box.replay(None, now=bench.now)
         bench.broker.appended([letter.queue])
@@ -190,7 +166,6 @@ async def test_dead_letter_after_the_last_attempt_with_its_reason(bench: Bench) 
 
 
 async def test_message_that_fails_holds_up_no_other(bench: Bench) -> None:
-    """What is behind it goes on, and the checkpoint waits for it."""
     await bench.store(*"abcd")
     assert await bench.take(1) == ["a"]
     for _ in range(2):
@@ -207,7 +182,7 @@ async def test_message_that_fails_holds_up_no_other(bench: Bench) -> None:
 
 
 async def test_cancelled_caller_takes_nothing(bench: Bench) -> None:
-    """A module that hangs up while it is answered: there again at once, and this was no attempt."""
+    """If a module disconnects while it is answered, this is no attempt, and the message is available at once."""
     await bench.store("a")
     await bench.broker.load()
     gate = asyncio.Event()
@@ -230,7 +205,7 @@ async def test_cancelled_caller_takes_nothing(bench: Bench) -> None:
 
 
 async def test_full_disk_keeps_no_module_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What modules take gives room back; a lease that could not be noted holds until the agent restarts."""
+    """Taking messages frees space; a lease that could not be recorded holds until the agent restarts."""
     await bench.store("a")
 
     async def full(*_: Any) -> None:
@@ -245,7 +220,6 @@ async def test_full_disk_keeps_no_module_waiting(bench: Bench, monkeypatch: pyte
 async def test_acknowledgement_the_store_could_not_take_may_be_repeated(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message stays with its module."""
     await bench.store("a")
     await bench.take()
 
@@ -261,7 +235,7 @@ async def test_acknowledgement_the_store_could_not_take_may_be_repeated(
 
 
 async def test_messages_in_hand_are_not_swept_and_do_not_hide_what_is_behind(bench: Bench) -> None:
-    """However large they are together: the next module gets what is free."""
+
     await bench.store(*(f"m{number}" for number in range(20)), ttl=10)
     assert len(await bench.take(15)) == 15
     bench.now = 11
@@ -272,7 +246,7 @@ async def test_messages_in_hand_are_not_swept_and_do_not_hide_what_is_behind(ben
 
 
 def failing_once(call: Any, at: int = 1) -> Any:
-    """The same call, whose so many-th use finds the disk full."""
+    """The same call, whose ``at``-th use finds the disk full."""
     uses = itertools.count(1)
 
     async def failing(*arguments: Any, **named: Any) -> Any:
@@ -286,7 +260,6 @@ def failing_once(call: Any, at: int = 1) -> Any:
 async def test_failed_settle_of_one_priority_leaves_the_others_as_they_were_decided(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The module repeats its acknowledgement, as it is asked to, and both are done."""
     await bench.store("a", priority=0)
     await bench.store("b", priority=3)
     assert await bench.take() == ["a", "b"]
@@ -300,7 +273,7 @@ async def test_failed_settle_of_one_priority_leaves_the_others_as_they_were_deci
 async def test_failed_dead_letter_of_one_priority_leaves_the_others(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both have used up their attempts; one of them needs a second try to be set aside."""
+    """Both have used up their attempts; one of them becomes a dead letter only at the second try."""
     await bench.store("a", priority=0)
     await bench.store("b", priority=3)
     assert await bench.take() == ["a", "b"]
@@ -316,7 +289,6 @@ async def test_failed_dead_letter_of_one_priority_leaves_the_others(
 
 @pytest.mark.parametrize("at", [1, 2])
 async def test_queue_whose_read_failed_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Without anything new in it; and what was read of another before is given out."""
     await bench.store("a", priority=0)
     await bench.store("b", priority=3)
     monkeypatch.setattr(bench.box, "fetch", failing_once(bench.box.fetch, at))
@@ -330,17 +302,17 @@ async def test_queue_whose_read_failed_is_read_again(bench: Bench, monkeypatch: 
 async def test_lease_that_ends_between_two_looks_at_the_clock_is_noticed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While expired leases were looked for, the next one ended."""
+    """The next lease ended while expired ones were being processed."""
     await bench.store("a")
     await bench.take()
     bench.now = LEASE_SECONDS - 0.001
-    look = bench.broker._run_out
+    look = bench.broker._expire_leases
 
     async def slow(only: str | None = None) -> None:
         await look(only)
         bench.now = LEASE_SECONDS + 0.001
 
-    monkeypatch.setattr(bench.broker, "_run_out", slow)
+    monkeypatch.setattr(bench.broker, "_expire_leases", slow)
     running = asyncio.create_task(bench.broker.run())
     await until(lambda: bench.broker.counts()[ENDPOINT, 3] == (0, 1))
     running.cancel()
@@ -359,7 +331,7 @@ async def test_endpoints_are_named_as_they_come(bench: Bench) -> None:
 
 
 async def test_a_poison_message_takes_no_other_along(bench: Bench) -> None:
-    """A module that dies of one message of a batch gets each of the batch by itself from then on."""
+    """A module that is crashed by one message of a batch gets each message of it alone from then on."""
     await bench.store("a", "poison", "b", priority=3)
     done: list[str] = []
     bench.now = 0

@@ -38,7 +38,6 @@ async def state(upstream: UpstreamService, number: int) -> list[str]:
 
 
 async def test_a_message_is_leased_and_acknowledged_once_however_often_it_comes(upstream: UpstreamService) -> None:
-    """As the broker gives out any other."""
     for _ in range(3):
         assert await upstream.inputs.take(*frame(1)) == message.Ack(parent_id=1)
     endpoint = ENDPOINT.format(node=upstream.node)
@@ -52,7 +51,6 @@ async def test_a_message_is_leased_and_acknowledged_once_however_often_it_comes(
 
 
 async def test_a_known_one_stays_known_when_the_store_is_opened_again(tmp_path: Path) -> None:
-    """The ack may have been lost with the process."""
     first = open_upstream(tmp_path / "outbox.db", FakeHub())
     await first.inputs.take(*frame(1))
     await first.outbox.close()
@@ -64,7 +62,6 @@ async def test_a_known_one_stays_known_when_the_store_is_opened_again(tmp_path: 
 
 
 async def test_what_cannot_be_read_is_refused_for_good(upstream: UpstreamService) -> None:
-    """And a node that moves takes nothing now."""
     header, _ = frame(1)
     refused = await upstream.inputs.take(header, b"nothing")
     assert isinstance(refused, message.Nack) and (refused.code, refused.permanent) == ("bad_message", True)
@@ -75,7 +72,6 @@ async def test_what_cannot_be_read_is_refused_for_good(upstream: UpstreamService
 
 
 async def test_a_full_store_asks_for_later(upstream: UpstreamService) -> None:
-    """And takes it when something went."""
     upstream.outbox.max_bytes = 10
     full = await upstream.inputs.take(*frame(1))
     assert isinstance(full, message.Nack) and (full.code, full.permanent) == ("store_full", False)
@@ -84,7 +80,6 @@ async def test_a_full_store_asks_for_later(upstream: UpstreamService) -> None:
 
 
 async def test_a_failed_disk_is_no_answer(upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program ends; the hub sends it again."""
 
     async def broken(_: object) -> bool:
         raise StoreFailed("the disk failed")

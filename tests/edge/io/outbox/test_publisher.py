@@ -23,7 +23,7 @@ from fairlead_wire.io.spans import Spans
 
 
 class Bench:
-    """A publisher on the twin, and what the pump heard of it."""
+    """A publisher on the in-memory outbox, and the queues that the pump was told of."""
 
     def __init__(
         self,
@@ -60,7 +60,6 @@ class Bench:
 
 
 async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
-    """And not of messages without a sink."""
     bench = Bench()
     await bench.publisher.publish(body({"properties": {"priority": "0"}}, {"properties": {"endpoint": "nowhere"}}))
     assert bench.appended == [{QueueId("iothub", 0)}]
@@ -69,7 +68,6 @@ async def test_pump_hears_of_the_queues_after_they_are_durable() -> None:
 
 
 async def test_everything_is_counted_once() -> None:
-    """Received, accepted, without a route, refused by reason, repeated."""
     bench = Bench()
     request = body({}, {"properties": {"endpoint": "nowhere"}}, {"source": "bad"})
     for _ in range(2):
@@ -80,7 +78,6 @@ async def test_everything_is_counted_once() -> None:
 
 
 async def test_full_store_is_swept_once_and_tried_again() -> None:
-    """Only when there was something to sweep."""
     bench = Bench(max_bytes=100)
     with pytest.raises(StoreFull):
         await bench.publisher.publish(body({"body": "x" * 200}))
@@ -96,7 +93,6 @@ async def test_full_store_is_swept_once_and_tried_again() -> None:
 
 
 async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
-    """And only after what has expired was swept."""
     for evict in (False, True):
         bench = Bench(max_bytes=1000, evict=evict)
         await bench.publisher.publish(body({"body": "x" * 500}))
@@ -111,7 +107,6 @@ async def test_less_urgent_make_room_only_where_the_operator_says_so() -> None:
 
 
 async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory does not grow with patient producers; what was refused may come back."""
     bench = Bench()
     monkeypatch.setattr(publisher_module, "PENDING_BYTES_MAX", 10)
     with pytest.raises(Temporary) as refused:
@@ -119,16 +114,8 @@ async def test_requests_in_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert refused.value.retry_after_seconds
 
 
-async def test_without_routes_it_is_not_ready() -> None:
-    """Even for a good request; a bad one still gets the reason."""
-    bench = Bench()
-    bench.publisher.use_router(None)
-    with pytest.raises(NotReady):
-        await bench.publisher.publish(body({}))
-
-
 async def test_producer_that_hangs_up_leaves_its_message_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pump hears of what became durable although its caller no longer waits."""
+    """The pump learns what became durable, although the caller no longer waits."""
     bench = Bench()
     go_on = asyncio.Event()
     append = bench.box.append
@@ -155,7 +142,6 @@ async def properties(bench: Bench) -> list[dict[str, str]]:
 
 
 async def test_a_sampled_request_is_stored_with_the_span_of_its_publish() -> None:
-    """The span ends when it is durable, and the answer names it."""
     spans, kept = spans_in_memory()
     bench = Bench(spans=spans)
     answer = await bench.publisher.publish(body({}, {}), headers={"traceparent": str(place(5))})
@@ -167,7 +153,7 @@ async def test_a_sampled_request_is_stored_with_the_span_of_its_publish() -> Non
 
 
 async def test_without_spans_what_a_producer_says_is_stored_as_it_is() -> None:
-    """A trace is an application property like any other: nothing is looked at, nothing is added."""
+    """Without spans a trace is an ordinary application property: nothing is read or added."""
     bench = Bench()
     message = {"traceparent": str(place(5))}
     answer = await bench.publisher.publish(body({"properties": message}), headers={"traceparent": str(place(6))})
@@ -195,7 +181,7 @@ async def test_what_is_refused_is_the_spans_failure() -> None:
 
 
 async def test_a_repeated_request_is_answered_as_before_whatever_its_trace() -> None:
-    """The key is the request's, and the trace is none of it."""
+    """The trace is not part of the request that the key identifies."""
     spans, _ = spans_in_memory()
     bench = Bench(spans=spans)
     first = await bench.publisher.publish(body({}), "key", headers={"traceparent": str(place(5))})
@@ -209,7 +195,6 @@ def gathered(module: str, *messages: dict[str, Any]) -> Gathered:
 
 
 async def test_messages_of_several_authors_go_in_one_step() -> None:
-    """Each has its result in order, and its author's mark."""
     bench = Bench()
     found = await bench.publisher.store_gathered(
         [gathered("m", {}, {"properties": {"endpoint": "nowhere"}}), gathered("n", {"body": "x" * 300_000}, {})]

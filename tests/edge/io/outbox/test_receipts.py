@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support.edges.upstream import FakeHub, body, open_upstream, until
+from tests.support.edges.upstream import FakeHub, body, running_upstream, until
 from tests.support.topics.topic_model import TopicModel
 
 from fairlead_edge.io.outbox import receipts as receipts_module
@@ -42,14 +42,8 @@ class Line:
 @contextlib.asynccontextmanager
 async def running(path: Path, hub: FakeHub, model: TopicModel, epoch: int = 1) -> AsyncIterator[Line]:
     hub.answer = model.answer
-    upstream = open_upstream(path, hub, epoch=epoch)
-    task = asyncio.create_task(upstream.run())
-    try:
+    async with running_upstream(path, hub, epoch=epoch) as upstream:
         yield Line(upstream, hub, model)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await upstream.outbox.close()
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +60,6 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
 
 
 async def test_a_message_from_acceptance_to_its_table(line: Line) -> None:
-    """Each step is reported when it is true, with the position that the topic has."""
     first, second = await line.publish(2)
     assert await line.state(second) == "accepted"
     line.hub.connect()
@@ -90,7 +83,6 @@ async def test_a_message_from_acceptance_to_its_table(line: Line) -> None:
 
 
 async def test_it_is_known_without_a_link_and_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was said last, and when; also where the program is opened anew."""
     monkeypatch.setattr(receipts_module, "KEEP_SECONDS", 0.0)
     hub, model = FakeHub(), TopicModel()
     async with running(tmp_path / "outbox.db", hub, model) as line:
@@ -110,7 +102,7 @@ async def test_it_is_known_without_a_link_and_after_a_restart(tmp_path: Path, mo
 
 
 async def test_a_batch_that_was_known_before_stands_at_the_newest_or_before(line: Line) -> None:
-    """Its answer was lost: messaging has it, and does not say where."""
+    """Its answer was lost: messaging has it, but does not report its position."""
     line.hub.hold.clear()
     line.hub.connect()
     ids = await line.publish(3)
@@ -137,7 +129,7 @@ async def test_a_topic_made_anew_claims_no_message_of_before(line: Line) -> None
     await until(lambda: len(line.hub.asked) > asked + 1)
     found = await line.ask(id)
     assert found is not None and (found["state"], found["in_table"]) == ("in_topic", None)
-    assert found["deliveries"][0]["note"] == receipt.MADE_ANEW
+    assert found["deliveries"][0]["note"] == receipt.TOPIC_RECREATED
 
 
 async def test_a_hub_that_says_nonsense_or_not_now_costs_nothing_but_the_answer(
@@ -173,7 +165,6 @@ async def test_a_table_that_went_back_is_counted(line: Line) -> None:
 
 
 async def test_only_so_many_wait_at_once(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are asked to come back; each that waits is answered when it leaves."""
     monkeypatch.setattr(line.upstream.receipts, "_places", WaitingPlaces(2, has_names=False))
     [id] = await line.publish()
     waiting = [asyncio.create_task(line.state(id, wait_seconds=60.0, until="in_topic")) for _ in range(2)]

@@ -14,7 +14,6 @@ ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 
 
 def test_the_highest_of_each_queue_is_read_back(tmp_path: Path) -> None:
-    """A retry of an earlier one changes nothing; a damaged file says nothing."""
     path = tmp_path / "handed-out"
     file = HandedOutFile(path)
     assert file.read() == {}
@@ -33,7 +32,7 @@ def test_the_highest_of_each_queue_is_read_back(tmp_path: Path) -> None:
 
 
 async def test_what_a_kill_found_in_flight_and_then_expires_is_counted_in_doubt(tmp_path: Path) -> None:
-    """Some had left, some had not, one was answered: only those that left without an answer are in doubt."""
+    """Only messages that were sent and got no answer are in doubt."""
     box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 20)
     await box.append([Entry("", b"x", (Reference(ALARMS, 60.0),)) for _ in range(6)], now=0)
     left = await box.fetch(ALARMS, after=NOTHING_DONE, now=0, messages_max=4, bytes_max=999, leaving=True)
@@ -50,7 +49,7 @@ async def test_what_a_kill_found_in_flight_and_then_expires_is_counted_in_doubt(
 
 
 async def test_a_store_that_is_new_is_in_no_doubt(tmp_path: Path) -> None:
-    """The file beside it is of one that was removed: its offsets mean other messages."""
+    """The file beside it belongs to a store that was removed, whose offsets mean other messages."""
     file = HandedOutFile(tmp_path / "outbox.db.handed-out")
     file.note(ALARMS, [40])
     file.close()
@@ -64,11 +63,7 @@ async def test_a_store_that_is_new_is_in_no_doubt(tmp_path: Path) -> None:
     await again.close()
 
 
-# ---- the totals beside the outbox: the last write that was whole -----------------------------------------------------
-
-
 def test_the_last_whole_one_is_read(tmp_path: Path) -> None:
-    """Also when the process ended in the middle of the next."""
     path = tmp_path / "outbox.db.totals"
     file = TotalsFile(path)
     assert file.read() is None

@@ -26,7 +26,6 @@ def opened(folder: Path, epoch: int = 1) -> SqliteOutbox:
 
 
 async def test_restart_finds_queues_messages_and_counters(tmp_path: Path) -> None:
-    """Also those of queues no route names any more; each message keeps the epoch it was accepted in."""
     box = opened(tmp_path, epoch=1)
     await box.append([Entry("a", b"a", (Reference(ALARMS, 60, "d/t"),))], now=0)
     await box.close()
@@ -40,7 +39,7 @@ async def test_restart_finds_queues_messages_and_counters(tmp_path: Path) -> Non
 
 
 async def test_clock_goes_on_over_a_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message ages while the machine is off, and a wall clock set back revives nothing."""
+    """A message ages while the machine is off, and a wall clock that is set back brings nothing back."""
     reading = age.ClockReading(boot_id="one", boot_seconds=100, wall_seconds=5000)
     monkeypatch.setattr(store_clock, "read", lambda: reading)
     monkeypatch.setattr(store_clock, "boot_seconds", lambda: reading.boot_seconds)
@@ -59,7 +58,7 @@ async def test_clock_goes_on_over_a_reboot(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
-    """The first stamp does not wait ten seconds for a power cut to come first."""
+    """A power cut may come within the first ten seconds."""
     box = opened(tmp_path)
     keeping = asyncio.create_task(box.keep_time())
     await until(lambda: box.writer.commits > 0)
@@ -71,15 +70,15 @@ async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
 
 
 async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
-    """After a long outage the disk is the others' again, but for a little that the next outage may need."""
+    """After a long outage the disk space is returned, except for a little that the next outage may need."""
     box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 30)
     count = 24
     for _ in range(count):
         await box.append([Entry("", os.urandom(1 << 20), (Reference(ALARMS),))], now=0)
-    assert await box.give_back() == 0
+    assert await box.shrink() == 0
     await box.settle(ALARMS, sent=range(count), checkpoint=count - 1, at="t")
     given = 0
-    while step := await box.give_back():
+    while step := await box.shrink():
         given += step
     await box.close()
     size = (tmp_path / "outbox.db").stat().st_size
@@ -88,12 +87,12 @@ async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
 
 
 async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start does not wait for it; damage found then ends its use, and the next opening is thorough."""
+    """A start does not wait for the check; damage found later ends the use, and the next opening is thorough."""
     monkeypatch.setattr(salvage, "SECONDS_MAX", -1.0)
     monkeypatch.setattr(salvage, "PROGRESS_STEPS", 1)
     box = opened(tmp_path)
     await box.append([Entry(str(n), b"{}", (Reference(ALARMS),)) for n in range(500)], now=0)
-    await box.scrubber.look_through()
+    await box.scrubber.audit_file()
     assert box.writer.failure is None
     await box.close()
     connection = apsw.Connection(str(tmp_path / "outbox.db"))
@@ -103,7 +102,7 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
     assert box.salvaged == "" and (await box.status(now=0)).queues[0].length == 500
     keeping = asyncio.create_task(box.scrubber.run())
     await box.writer.failed.wait()
-    with pytest.raises(StoreDamaged, match="not as many"):
+    with pytest.raises(StoreDamaged, match="differs from its count"):
         await box.sweep(now=0, entire=True)
     keeping.cancel()
     await box.close()
@@ -114,7 +113,7 @@ async def test_a_large_file_is_looked_through_while_it_is_used(tmp_path: Path, m
 
 
 async def test_a_store_cloned_under_another_name_is_refused_while_it_holds_anything(tmp_path: Path) -> None:
-    """Its backlog would be in the topics twice; delivered, or never owned, it is taken over."""
+    """Its backlog would arrive twice; an empty store, or one without an owner, is taken over."""
     path = tmp_path / "outbox.db"
     first = SqliteOutbox(path, epoch=1, max_bytes=1 << 20)
     await first.append([Entry("a", b"{}", (Reference(QueueId("iothub", 1)),))], now=0)

@@ -9,7 +9,6 @@ from fairlead_edge.outbox.age import Stamp
 
 
 def test_reading_names_this_boot() -> None:
-    """Two readings are of one boot and do not go back."""
     first, second = store_clock.read(), store_clock.read()
     assert first.boot_id == second.boot_id != ""
     assert second.boot_seconds >= first.boot_seconds > 0
@@ -17,7 +16,6 @@ def test_reading_names_this_boot() -> None:
 
 
 def test_clock_opens_where_the_stamp_left_it() -> None:
-    """A stamp of this boot, a second old."""
     now = store_clock.read()
     stamp = Stamp(boot_id=now.boot_id, boot_seconds=now.boot_seconds - 1, wall_seconds=0, age_seconds=50)
     assert 51 <= store_clock.open_clock(stamp).now(store_clock.boot_seconds()) < 60

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.edges.upstream import FakeHub, body, open_upstream
+from tests.support.edges.upstream import FakeHub, body, running_upstream
 from tests.support.spans import place, spans_in_memory
 
 from fairlead_edge.errors import StoreFull
@@ -20,6 +19,8 @@ from fairlead_wire import message
 from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.io import logs
 
+AT_ONCE = DeliveryPolicy(retries_with_no_delay=100)
+
 
 @pytest.fixture
 def hub() -> FakeHub:
@@ -28,12 +29,8 @@ def hub() -> FakeHub:
 
 @pytest.fixture
 async def upstream(tmp_path: Path, hub: FakeHub) -> AsyncIterator[UpstreamService]:
-    opened = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100))
-    running = asyncio.create_task(opened.run())
-    yield opened
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await opened.outbox.close()
+    async with running_upstream(tmp_path / "outbox.db", hub, policy=AT_ONCE) as opened:
+        yield opened
 
 
 async def publish(upstream: UpstreamService, count: int, priority: int, **properties: str) -> None:
@@ -47,7 +44,6 @@ async def settled(hub: FakeHub, upstream: UpstreamService, count: int) -> None:
 
 
 async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Stream, epoch, sequence, priority, topic; then the queue is empty and the books say sent."""
     hub.connect()
     await publish(upstream, 3, 5, topic="shop/alarms")
     await settled(hub, upstream, 3)
@@ -61,7 +57,6 @@ async def test_messages_go_up_as_the_link_wants_them(hub: FakeHub, upstream: Ups
 async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(
     hub: FakeHub, upstream: UpstreamService
 ) -> None:
-    """The link's return ends every wait; the first batch holds the alarm that came last."""
     await publish(upstream, 600, 9)
     await publish(upstream, 1, 0)
     hub.connect()
@@ -71,7 +66,6 @@ async def test_after_an_outage_alarms_leave_before_the_backlog_and_at_once(
 
 
 async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, upstream: UpstreamService) -> None:
-    """First of its priority, after anything more urgent that came meanwhile."""
     hub.hold.clear()
     hub.connect()
     await publish(upstream, 10, 9)
@@ -84,52 +78,31 @@ async def test_batch_in_flight_when_the_link_drops_is_sent_again(hub: FakeHub, u
     assert [stream for stream, _ in hub.batches] == ["iothub_Pri9", "iothub_Pri0", "iothub_Pri9"]
 
 
-async def test_temporary_nack_is_tried_again_later(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Messaging that is down costs time, never a message."""
-    nacks = [message.Nack(parent_id=1, code="busy", reason="not now", retry_after=0.01) for _ in range(2)]
-    hub.answer = lambda stream, messages: nacks.pop() if nacks else message.Ack(parent_id=1)
-    hub.connect()
-    await publish(upstream, 2, 0)
-    await settled(hub, upstream, 2)
-    assert upstream.pump.counters["nack_busy"] == 2
-
-
 async def test_restart_sends_what_no_route_names_any_more(
     tmp_path: Path, hub: FakeHub, upstream: UpstreamService
 ) -> None:
-    """Queues are found on disk."""
     await publish(upstream, 4, 7)
-    again = open_upstream(tmp_path / "outbox.db", hub, epoch=2)
-    running = asyncio.create_task(again.run())
-    hub.connect()
-    await hub.until(lambda: len(hub.stored) == 4)
-    assert {epoch for epoch, _, _ in hub.stored} == {1}
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await again.outbox.close()
+    async with running_upstream(tmp_path / "outbox.db", hub, epoch=2):
+        hub.connect()
+        await hub.until(lambda: len(hub.stored) == 4)
+        assert {epoch for epoch, _, _ in hub.stored} == {1}
 
 
 async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path, hub: FakeHub) -> None:
-    """An older copy of the store sends again what it holds, under the same names; what is new has names of its own."""
+    """An older copy of the store sends its messages again under the same names; new ones have new names."""
     folder = tmp_path / "node"
     folder.mkdir()
 
     async def life(epoch: int, count: int) -> None:
-        upstream = open_upstream(folder / "outbox.db", hub, epoch=epoch)
-        await publish(upstream, count, 0)
-        if epoch == 1:
-            await upstream.outbox.close()
-            shutil.copytree(folder, tmp_path / "copy")
-            return
-        running = asyncio.create_task(upstream.run())
-        hub.connect()
-        await hub.until(lambda: upstream.pump.counters["acked"] >= 10 + count)
-        hub.cut()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await upstream.outbox.close()
+        async with running_upstream(folder / "outbox.db", hub, epoch=epoch) as upstream:
+            await publish(upstream, count, 0)
+            hub.connect()
+            await hub.until(lambda: upstream.pump.counters["acked"] >= 10 + count)
+            hub.cut()
 
-    await life(1, 10)
+    async with running_upstream(folder / "outbox.db", hub) as upstream:
+        await publish(upstream, 10, 0)
+    shutil.copytree(folder, tmp_path / "copy")
     await life(2, 5)
     assert len(hub.stored) == 15
     for epoch in (3, 4):  # restored twice, or a clone that runs beside it: the same for the topic
@@ -139,21 +112,9 @@ async def test_restored_and_cloned_disks_never_give_a_name_twice(tmp_path: Path,
     assert len(hub.stored) == 10 + 5 + 5 + 5
 
 
-async def test_expired_messages_are_not_sent(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Counted as expired, and what lives behind them goes."""
-    await publish(upstream, 5, 3, ttl="0")
-    await publish(upstream, 1, 3)
-    hub.connect()
-    await settled(hub, upstream, 1)
-    assert list(hub.stored) == [(1, "iothub_Pri3", 5)]
-    [queue] = (await upstream.status()).queues
-    assert (queue.accepted, queue.sent, queue.expired) == (6, 1, 5)
-
-
 async def test_full_disk_delays_the_note_but_not_the_messages(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hub has them; our note of it is tried until it can be written."""
     monkeypatch.setattr(upstream_pump, "SETTLE_RETRY_SECONDS", 0.001)
     settle, failures = upstream.outbox.settle, [StoreFull("the disk is full")] * 2
 
@@ -172,7 +133,6 @@ async def test_full_disk_delays_the_note_but_not_the_messages(
 async def test_hub_that_never_answers_is_asked_again(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A silent answer counts as a temporary one."""
     monkeypatch.setattr(upstream_pump, "ANSWER_SECONDS", 0.02)
     hub.hold.clear()
     hub.connect()
@@ -183,27 +143,7 @@ async def test_hub_that_never_answers_is_asked_again(
     assert upstream.pump.counters["nack_timeout"] >= 1
 
 
-async def test_permanently_refused_batch_is_halved_until_the_culprit_is_alone(
-    hub: FakeHub, upstream: UpstreamService
-) -> None:
-    """One poison message costs itself, not its neighbours."""
-    poison = 13
-
-    def answer(stream: str, messages: list[message.UpstreamMessage]) -> message.Ack | message.Nack:
-        if any(each.sequence == poison for each in messages):
-            return message.Nack(parent_id=1, code="malformed", reason="cannot be read", permanent=True)
-        return message.Ack(parent_id=1)
-
-    hub.answer = answer
-    await publish(upstream, 40, 2)
-    hub.connect()
-    await settled(hub, upstream, 39)
-    [letter] = await upstream.outbox.dead_letters()
-    assert (letter.offset, letter.code) == (poison, "malformed")
-
-
 async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstream: UpstreamService) -> None:
-    """Counted and named; the agent goes on and so does the batch."""
     errors = [RuntimeError("never seen before"), ConnectionResetError("peer")]
     send = hub.send_upstream
 
@@ -222,7 +162,6 @@ async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstr
 async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Status says since when and why, from the first refusal on; the log once it lasted, with the remedy."""
     logs.configure("edge")
     monkeypatch.setattr(upstream_pump, "STALLED_SECONDS", 0.05)
     hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="no room", retry_after=0.1)
@@ -249,7 +188,6 @@ def skip(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
     hub: FakeHub, upstream: UpstreamService, skip: Callable[[float], None]
 ) -> None:
-    """A hundred in flight, their time over and swept meanwhile: sent, every one of them, and none expired."""
     hub.hold.clear()
     hub.connect()
     await publish(upstream, 100, 5, ttl="600")
@@ -269,7 +207,6 @@ async def test_messages_that_expire_on_their_way_are_decided_by_the_answer(
 async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
     hub: FakeHub, upstream: UpstreamService, skip: Callable[[float], None]
 ) -> None:
-    """They may be in the topic, and count as expired: how many is said."""
     hub.hold.clear()
     hub.connect()
     await publish(upstream, 10, 5, ttl="600")
@@ -282,22 +219,17 @@ async def test_messages_that_expire_after_the_link_broke_are_in_doubt(
 
 
 async def test_a_batch_goes_on_in_the_trace_of_its_messages(tmp_path: Path, hub: FakeHub) -> None:
-    """Also when it is sent again; a batch without one has no header, and old hubs pass over it."""
+    """Even if it is sent again; a batch without a trace has no header."""
     spans, kept = spans_in_memory()
-    upstream = open_upstream(tmp_path / "outbox.db", hub, policy=DeliveryPolicy(retries_with_no_delay=100), spans=spans)
-    running = asyncio.create_task(upstream.run())
-    hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="later")
-    hub.connect()
-    headers = {"traceparent": str(place(5))}
-    await upstream.publisher.publish(body({}), headers=headers)
-    await hub.until(lambda: len(hub.batches) >= 2)
-    hub.answer = lambda stream, messages: message.Ack(parent_id=1)
-    await settled(hub, upstream, 1)
-    await upstream.publisher.publish(body({}))
-    await settled(hub, upstream, 2)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    await upstream.outbox.close()
+    async with running_upstream(tmp_path / "outbox.db", hub, policy=AT_ONCE, spans=spans) as upstream:
+        hub.answer = lambda stream, messages: message.Nack(parent_id=1, code="busy", reason="later")
+        hub.connect()
+        await upstream.publisher.publish(body({}), headers={"traceparent": str(place(5))})
+        await hub.until(lambda: len(hub.batches) >= 2)
+        hub.answer = lambda stream, messages: message.Ack(parent_id=1)
+        await settled(hub, upstream, 1)
+        await upstream.publisher.publish(body({}))
+        await settled(hub, upstream, 2)
     published, *sent = kept.kept
     assert {span.name for span in sent} == {"upstream batch"}
     assert {span.parent for span in sent} == {published.trace}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.support.edges import stored
 
-from fairlead_edge.outbox import envelope
 from fairlead_edge.outbox.brokered import endpoint as module
 from fairlead_edge.outbox.brokered.endpoint import BrokeredFailed, Endpoint, Leased
 from fairlead_edge.outbox.brokered.priority import BrokeredSettle
@@ -25,15 +24,8 @@ POLICY = DeliveryPolicy(
 ATTEMPTS = 4
 
 
-def content(id: str) -> bytes:
-    message = envelope.StoredMessage(
-        id=id, source="/messages", enqueued_at="t", properties={}, system_properties={}, body=msgspec.Raw(b"1")
-    )
-    return envelope.stored(message)
-
-
 class Log:
-    """What is on disk: two queues, their checkpoints, and the attempts that were noted."""
+    """What is on disk: two queues, their checkpoints, and the recorded attempts."""
 
     def __init__(self) -> None:
         self.kept: dict[QueueId, dict[int, str]] = {QueueId("e", 0): {}, QueueId("e", 5): {}}
@@ -84,14 +76,14 @@ class Modules(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 5), lease=st.sampled_from([10.0, 60.0]), noted=st.booleans())
     def take(self, most: int, lease: float, noted: bool) -> None:
-        """``noted`` False: the agent is killed before it wrote down who has what, and before the module got it."""
-        self.run_out()
+        """``noted`` False: the agent is killed before it recorded the leases, and before the module got anything."""
+        self.expire_leases()
         taken: list[Leased] = []
         while len(taken) < most and (fetch := self.endpoint.wanted(self.now, most - len(taken))) is not None:
             log = self.log.kept[fetch.queue]
             offsets = [each for each in sorted(log) if each > max(fetch.after, self.log.checkpoints[fetch.queue])]
             offsets = [each for each in offsets if not fetch.only or each in fetch.only][: fetch.messages_max]
-            items = [Item(offset, 1, "", 0, None, content(log[offset])) for offset in offsets]
+            items = [Item(offset, 1, "", 0, None, stored.content(log[offset])) for offset in offsets]
             given = self.endpoint.fetched(fetch, items, self.now, messages_max=most - len(taken), lease_seconds=lease)
             taken += given.leased
             if noted:
@@ -127,14 +119,14 @@ class Modules(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([1.0, 5.0, 60.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.run_out()
+        self.expire_leases()
 
     @rule()
     def kill(self) -> None:
         self.start()
 
-    def run_out(self) -> None:
-        self.fail(self.endpoint.run_out(self.now), noted=False)
+    def expire_leases(self) -> None:
+        self.fail(self.endpoint.expire_leases(self.now), noted=False)
 
     def fail(self, failed: Sequence[BrokeredFailed], *, noted: bool) -> None:
         for each in failed:
@@ -160,7 +152,7 @@ class Modules(RuleBasedStateMachine):
         assert all(number <= ATTEMPTS for number in self.given.values())
 
     def teardown(self) -> None:
-        """A module that does its work gets all the rest, in the end."""
+        """In the end, a module that does its work gets everything that is left."""
         if not hasattr(self, "log"):
             return
         for _ in range(200):
@@ -175,7 +167,6 @@ TestModules.settings = settings(max_examples=40, stateful_step_count=25, deadlin
 
 
 def test_leases_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that never acknowledges gets no more."""
     monkeypatch.setattr(module, "LEASED_MAX", 3)
     endpoint = Endpoint(uniform=lambda: 0.5)
     queue = QueueId("e", 1)
@@ -184,5 +175,5 @@ def test_leases_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert endpoint.wanted(0, 10) is None
     assert endpoint.next_time(0) == 60
     assert endpoint.counts() == {1: (3, 0)}
-    endpoint.run_out(60)
+    endpoint.expire_leases(60)
     assert endpoint.wanted(60, 10) is not None

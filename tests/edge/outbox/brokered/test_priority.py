@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fairlead_edge.outbox.brokered import priority as module
-from fairlead_edge.outbox.brokered.priority import TRANSITIONS, BrokeredSettle, DeliveryEvent, DeliveryState, Priority
-from fairlead_edge.outbox.outbox import Item, Refusal
+from fairlead_edge.outbox.brokered.priority import TRANSITIONS, DeliveryEvent, DeliveryState, Priority
+from fairlead_edge.outbox.outbox import Item
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, QueueId
 from fairlead_wire.delivery_policy import DeliveryPolicy
-from fairlead_wire.errors import LocalError
 
 QUEUE = QueueId("edge-1/m/in", 2)
 POLICY = DeliveryPolicy(
@@ -23,7 +20,7 @@ def read(*offsets: int, expires: float | None = None) -> list[tuple[Item, str]]:
 
 
 def take(priority: Priority, *offsets: int, now: float = 0.0, most: int = 10) -> list[int]:
-    """What a module gets of a log that has these."""
+    """What a module gets from a log with these offsets."""
     given: list[Attempt] = []
     while (fetch := priority.wanted(now, most - len(given))) is not None:
         found = [each for each in offsets if each in (fetch.only or offsets) and each > fetch.after]
@@ -39,7 +36,6 @@ def uniform() -> float:
 
 
 def test_each_is_given_out_once_and_in_order() -> None:
-    """What did not fit is read again; nothing is asked for before something is stored."""
     priority = Priority(QUEUE)
     assert take(priority, 0, 1, 2, most=2) == [0, 1]
     assert take(priority, 0, 1, 2) == [2]
@@ -50,7 +46,7 @@ def test_each_is_given_out_once_and_in_order() -> None:
 
 
 def test_checkpoint_passes_nothing_that_is_not_done() -> None:
-    """Neither what is in hand nor what is still being written, whichever settlement reaches the disk first."""
+    """Neither leased messages nor settlements that are not durable, in whatever order they are written."""
     priority = Priority(QUEUE)
     take(priority, *range(4))
     second = priority.acked([1, 2])
@@ -61,12 +57,11 @@ def test_checkpoint_passes_nothing_that_is_not_done() -> None:
     priority.settled(first)
     last = priority.acked([3])
     assert last.checkpoint == 3
-    priority.not_settled(last)
+    priority.settle_failed(last)
     assert priority.offset_of("id-3") == 3
 
 
 def test_failed_message_waits_and_is_given_up_at_last() -> None:
-    """Given back, then its lease ends; the reason says which."""
     priority = Priority(QUEUE)
     take(priority, 7)
     waiting = priority.abandoned(7, 1, POLICY, uniform)
@@ -76,17 +71,17 @@ def test_failed_message_waits_and_is_given_up_at_last() -> None:
     assert fetch is not None and fetch.only == (7,)
     [again] = priority.fetched(fetch, read(7), 6, messages_max=10, lease_seconds=60)
     assert again.number == 2
-    assert priority.run_out(65.9, POLICY, uniform) == ([], [])
-    assert priority.run_out(66, POLICY, uniform) == ([], [7])
-    settle = priority.given_up([7], module.RAN_OUT)
-    assert settle.refused[0].reason == "given out 2 times; the last time its lease ended without an acknowledgement"
+    assert priority.expire_leases(65.9, POLICY, uniform) == ([], [])
+    assert priority.expire_leases(66, POLICY, uniform) == ([], [7])
+    settle = priority.given_up([7], module.LEASE_ENDED)
+    assert settle.refused[0].reason == "delivered 2 times; the last time its lease ended without an acknowledgement"
     assert settle.checkpoint == 7
     priority.settled(settle)
     assert priority.attempts() == [] and priority.offset_of("id-7") is None
 
 
 def test_message_that_vanished_while_it_waited_is_forgotten() -> None:
-    """Expired, evicted or damaged: it holds up the checkpoint no longer."""
+    """Expired, evicted or damaged messages must not block the checkpoint."""
     priority = Priority(QUEUE)
     take(priority, 0, 1)
     priority.abandoned(0, 0, POLICY, uniform)
@@ -97,7 +92,7 @@ def test_message_that_vanished_while_it_waited_is_forgotten() -> None:
 
 
 def test_restart_goes_on_where_it_was() -> None:
-    """Leases hold, waits go on, and what was never noted is found though later ones were."""
+    """Leases and waits continue, and messages without a recorded attempt are found, even between others."""
     kept = [
         Attempt(offset=2, id="id-2", number=1, leased=True, until=60),
         Attempt(offset=4, id="id-4", number=3, leased=False, until=9),
@@ -109,7 +104,6 @@ def test_restart_goes_on_where_it_was() -> None:
 
 
 def test_checkpoint_moves_after_a_restart_without_reading_again() -> None:
-    """What was given out before it and is acknowledged after it."""
     kept = [Attempt(offset=offset, id=f"id-{offset}", number=1, leased=True, until=60) for offset in (0, 1, 3)]
     priority = Priority(QUEUE, -1, kept)
     assert [priority.acked([offset]).checkpoint for offset in (1, 0)] == [-1, 0], "1 is not durable yet"
@@ -117,7 +111,6 @@ def test_checkpoint_moves_after_a_restart_without_reading_again() -> None:
 
 
 def test_withdrawn_message_costs_no_attempt() -> None:
-    """The module never got it."""
     priority = Priority(QUEUE)
     take(priority, 0)
     attempt = priority.withdrawn(0, 1)
@@ -127,7 +120,6 @@ def test_withdrawn_message_costs_no_attempt() -> None:
 
 
 def test_unsettled_messages_are_bounded() -> None:
-    """Beyond the limit only what was given out already is given out again."""
     kept = [
         Attempt(offset=offset, id=f"id-{offset}", number=1, leased=False, until=100)
         for offset in range(module.UNSETTLED_MAX)
@@ -138,7 +130,7 @@ def test_unsettled_messages_are_bounded() -> None:
 
 
 def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> None:
-    """Its lease came back from the disk; the ack became durable during another module's read."""
+    """Its lease was read from disk, and its ack became durable during another module's read."""
     priority = Priority(QUEUE, NOTHING_DONE, [Attempt(offset=0, id="id-0", number=1, leased=True, until=60.0)])
     fetch = priority.wanted(1.0, 10)
     assert fetch is not None
@@ -147,29 +139,6 @@ def test_message_acked_while_it_is_read_after_a_restart_is_not_given_out() -> No
     assert [each.offset for each in given] == [1]
 
 
-# ---- the states of one message on its way to a module ----------------------------------------------------------------
-
-
 def test_what_is_over_takes_nothing_more() -> None:
-    """Done and dead are ends; nothing begins but by being taken."""
     assert not [state for state, _ in TRANSITIONS if state in (DeliveryState.DONE, DeliveryState.DEAD)]
     assert [event for state, event in TRANSITIONS if state is DeliveryState.WAITING] == [DeliveryEvent.TAKE]
-    with pytest.raises(LocalError, match="cannot handle"):
-        TRANSITIONS.step(DeliveryState.DONE, DeliveryEvent.TAKE)
-
-
-def test_late_acknowledgement_counts() -> None:
-    """Also while it waits for its next attempt."""
-    state = DeliveryState.WAITING
-    for event in (DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.TAKE, DeliveryEvent.RETRY, DeliveryEvent.ACK):
-        state = TRANSITIONS.step(state, event)
-    assert state is DeliveryState.DONE
-
-
-# ---- what an endpoint wants done -------------------------------------------------------------------------------------
-
-
-def test_settlement_names_all_it_is_about() -> None:
-    """Acknowledged and refused alike."""
-    settle = BrokeredSettle(queue=QueueId("e"), sent=(1, 3), refused=(Refusal(2, "code", "why"),), checkpoint=3)
-    assert settle.offsets == (1, 3, 2)

@@ -85,7 +85,7 @@ def test_the_rate_holds_everything_for_as_long_as_it_takes() -> None:
     gate = PlanGate(bytes_per_second=100)
     gate.look(now=0.0, wall=NOON, carried=0)
     assert gate.room(5, 0, 0.0) == 100
-    gate.left(300, 0.0)
+    gate.sent(300, 0.0)
     held = gate.held(0, 0, 0.0)
     assert held is not None and held.why is Why.RATE and 2 <= held.until < 2.3
     assert gate.held(0, 0, held.until) is None
@@ -97,7 +97,7 @@ def test_the_rate_holds_everything_for_as_long_as_it_takes() -> None:
 def test_overdrawn_by_a_batch_it_waits_until_that_is_paid() -> None:
     rate = Rate(1000)
     assert rate.due(0.0) == 0.0 and rate.room(0.0) == 1000
-    rate.left(3000, 0.0)
+    rate.sent(3000, 0.0)
     due = rate.due(0.0)
     assert due == pytest.approx(2.0 + BATCH_SECONDS) and rate.room(1.0) == 0
     assert rate.due(due) == due
@@ -105,9 +105,9 @@ def test_overdrawn_by_a_batch_it_waits_until_that_is_paid() -> None:
 
 @pytest.mark.parametrize("bytes_per_second", [1, 3, 100, 1_000_000])
 def test_what_leaves_after_a_wait_is_worth_a_batch(bytes_per_second: int) -> None:
-    """A byte of room would let each small message go alone, with headers of its own and packed badly."""
+    """A single byte of room would send each small message alone, with its own headers and badly compressed."""
     rate = Rate(bytes_per_second)
-    rate.left(5 * bytes_per_second, 0.0)
+    rate.sent(5 * bytes_per_second, 0.0)
     due = rate.due(0.0)
     assert rate.due(due) == due and rate.room(due) >= int(bytes_per_second * BATCH_SECONDS)
     assert due <= 5.0 + max(0.0, 1 / bytes_per_second)
@@ -120,7 +120,7 @@ def test_over_any_time_no_more_leaves_than_the_rate_a_burst_and_a_batch() -> Non
             now = max(now + dice.expovariate(2), rate.due(now)) if dice.random() < 0.3 else rate.due(now)
             size = min(dice.randrange(1, 9000), max(rate.room(now), dice.randrange(1, 3000)))
             largest = max(largest, size)
-            rate.left(size, now)
+            rate.sent(size, now)
             left += size
             assert left <= 5000 * (now - began + BURST_SECONDS) + largest
         assert rate.due(now) - now <= largest / 5000 + BATCH_SECONDS + 0.001
@@ -158,7 +158,7 @@ def test_days_of_23_and_25_hours_end_at_midnight() -> None:
 
 
 def test_a_clock_that_is_put_back_gives_no_new_budget_and_none_when_it_is_right_again() -> None:
-    """A device without a battery starts in 1970, and learns the time from the network."""
+    """A device without a battery-backed clock starts in 1970 and gets the time from the network."""
     today = at("2026-11-23T12:00+00:00")
     count = DayCount("2026-11-23", 0.0, 900)
     for wall in (0.0, today - 3 * 24 * HOUR, today):

@@ -32,9 +32,6 @@ def test_why_a_queue_is_held() -> None:
     assert found is not None and found["by"] == "window" and found["askedAgainInSeconds"] == 20.0
 
 
-# ---- the data plan as metrics ----------------------------------------------------------------------------------------
-
-
 def test_metrics_of_a_line_without_limits_say_so() -> None:
     text = render(status.families(LineStatus(carried={"up": 7}), {("iothub", "9"): HeldUntil(Why.DAY, 1.0)}))
     assert (

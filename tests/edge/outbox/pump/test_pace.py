@@ -19,7 +19,7 @@ from fairlead_wire.message import Ack
 
 
 class Line:
-    """A pump with a backlog at one end, a hub at the other, and a way that carries ``rate`` bytes a second, in order.
+    """A pump with a backlog, a hub, and a link between them that carries ``rate`` bytes per second, in order.
 
     ``burst``: bytes that pass at once after a pause, as shapers let them.
     """
@@ -35,7 +35,7 @@ class Line:
         self._free_at = 0.0
         self._credit, self._credit_at = float(burst), 0.0
         self.alarms: dict[int, float] = {}
-        """Offset: when it was at the hub."""
+        """When each offset arrived at the hub."""
         self._alarm_log: list[Item] = []
         self.carried = 0
         self.pump.link_up(8)
@@ -103,8 +103,8 @@ class Line:
 @pytest.mark.parametrize("delay", [0.001, 0.2, 1.0])
 @pytest.mark.parametrize("held", [0.0, 0.05, 3.0])
 def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: float, held: float) -> None:
-    """On any line, however long the hub needs; and most of the line is used all the same."""
-    line = Line(rate=rate, delay=delay, held=held)
+    """On any link, however long the hub takes; and most of the link is used."""
+    line = Line(rate=rate, delay=delay, held=held, size=max(1000, int(rate) // 250))
     line.run(60)
     before, began = line.carried, line.now
     waits = []
@@ -121,7 +121,7 @@ def test_an_alarm_waits_about_two_seconds_behind_a_backlog(rate: float, delay: f
 
 @pytest.mark.parametrize("burst", [64 * 1024, 256 * 1024])
 def test_a_shaper_that_lets_a_burst_pass_does_not_fool_it(burst: int) -> None:
-    """The first quarter of a megabyte passes in no time, the rest at 16 kB/s: alarms wait as if it had never been."""
+    """The first quarter of a megabyte passes at once, the rest at 16 kB/s; alarms wait no longer because of it."""
     line = Line(rate=16_000, delay=0.02, burst=burst)
     line.run(40)
     for _ in range(10):
@@ -131,7 +131,6 @@ def test_a_shaper_that_lets_a_burst_pass_does_not_fool_it(burst: int) -> None:
 
 
 def test_a_line_that_becomes_slow_is_noticed() -> None:
-    """What was in flight has to pass; then it is the new line's pace."""
     line = Line(rate=200_000, delay=0.05)
     line.run(10)
     line.rate = 12_000
@@ -142,7 +141,7 @@ def test_a_line_that_becomes_slow_is_noticed() -> None:
 
 
 def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
-    """An older one: it is given more time, and a slow service there is not taken for a slow line."""
+    """An older hub gets more time, and its slow messaging service is not taken for a slow link."""
     line = Line(rate=1_000_000, delay=0.05, held=3.0, reports=False)
     line.run(60)
     assert line.carried > 60 * 200_000
@@ -154,11 +153,10 @@ def test_a_hub_that_does_not_say_how_long_it_had_a_batch() -> None:
 
 
 def test_what_was_lost_is_not_in_flight() -> None:
-    """Nor what was answered; a new session knows nothing of the line."""
     pace = Pace()
-    pace.left(1, 5000, 0.0)
-    pace.left(2, 3000, 0.0)
-    pace.left(2, 4000, 0.0)
+    pace.sent(1, 5000, 0.0)
+    pace.sent(2, 3000, 0.0)
+    pace.sent(2, 4000, 0.0)
     assert pace.in_flight == 9000 and not pace.has_room(0.0)
     pace.answered(1, 0.0, 0.5)
     pace.lost(2)
@@ -176,13 +174,13 @@ BATCH = 8000
 
 
 def split(share: float, priorities: tuple[int, ...], batches: int = 4000, seed: int = 1) -> Counter[int]:
-    """The part of each where all have endless backlogs."""
+    """The part of each priority if all have endless backlogs, in percent."""
     shares, dice, sent = Shares(share), Random(seed), Counter[int]()
     for _ in range(batches):
         priority = (shares.due(BATCH) or [min(priorities)])[0]
         size = dice.randrange(BATCH // 2, BATCH)
         sent[priority] += size
-        shares.left(priority, size, priorities)
+        shares.sent(priority, size, priorities)
     return Counter({priority: round(100 * size / sent.total()) for priority, size in sent.items()})
 
 
@@ -207,31 +205,31 @@ def test_each_less_urgent_one_gets_its_share(share: float, priorities: tuple[int
 def test_earnings_are_bounded_and_end_with_the_waiting() -> None:
     shares = Shares(0.5)
     for _ in range(100):
-        shares.left(0, EARNED_BYTES_MAX, [0, 9])
-    shares.left(9, EARNED_BYTES_MAX, [0, 9])
+        shares.sent(0, EARNED_BYTES_MAX, [0, 9])
+    shares.sent(9, EARNED_BYTES_MAX, [0, 9])
     assert shares.due(1) == []
-    shares.left(0, 10_000, [0, 9])
+    shares.sent(0, 10_000, [0, 9])
     assert shares.due(1) == [9]
-    shares.left(0, 10_000, [0])
+    shares.sent(0, 10_000, [0])
     assert shares.due(1) == []
 
 
 def test_what_goes_because_nothing_urgent_waits_costs_nothing() -> None:
     shares = Shares(0.1)
-    shares.left(9, 1 << 20, [9])
-    shares.left(0, 100_000, [0, 9])
+    shares.sent(9, 1 << 20, [9])
+    shares.sent(0, 100_000, [0, 9])
     assert shares.due(5000) == [9]
 
 
 def test_a_message_larger_than_earned_is_paid_off() -> None:
     shares = Shares(0.5)
-    shares.left(0, 1000, [0, 9])
-    shares.left(9, 5000, [0, 9])
+    shares.sent(0, 1000, [0, 9])
+    shares.sent(9, 5000, [0, 9])
     for _ in range(3):
-        shares.left(0, 1000, [0, 9])
+        shares.sent(0, 1000, [0, 9])
         assert shares.due(1) == []
     for _ in range(3):
-        shares.left(0, 1000, [0, 9])
+        shares.sent(0, 1000, [0, 9])
     assert shares.due(1) == [9]
 
 
@@ -252,6 +250,6 @@ def test_the_live_lane_and_the_rest_share_what_their_priority_gets(
         rank = (shares.due(BATCH) or [min(ranks)])[0]
         size = dice.randrange(BATCH // 2, BATCH)
         sent[rank] += size
-        shares.left(rank, size, ranks)
+        shares.sent(rank, size, ranks)
     found = {rank: 100 * size / sent.total() for rank, size in sent.items()}
     assert all(abs(found[rank] - part) <= 2 for rank, part in parts.items()), found

@@ -39,7 +39,6 @@ def find(page: Departure, offset: int) -> DepartedMessage | None:
 
 
 def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
-    """Consecutive positions by topic and epoch; what was refused takes none."""
     items = [item(0), item(1, "n/u"), item(2), item(3), item(4, epoch=2)]
     ack = message.Ack(
         parent_id=1,
@@ -64,7 +63,7 @@ def test_each_message_of_a_batch_stands_where_it_was_stored() -> None:
 
 
 def test_of_a_batch_that_goes_again_what_is_stored_stands_where_the_hub_says() -> None:
-    """Such a message is not sent again, so there is no later answer that could name its position."""
+    """A stored message is not sent again, so no later answer would name its position."""
     items = [item(0), item(1, "n/u"), item(2)]
     answer = message.Nack(parent_id=1, code="over_quota", reason="", stored=[0, 2], positions=[place(0)])
     [page] = departures(items, answer, now=9.0)
@@ -79,7 +78,6 @@ def test_a_batch_of_one_topic_is_one_page_without_a_list() -> None:
 
 
 def test_offsets_far_apart_are_pages_of_their_own_and_positions_go_on() -> None:
-    """A hole as long as the queue costs nothing."""
     ack = message.Ack(parent_id=1, positions=[place(0, newest="f" * 40)])
     found = departures([item(0), item(1), item(5 * SPAN_MAX), item(10**9)], ack, now=0.0)
     assert [(each.low, each.high, each.first) for each in found] == [
@@ -90,7 +88,7 @@ def test_offsets_far_apart_are_pages_of_their_own_and_positions_go_on() -> None:
 
 
 def test_what_a_mistaken_hub_says_is_not_believed() -> None:
-    """A place outside of the batch, and a first position from which the batch would go beyond the newest."""
+    """An index outside the batch, and a first position from which the batch would go beyond the newest."""
     ack = message.Ack(parent_id=1, positions=[place(9), place(0, first=NEWEST)])
     [page] = departures([item(0), item(1)], ack, now=0.0)
     found = find(page, 1)
@@ -98,7 +96,7 @@ def test_what_a_mistaken_hub_says_is_not_believed() -> None:
 
 
 def test_positions_that_would_begin_again_are_not_believed() -> None:
-    """From the last position there is, the next would be the first of all, which every table has."""
+    """After the last possible position comes the first of all, which every table has read."""
     last = "f" * 20 + "0" * 20
     [page] = departures([item(0), item(1)], message.Ack(parent_id=1, positions=[place(0, last, last)]), now=0.0)
     found = find(page, 1)
@@ -113,7 +111,6 @@ def test_a_hub_may_say_no_position() -> None:
 
 @given(st.sets(st.integers(0, 3 * SPAN_MAX), min_size=1, max_size=50), st.integers(-1, 3 * SPAN_MAX + 1))
 def test_pages_hold_their_offsets_and_no_others(offsets: set[int], other: int) -> None:
-    """In their order, each once, whatever lies between them."""
     ordered = sorted(offsets)
     found = [
         Departure(outcome="expired", left_at=0.0, epoch=1, low=page[0], high=page[-1], among=among(page))

@@ -43,7 +43,7 @@ def test_a_message_is_measured_when_a_table_has_it() -> None:
 
 
 def test_few_are_followed_and_none_for_ever() -> None:
-    """Nor those of which it is not known where they stand, nor those whose topic is another one now."""
+    """Messages without a position, or whose topic was recreated, are not followed either."""
     found = Latency()
     assert not found.departed(0, departure(newest=""), 10.0)
     followed = [found.departed(0, departure(), 10.0) for _ in range(latency.FOLLOWED_MAX + 1)]

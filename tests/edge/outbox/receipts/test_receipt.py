@@ -67,10 +67,9 @@ def test_a_message_that_waits() -> None:
 
 
 def test_a_message_in_its_topic_and_in_a_table() -> None:
-    """Each table is named; the first that has it is the answer."""
     found = describe(left())
     assert (found["state"], found["in_topic"]["position"], found["deliveries"][0]["note"]) == (
-        "in_topic", AT, receipt.NOT_TOLD,
+        "in_topic", AT, receipt.NO_REPORT,
     )  # fmt: skip
     found = describe(left(), known=topics())
     assert (found["state"], found["in_table"]["reader"], found["in_table"]["batch"]) == ("in_table", "b", 7)
@@ -81,14 +80,18 @@ def test_a_message_in_its_topic_and_in_a_table() -> None:
 def test_what_is_not_known_is_said() -> None:
     assert describe(left(position=""), known=topics())["deliveries"][0]["note"] == receipt.NO_POSITION
     anew = describe(left(), known=topics(generation=2))
-    assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == ("in_topic", None, receipt.MADE_ANEW)
+    assert (anew["state"], anew["in_table"], anew["deliveries"][0]["note"]) == (
+        "in_topic",
+        None,
+        receipt.TOPIC_RECREATED,
+    )
     empty = {"n/t": TopicReach(topic="n/t", service="s", generation=1, as_of=1.0)}
     assert describe(left(), known=empty)["deliveries"][0]["note"] == receipt.NO_TABLE
     assert receipt.describe(ID, [], topics(), NOW, is_online=True) is None
 
 
 def test_it_is_as_far_as_its_slowest_way_up() -> None:
-    """A way to a module of the node counts where there is no other."""
+    """A module on the node counts only if there is no topic."""
     found = describe(left(), left(topic="n/u"), known=topics())
     assert (found["state"], found["in_table"]) == ("in_topic", None)
     assert describe(waiting(MODULE), left(), known=topics())["state"] == "in_table"
@@ -133,7 +136,7 @@ def test_a_table_has_what_it_read_beyond() -> None:
 
 
 def test_a_table_that_began_later_has_nothing_of_before() -> None:
-    """Nor a message of which only an upper bound is known: it may stand before the start."""
+    """Nor a message with only an upper bound of its position, which may be before the start."""
     [table] = receipt.updated(None, said(9, start=5), 1.0).tables
     assert [receipt.has_taken(entry(number), table) for number in (5, 6, 9)] == [False, True, True]
     assert not receipt.has_taken(entry(6, is_exact=False), table)
@@ -142,7 +145,7 @@ def test_a_table_that_began_later_has_nothing_of_before() -> None:
 
 
 def test_a_row_is_certain_while_nothing_was_set_aside() -> None:
-    """From the first word on, as long as the count of messages without a row stands still."""
+    """From the first report on, while the count of messages without a row does not change."""
     first = receipt.updated(None, said(3), 1.0)
     second = receipt.updated(first, said(6), 2.0)
     third = receipt.updated(second, said(9, rowless=1), 3.0)
@@ -163,7 +166,7 @@ def test_a_row_is_certain_while_nothing_was_set_aside() -> None:
 
 
 def test_a_table_that_went_back_has_less() -> None:
-    """The latest word counts, and rows are certain anew from there only."""
+    """The latest report counts, and rows are certain only from there on."""
     first = receipt.updated(None, said(9), 1.0)
     second = receipt.updated(first, said(3), 2.0)
     assert [table.reader for table in receipt.went_back(first, second)] == ["r"]
@@ -174,7 +177,6 @@ def test_a_table_that_went_back_has_less() -> None:
 
 
 def test_a_topic_made_anew_is_another_one() -> None:
-    """Positions of the old one are compared with nothing."""
     topic = receipt.updated(receipt.updated(None, said(9), 1.0), said(3, generation=2), 2.0)
     old = Departure(outcome="in_topic", left_at=0.0, topic="n/t", service="s", generation=1, epoch=1, low=7, high=7)
     assert not receipt.is_of(old, topic)
@@ -183,7 +185,7 @@ def test_a_topic_made_anew_is_another_one() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
 def test_no_row_is_claimed_that_there_is_not(words: list[tuple[int, int, bool]]) -> None:
-    """Against a job that sets aside the last message of each stretch it says so of."""
+    """The model is a job that sets aside the last message of some ranges."""
     topic: receipt.TopicReach | None = None
     position, rowless, aside = 0, 0, set[int]()
     for step, _, sets_aside in words:

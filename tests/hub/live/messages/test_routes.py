@@ -145,7 +145,7 @@ def test_one_name_in_two_objects_is_the_newer_format_then_the_older_object(
     wait_until("another second", lambda: datetime.now(UTC) >= created + timedelta(seconds=1))
     kube.apply(edge_routes("aaa", {"all": {"route": UP, "priority": 2}}))
     wait_until("the younger one reported", lambda: row(kube, "aaa").get("errors"))
-    assert "EdgeRoutes zzz, which was made first: it runs" in row(kube, "aaa")["errors"][0]["message"]
+    assert "EdgeRoutes zzz, which was created first: it runs" in row(kube, "aaa")["errors"][0]["message"]
     assert priority() == 4
 
 

@@ -1,6 +1,6 @@
-"""A file that a disk damaged: found, and made sound again.
+"""Finds and repairs damage that a disk did to the outbox's file.
 
-salvage  before the file is used: audit, and a new file with what can be read of a damaged one
-audit    is the file what was written to it?
-damage   single messages that the disk changed: removed, counted, a gap record in their place; the scrubber
+salvage  before the file is used: audit it, and copy what can be read of a damaged one to a new file
+audit    checks whether the file is what was written to it
+damage   replaces single damaged messages with a gap record and counts them; the scrubber
 """

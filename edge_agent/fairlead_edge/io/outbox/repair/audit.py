@@ -1,6 +1,6 @@
-"""Is the outbox's file what was written to it?  Its structure, its types, and its totals against those kept beside it.
+"""Checks whether the outbox's file is what was written to it: its structure, its types, and its totals.
 
-Bodies and envelopes have checksums of their own and are not read here (``damage.find``).
+Bodies and envelopes have their own checksums and are not read here (``damage.find``).
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from fairlead_wire import errors
 _CLOCK: Final = "the clock is not readable"
 _SMALL: Final = {
     "a queue is not readable": sql.QUEUE_UNREADABLE,
-    "a queue's totals cannot be": sql.QUEUE_IMPOSSIBLE,
-    "the room taken is not known": sql.USAGE_UNKNOWN,
+    "a queue's totals are impossible": sql.QUEUE_IMPOSSIBLE,
+    "the number of used bytes is not readable": sql.USAGE_UNKNOWN,
     _CLOCK: sql.CLOCK_UNREADABLE,
     "its owner is not readable": sql.OWNER_UNREADABLE,
 }
-"""Of the tables of a few rows; only when these find nothing, their rows can be read as ``OutboxTotals``."""
+"""Checks of the small tables; only if these find nothing can their rows be read as ``OutboxTotals``."""
 _LARGE: Final = {
-    "a queue's messages are not as many as were counted": sql.QUEUE_MISCOUNTED,
-    "a queue has messages above its last": sql.OFFSET_ABOVE_LAST,
+    "the number of messages in a queue differs from its count": sql.QUEUE_MISCOUNTED,
+    "a queue has messages above its last offset": sql.OFFSET_ABOVE_LAST,
     "messages belong to no queue": sql.REFERENCE_WITHOUT_QUEUE,
-    "an envelope counts what is not there": sql.RUN_MISCOUNTED,
-    "more room is said to be taken than there is in it": sql.USAGE_TOO_LARGE,
+    "an envelope counts messages that do not exist": sql.RUN_MISCOUNTED,
+    "more bytes are counted as used than the file can hold": sql.USAGE_TOO_LARGE,
 }
 
 
 def audit(connection: apsw.Connection) -> str:
-    """What is wrong, in a few words; "" when nothing is.  Reads the whole file once."""
+    """What is wrong, in a few words, or "".  Reads the whole file once."""
     [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
     if found != "ok":
         return str(found)
-    return glance(connection) or _check(connection, _LARGE)
+    return audit_small_tables(connection) or _check(connection, _LARGE)
 
 
 def audit_beside(path: Path, access: FileAccess = PLAIN) -> str:
-    """``audit`` on a connection of its own, while the file is in use."""
+    """``audit`` on a separate connection, while the file is in use."""
     try:
         connection = access.connect(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             connection.set_busy_timeout(5_000)
-            connection.execute(sqlite.BEGIN)  # one moment, whatever is written meanwhile
+            connection.execute(sqlite.BEGIN)  # one snapshot, whatever is written meanwhile
             return audit(connection)
         finally:
             connection.close()
@@ -59,13 +59,13 @@ def audit_beside(path: Path, access: FileAccess = PLAIN) -> str:
         return errors.text_of(error)
 
 
-def glance(connection: apsw.Connection) -> str:
-    """The same of the small tables alone, which is quick."""
+def audit_small_tables(connection: apsw.Connection) -> str:
+    """``audit`` of the small tables alone, which is quick."""
     return _check(connection, _SMALL)
 
 
 def read_clock(connection: apsw.Connection) -> Stamp | None:
-    """None when there is none that can be believed."""
+    """The stamp of the store's clock; None if there is none, or it is not plausible."""
     return None if _check(connection, {_CLOCK: _SMALL[_CLOCK]}) else load_stamp(connection)
 
 
@@ -74,7 +74,7 @@ def _check(connection: apsw.Connection, checks: dict[str, str]) -> str:
 
 
 def read_totals(connection: apsw.Connection) -> OutboxTotals:
-    """As the file has them, when a ``glance`` finds nothing; all but ``topic``, which is only kept beside it."""
+    """The totals in the file, if ``audit_small_tables`` found nothing; all but ``topic``, which is kept beside it."""
     [(commits,)] = rows(connection, sql.COMMITS)
     return OutboxTotals(
         commits,
@@ -101,7 +101,7 @@ def read_totals(connection: apsw.Connection) -> OutboxTotals:
 
 
 def compare(found: OutboxTotals, kept: OutboxTotals | None) -> str:
-    """What the totals beside the file say against it; "" also when they are older, as after a power cut."""
+    """How the file contradicts the totals kept beside it; "" if it does not, or if they are older (a power cut)."""
     if kept is None or found.commits > kept.commits:
         return ""
     if found.commits < kept.commits:

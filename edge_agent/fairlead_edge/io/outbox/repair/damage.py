@@ -1,8 +1,9 @@
-"""What the outbox does about damage by its disk: finds it, removes it, counts it, and stores a record in its place.
+"""Replaces messages that the disk damaged: finds, removes and counts them, and stores a record in their place.
 
-One damaged message harms only itself: it is replaced by a gap record in its queue, with the topic it was for, or by a
-dead letter if the topic is not known.  ``Scrubber`` reads everything the outbox holds: soon after damage was found, and
-otherwise from time to time.
+Damage is confined to the message: it is replaced by a gap record in its queue, for the same topic, or by a dead letter
+if the topic is unknown.  ``Scrubber`` reads everything the outbox holds: soon after damage was found, and otherwise
+from
+time to time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fairlead_edge.routes.endpoints import UPSTREAM
 from fairlead_wire.errors import Temporary
 
 _NO_LIMIT = 1 << 62
-"""A record of what was lost is smaller than what it stands for, and the store's limit is no reason to be silent."""
+"""Gap records ignore the store's limit: they are smaller than what they replace, and must not be lost."""
 
 
 def set_aside(
@@ -47,9 +48,9 @@ def set_aside(
     at: str,
     new_id: Callable[[], str],
 ) -> list[QueueGap]:
-    """Take these out of the queue and count them; returns the gaps.  What is not there any more ended elsewhere.
+    """Remove these from the queue and count them; returns the gaps.  Those no longer there ended elsewhere.
 
-    ``topic`` gets the records of those whose own is lost.
+    Records for messages whose topic is lost go to ``topic``.
     """
     number = log.number_of(connection, queue) or 0
     offsets = json.dumps([each.offset for each in damaged])
@@ -72,7 +73,7 @@ def drop_letters(
     at: str,
     new_id: Callable[[], str],
 ) -> int:
-    """Dead letters that cannot be read: each becomes one that says so; returns how many."""
+    """Replace unreadable dead letters with records that say so; returns how many."""
     dropped = 0
     for queue, offset in dead_letters.remove(connection, numbers):
         dropped += 1
@@ -94,7 +95,7 @@ def record(
     at: str,
     new_id: Callable[[], str],
 ) -> None:
-    """Store the record of a gap: as the next message of its queue, or as a dead letter of it."""
+    """Store a gap record as the next message of the queue, or as a dead letter if its topic is unknown."""
     id = new_id()
     content = gaps.content(queue, gap, id=id, at=at)
     if queue.endpoint == UPSTREAM and gap.topic:
@@ -107,16 +108,16 @@ def record(
 
 
 def recount(connection: apsw.Connection) -> None:
-    """Make every total again from what is there: sizes and counts may be among what was damaged.
+    """Compute all totals again from the rows that exist, because sizes and counts may be damaged as well.
 
-    Walks the backlog; what no reference belongs to any more goes.
+    Reads the whole backlog, and deletes rows without references.
     """
     for statement in sql.RECOUNT:
         rows(connection, statement)
 
 
 def find(connection: apsw.Connection, queue: QueueId, *, after: int, limit: int) -> tuple[int | None, list[Damage]]:
-    """Look at the next ``limit`` messages above ``after``, live or not; returns where to go on (None: at the end)."""
+    """Check the next ``limit`` messages above ``after``, live or not; returns where to continue (None: at the end)."""
     read = Bodies(connection)
     seen = rows(connection, sql.ALL_MESSAGES, (log.number_of(connection, queue) or 0, after, limit))
     checked = [read.checked(queue, row) for row in seen]
@@ -126,15 +127,15 @@ def find(connection: apsw.Connection, queue: QueueId, *, after: int, limit: int)
 # ---- scrubbing -------------------------------------------------------------------------------------------------------
 
 SCRUB_ROWS: Final = 256
-"""Messages one step of a scrub looks at."""
+"""How many messages one step of a scrub checks."""
 SCRUB_SECONDS: Final = 6 * 3600.0
-"""How often to check everything that is held, as long as no damage is found."""
+"""How often to check everything while no damage is found."""
 SCRUB_PAUSE_SECONDS: Final = 10.0
-"""The shortest time between two checks: a disk that goes on changing must not keep the agent busy with nothing else."""
+"""The shortest time between two checks, so that a failing disk does not keep the agent busy with scrubbing."""
 
 
 class ScrubbedStore(Protocol):
-    """What is looked at."""
+    """The store that a ``Scrubber`` checks."""
 
     path: Path
     writer: Writer
@@ -144,36 +145,36 @@ class ScrubbedStore(Protocol):
         """The store's clock."""
 
     async def queues(self) -> list[QueueId]:
-        """All of them."""
+        """All queues."""
 
     async def dead_letters(self, *, after: int, limit: int) -> list[DeadLetter]:
-        """The next ones that can be read; those that cannot are replaced by a record."""
+        """The next readable dead letters; unreadable ones are replaced by a record."""
 
     async def set_aside(self, queue: QueueId, damaged: Sequence[Damage], now: float) -> None:
-        """Take out messages that the disk changed."""
+        """Remove messages that the disk damaged."""
 
 
 class Scrubber:
-    """``is_looked_through``: all of the file was audited when it was opened."""
+    """Checks the store from time to time.  ``is_audited``: the whole file was audited when it was opened."""
 
-    def __init__(self, store: ScrubbedStore, *, is_looked_through: bool) -> None:
+    def __init__(self, store: ScrubbedStore, *, is_audited: bool) -> None:
         self._store = store
-        self._is_looked_through = is_looked_through
+        self._is_audited = is_audited
         self._damaged = asyncio.Event()
-        """Something was found damaged since the last scrub."""
+        """Set when damage was found since the last scrub."""
 
-    def damage_met(self) -> None:
-        """Something was damaged: there may be more."""
+    def damage_found(self) -> None:
+        """Damage was found, and there may be more: scrub soon."""
         self._damaged.set()
 
-    async def look_through(self) -> None:
-        """Audit the file beside its use, on a thread and a connection of its own; damage ends its use."""
+    async def audit_file(self) -> None:
+        """Audit the file while it is in use, on a separate thread and connection; damage ends the use of the file."""
         problem = await asyncio.to_thread(audit.audit_beside, self._store.path, self._store.access)
         if problem:
             self._store.writer.damaged(problem)
 
     async def scrub(self) -> int:
-        """Look at everything held, live or not, in small steps; returns how many were found damaged."""
+        """Check everything, live or not, in small steps; returns how many damaged messages were found."""
         damaged = 0
         for queue in await self._store.queues():
             after: int | None = NOTHING_DONE
@@ -193,15 +194,15 @@ class Scrubber:
         return damaged
 
     async def run(self) -> None:
-        """For as long as the store is open."""
-        if not self._is_looked_through:
-            await self.look_through()
+        """Runs for as long as the store is open."""
+        if not self._is_audited:
+            await self.audit_file()
         while True:
             try:
                 async with asyncio.timeout(SCRUB_SECONDS):
                     await self._damaged.wait()
             except TimeoutError:
-                await self.look_through()
+                await self.audit_file()
             with contextlib.suppress(Temporary):  # a full disk: next time
                 await self.scrub()
             await asyncio.sleep(SCRUB_PAUSE_SECONDS)

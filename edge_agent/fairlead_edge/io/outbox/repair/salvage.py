@@ -1,9 +1,9 @@
-"""Before the outbox's file is used it is checked; a damaged one is replaced by a new one with what can be read of it.
+"""Checks the outbox's file before it is used; a damaged one is replaced by a new file with what can be read of it.
 
     problem? ──no──▶ used
        └──yes──▶ salvage ──▶ from the beginning
 
-    damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─checksums─▶ gaps ─count─▶ what is missing altogether
+    damaged file ─rows─▶ new file ─totals kept beside it─▶ queues ─checksums─▶ gaps ─count─▶ messages missing entirely
 
 What cannot be read is counted and recorded.
 """
@@ -45,18 +45,18 @@ _OWN_WAY: Final = ("queues", "references_", "runs", "usage", "sqlite_sequence")
 
 
 class SalvageReport:
-    """What a salvage came to."""
+    """The result of a salvage."""
 
     def __init__(self) -> None:
         self.waiting = 0
-        """Messages that go on."""
+        """Messages that were saved."""
         self.lost: list[tuple[QueueId, QueueGap]] = []
 
 
 def salvage_outbox(
     path: Path, *, kept: OutboxTotals | None, epoch: int, at: str, new_id: Callable[[], str], access: FileAccess = PLAIN
 ) -> SalvageReport:
-    """Raises ``OSError`` or ``apsw.Error`` when there is no room for the new file."""
+    """Copy what can be read to a new file.  Raises ``OSError`` or ``apsw.Error`` if there is no space for it."""
     report = SalvageReport()
     fill = partial(_fill, report=report, kept=kept, epoch=epoch, at=at, new_id=new_id)
     salvage.salvage(path, fill=fill, access=access)
@@ -77,7 +77,7 @@ def _fill(
     for (table,) in rows(target, sqlite.TABLES):
         if table not in _OWN_WAY:
             salvage.copy(source, target, table)
-    salvage.copy(source, target, "queues", "id", replace=True)  # a number that is gone is the default one
+    salvage.copy(source, target, "queues", "id", replace=True)  # a lost number becomes the column's default
     if kept is not None and _commits(source) > kept.commits:
         kept = None  # after a power cut the file may be newer
     numbers = {queue.id for queue in kept.queues} if kept else _numbers(source)
@@ -105,7 +105,7 @@ def _fill(
 
 
 def _clock(target: apsw.Connection, kept: OutboxTotals | None) -> float:
-    """The store's clock goes on from what is kept; where nothing is, from the youngest message."""
+    """Continue the store's clock from the stamp that was kept, or else from the youngest message."""
     reading = store_clock.read()
     stamp = kept.clock if kept else None
     if stamp is None:
@@ -133,7 +133,7 @@ def _commits(source: apsw.Connection) -> int:
 
 
 def _restore_queues(target: apsw.Connection, kept: OutboxTotals | None) -> None:
-    """Queues as the totals have them, which are as new as the file at least; without any, those rows that can be."""
+    """Restore the queues from the totals, which are at least as new as the file, or else from plausible rows."""
     if kept is not None:
         target.execute(sql.DELETE_QUEUES)
         for queue in kept.queues:
@@ -149,7 +149,7 @@ def _restore_queues(target: apsw.Connection, kept: OutboxTotals | None) -> None:
 
 
 def _numbers(source: apsw.Connection) -> set[int]:
-    """Of the queues that envelopes name, also where the queues' own rows are gone."""
+    """The numbers of all queues that envelopes name, even if the queues' own rows are lost."""
     found: set[int] = set()
     with contextlib.suppress(*salvage.READ_ERRORS):
         found.update(number for (number,) in rows(source, sql.QUEUES_OF_RUNS) if isinstance(number, int))
@@ -157,7 +157,7 @@ def _numbers(source: apsw.Connection) -> set[int]:
 
 
 def _name_queues(target: apsw.Connection) -> None:
-    """Queues whose name is lost: the checksums of their envelopes show which of those upwards each was."""
+    """Find the lost names of upstream queues: the checksums of their envelopes cover the name."""
     candidates = [QueueId(UPSTREAM, priority) for priority in (*range(PRIORITY_MAX + 1), DEFAULT_PRIORITY)]
     for (number,) in rows(target, sql.NAMELESS_QUEUES):
         for first, last, epoch, enqueued, expires, topic, inherits, sealed in rows(
@@ -179,14 +179,14 @@ def _settle_queue(
     end: int | None,
     record: dict[str, Any],
 ) -> list[QueueGap]:
-    """Set aside what is damaged, and count what is missing altogether; ``end``: the next offset as the file has it."""
+    """Set aside damaged messages, and count missing ones; ``end`` is the next offset according to the file."""
     if kept is not None:
         target.execute(sql.DELETE_SETTLED, (number, kept.checkpoint, record["now"]))
     target.execute(sql.DELETE_IMPOSSIBLE_OFFSETS, (number,))
     [(lowest,)] = rows(target, sql.LOWEST_OFFSET, (number,))
     [(highest,)] = rows(target, sql.END_OF_LOG, (number,))
     target.execute(sql.RAISE_NEXT_OFFSET, (highest, number))
-    # A checkpoint that only the damaged file says must hide nothing; what it had passed rightly has expired.
+    # A checkpoint known only from the damaged file must not hide messages; those it passed correctly have expired.
     passed = lowest if kept is None and lowest is not None else COUNT_MAX
     target.execute(sql.LOWER_CHECKPOINT, (passed, number))
     first, last, topic = _extent(target, number, kept)
@@ -208,7 +208,7 @@ def _settle_queue(
 
 
 def _extent(target: apsw.Connection, number: int, kept: QueueTotals | None) -> tuple[int, int, str]:
-    """Between which offsets something may be missing, and for which topic it was."""
+    """The range of offsets in which messages may be missing, and their topic."""
     [(next_offset, checkpoint)] = rows(target, sql.EXTENT_OF_QUEUE, (number,))
     topic = kept.topic if kept else ""
     if not topic:
@@ -218,22 +218,22 @@ def _extent(target: apsw.Connection, number: int, kept: QueueTotals | None) -> t
 
 
 def _missing(target: apsw.Connection, number: int) -> int:
-    """Accepted, ended nowhere, and not there; gap records stored meanwhile are there and were accepted."""
+    """How many messages were accepted, ended nowhere and do not exist; gap records count as accepted and existing."""
     [(missing,)] = rows(target, sql.MISSING, (number,))
     return int(missing)
 
 
 def _balance(target: apsw.Connection) -> None:
-    """More there than was counted: commits were lost that only took away; what is there goes once more."""
+    """If more rows exist than were counted, the lost commits were deletions, so the existing rows are sent again."""
     target.execute(sql.BALANCE)
 
 
 def problem(
     path: Path, kept: OutboxTotals | None, *, seconds: float | None = None, access: FileAccess = PLAIN
 ) -> str | None:
-    """What is wrong with the file at ``path``, before it is used; "" when nothing is, or there is none.
+    """What is wrong with the file at ``path``, or "" (also if it does not exist); called before the file is used.
 
-    None: nothing so far, but there was more to look through than ``seconds`` allow.
+    None: nothing was found, but ``seconds`` were not enough to check all of it.
     """
     gone = "it is gone" if kept is not None and kept.queues else ""
     look = partial(_look, path, kept=kept, seconds=seconds)
@@ -247,12 +247,12 @@ def _look(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None,
     if found != schema.VERSION:
         if not rows(connection, sqlite.ANYTHING):
             return "it is empty" if kept is not None and kept.queues else ""
-        [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)  # of another version, or not made yet
+        [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)  # another version, or not created yet
         return "" if found == "ok" else str(found)
-    model = schema.model(found, additions=False)  # these are made where they are missing
+    model = schema.model(found, additions=False)  # missing additions are created when the file is opened
     assert model is not None
     wrong = salvage.lacks(connection, model)
-    wrong = wrong or audit.glance(connection)
+    wrong = wrong or audit.audit_small_tables(connection)
     wrong = wrong or audit.compare(audit.read_totals(connection), kept)
     if not wrong and seconds is not None:
         until = time.monotonic() + seconds
@@ -263,27 +263,28 @@ def _look(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None,
 # ---- opening ---------------------------------------------------------------------------------------------------------
 
 SECONDS_MAX: Final = 0.5
-"""How long a start looks through the file: a hundred thousand messages, or so."""
+"""How long checking the file may delay a start: enough for about a hundred thousand messages."""
 SALVAGES_MAX: Final = 2
 
 _log = logs.get("edge.outbox")
 
 
 class Sound(NamedTuple):
-    """The file can be used."""
+    """The file can be used, perhaps after a salvage."""
 
     salvaged: str
-    """Why it was salvaged; "" when it was sound."""
-    is_looked_through: bool
-    """False: the time was too short for all of it."""
+    """Why it was salvaged; "" if it was sound."""
+    is_audited: bool
+    """Whether there was enough time to check all of it."""
 
 
 def make_sound(
     path: Path, kept: OutboxTotals | None, *, epoch: int, thorough: bool, access: FileAccess = PLAIN
 ) -> Sound:
-    """``kept``: the totals beside the file.  ``thorough``: look at all of it, however long that takes.
+    """Check the file, and salvage it if it is damaged.
 
-    Raises ``apsw.Error`` or ``OSError`` when it cannot be used, or there is no room to salvage it.
+    ``kept``: the totals beside the file.  ``thorough``: check all of it, however long that takes.
+    Raises ``apsw.Error`` or ``OSError`` if it cannot be used, or there is no space to salvage it.
     """
     seconds = None if thorough else SECONDS_MAX
     salvaged = ""
@@ -301,14 +302,14 @@ def make_sound(
             path=str(path),
             waiting=report.waiting,
             damaged=sum(gap.count for _, gap in report.lost),
-            remedy=f"look at the disk's health; the damaged file is kept as {path.name}.damaged, it may be removed",
+            remedy=f"check the disk's health; the damaged file is kept as {path.name}.damaged and may be removed",
         )
         salvaged = found
-    return Sound(salvaged, is_looked_through=True)
+    return Sound(salvaged, is_audited=True)
 
 
 def log_gap(queue: QueueId, gap: QueueGap) -> None:
-    """Say in the log which messages the disk lost."""
+    """Log which messages the disk lost."""
     _log.error(
         "messages_damaged",
         queue=str(queue),
@@ -317,10 +318,10 @@ def log_gap(queue: QueueId, gap: QueueGap) -> None:
         to_sequence=gap.last,
         count=gap.count,
         reason=gap.reason,
-        remedy="the disk changed what was stored; look at its health. What is sound goes on",
+        remedy="the disk changed stored data; check its health. Undamaged messages are still sent",
     )
 
 
 def new_id() -> str:
-    """An id for a record of a gap, as long as those of messages."""
+    """An id for a gap record, as long as a message's id."""
     return secrets.token_hex(16)

@@ -1,4 +1,4 @@
-"""One request of a producer, stored once: its idempotency key, the room it needs, its messages, and what it evicts."""
+"""Stores one request of a producer: its idempotency key, the space it needs, its messages, and what it evicts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fairlead_edge.outbox.queues import NOTHING_DONE, InFlight, QueueId, base, r
 
 
 class Eviction(NamedTuple):
-    """What must not be evicted, and what was."""
+    """What must not be evicted, and what was evicted."""
 
     in_flight: InFlight
     evicted: list[tuple[QueueId, list[int]]]
     now: float = 0.0
-    """Of the store's clock."""
+    """On the store's clock."""
 
 
 def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Eviction) -> int:
@@ -34,7 +34,7 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
     Queues of the priority ``spared`` and more urgent ones stay as they are.
     """
     freed = 0
-    eviction.evicted.clear()  # a job may run twice
+    eviction.evicted.clear()  # the writer may run a job twice
     for number, endpoint, priority in _less_urgent(connection, spared):
         queue = QueueId(endpoint, priority)
         after = NOTHING_DONE
@@ -43,7 +43,7 @@ def evict(connection: apsw.Connection, spared: int, excess: int, eviction: Evict
             if not oldest:
                 break
             after = oldest[-1][0]
-            going = eviction.in_flight.spare(queue, [offset for (offset,) in oldest])
+            going = eviction.in_flight.not_in_flight(queue, [offset for (offset,) in oldest])
             before = rows(connection, sql.USED_BYTES)[0][0]
             lost = receipt_tables.note_lost(connection, number, going, "evicted", eviction.now)
             removed = log.remove(connection, number, going)
@@ -70,7 +70,7 @@ def append_once(
     idempotency: outbox.IdempotencyKey | None,
     eviction: Eviction | None = None,
 ) -> bytes | None:
-    """See ``outbox.Outbox.append``; with an ``eviction`` less urgent messages may be removed."""
+    """See ``outbox.Outbox.append``; with an ``eviction``, less urgent messages may be removed."""
     if idempotency is not None:
         known = rows(connection, sql.KEY, (idempotency.key,))
         if known:
@@ -123,11 +123,11 @@ def _take_room(
         used = rows(connection, sql.USED_BYTES)[0][0]
     if used > max_bytes and eviction is not None:
         used -= evict(connection, outbox.least_urgent(entries), used - max_bytes, eviction)
-    if used > max_bytes:  # the job fails, which also undoes the evictions
+    if used > max_bytes:  # the job fails, which also rolls back the evictions
         raise StoreFull(f"the store holds {used - wanted} of {max_bytes} bytes, {wanted} more do not fit")
 
 
 def forget_keys(connection: apsw.Connection, *, now: float) -> None:
-    """Delete idempotency keys that are too old, and the oldest of too many."""
+    """Delete idempotency keys that are too old, and the oldest if there are too many."""
     connection.execute(sql.FORGET_OLD_KEYS, (now - outbox.IDEMPOTENCY_SECONDS,))
     connection.execute(sql.FORGET_EXCESS_KEYS, (outbox.IDEMPOTENCY_KEYS_MAX,))

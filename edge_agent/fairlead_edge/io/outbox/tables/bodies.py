@@ -1,8 +1,8 @@
-"""Bodies in the tables: packed end to end, and read with a check against what was accepted.
+"""Bodies in the tables: packed end to end, and checked against what was accepted when they are read.
 
-Packing compresses where it pays and is safe on any thread, because threads do not share compressors.  A short message
-that arrived alone stays uncompressed: saving a fifth of its bytes, next to an envelope as large again, would cost 10 µs
-of CPU, a tenth of all it costs to accept and send it.
+Packing compresses if that pays; it is safe on any thread, because threads do not share compressors.  A short message
+that arrived alone stays uncompressed: saving a fifth of its bytes (its envelope is as large again) would cost 10 µs of
+CPU, a tenth of the cost of accepting and sending it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairlead_edge.outbox.queues import QueueId
 
 LEVEL: Final = 1
 PACKED_MIN: Final = 512
-"""Bytes from which on compression pays."""
+"""The size from which compression pays."""
 PLAIN: Final = ""
 ZSTD: Final = "zstd"
 
@@ -44,7 +44,7 @@ def unpack(encoding: str, content: bytes, size: int) -> bytes:
     """Undo ``pack``.  Raises ``ValueError`` unless ``size`` bytes come out."""
     unpacked: bytes
     if not isinstance(content, bytes):
-        raise ValueError("it is no row of bytes")
+        raise ValueError("it is not bytes")
     if encoding == PLAIN:
         unpacked = content
     elif encoding == ZSTD:
@@ -58,41 +58,41 @@ def unpack(encoding: str, content: bytes, size: int) -> bytes:
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from None
     else:
-        raise ValueError("it is packed in no known way")
+        raise ValueError("its encoding is unknown")
     if len(unpacked) != size:
         raise ValueError(f"it does not have {size} bytes")
     return unpacked
 
 
 ENVELOPE: Final = 5
-"""From this column on, a row has the columns of its run."""
+"""The first column of a row that belongs to its run."""
 AHEAD: Final = 16
-"""Small segments that are read at once: messages that arrived alone, one after the other."""
+"""How many small segments (messages that arrived alone, one after the other) are read at once."""
 SMALL_BYTES: Final = 4096
 SEGMENTS_KEPT: Final = 4
-"""Unpacked segments that a reader keeps: references of one queue mostly go through one segment after the other."""
+"""How many unpacked segments a reader keeps; few, since a queue mostly refers to one segment after the other."""
 
 
 class UnreadableBody(Exception):
-    """A body differs from what was stored; the text says how."""
+    """A body differs from what was stored, as the message says."""
 
 
 class Bodies:
-    """Reads bodies from their segments; unpacks each segment once, and keeps the latest few."""
+    """Reads bodies from their segments; unpacks each segment once, and caches the latest few."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._unpacked: dict[int, bytes | UnreadableBody] = {}
         self._sound: tuple[QueueId, Sequence[Any]] | None = None
-        """The last envelope that was found sound: consecutive messages of one run share it."""
+        """The last envelope that was found intact: consecutive messages of one run share it."""
         self._topic = ""
         self._ahead: dict[int, Sequence[Any]] = {}
-        """Segments that were read with the one before them."""
+        """Segments that were read together with the one before them."""
         self._follows: int | None = None
-        """Behind a small segment the next one."""
+        """The segment that follows a small one."""
 
     def checked(self, queue: QueueId, row: Sequence[Any]) -> Item | Damage:
-        """The message of one row of ``statements`` (live, all, one), if it and its envelope are what was stored."""
+        """The message of one row of ``statements`` (live, all, one), or the damage if it is not what was stored."""
         offset, segment, start, size, expected = row[:ENVELOPE]
         envelope = row[ENVELOPE:]
         _, _, epoch, enqueued, expires, named, _, run, _ = envelope
@@ -110,7 +110,7 @@ class Bodies:
         return Item(offset, epoch, topic, enqueued, expires, body)
 
     def body(self, segment: int, start: int, size: int) -> bytes:
-        """Raises ``UnreadableBody``; whether this is what was stored, only a checksum shows."""
+        """The body's bytes, not yet compared with its checksum.  Raises ``UnreadableBody``."""
         content = self._unpacked.get(segment)
         if content is None:
             content = self._unpack(segment)
@@ -146,14 +146,14 @@ class Bodies:
 
 
 def text(read: Any) -> str:
-    """Of a column that was read as bytes."""
+    """The text of a column that was read as bytes."""
     return read.decode(errors="backslashreplace") if isinstance(read, bytes) else ""
 
 
 def row_checksum(
     queue: QueueId, first: Any, last: Any, epoch: Any, enqueued: Any, expires: Any, topic: Any, inherits: Any = None
 ) -> int | None:
-    """The checksum a run with these columns has; None when they are not even of their types."""
+    """The checksum of a run with these columns; None if their types are wrong."""
     if not isinstance(enqueued, float) or not isinstance(expires, float | None):
         return None
     return run_checksum(
@@ -169,7 +169,7 @@ def row_checksum(
 
 
 def is_sound(queue: QueueId, envelope: Sequence[Any]) -> bool:
-    """Is an envelope, as ``statements`` reads it, what was stored, and when it expires what was said last?"""
+    """Whether an envelope, as ``statements`` reads it, and its expiry time are what was stored."""
     first, last, epoch, enqueued, expires, topic, named, run, expiry = envelope
     inherits = None if named is None else text(named)
     made = row_checksum(queue, first, last, epoch, enqueued, expires, text(topic), inherits)

@@ -1,6 +1,7 @@
-"""Dead letters in their table: messages that were refused for good, kept until they are replayed or discarded.
+"""The table of dead letters: messages that were refused permanently, kept until they are replayed or discarded.
 
-Those of refused input (``queue_id.is_refused_input``) were never accepted: they have a share of the store and an age.
+Those of refused input (``queues.is_refused_input``) were never accepted: their share of the store and their age are
+limited.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def put(connection: apsw.Connection, fields: tuple[Any, ...], content: bytes) ->
 
 
 def remove(connection: apsw.Connection, numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Delete these and free their room; returns queue and offset of each that existed."""
+    """Delete these and free their space; returns queue and offset of each that existed."""
     found = rows(connection, sql.DELETE_LETTERS, (json.dumps(list(numbers)),))
     connection.execute(sql.FREE_BYTES, (sum(outbox.letter_cost(size) for _, _, size in found),))
     return [(queue, offset) for queue, offset, _ in found]
@@ -47,20 +48,20 @@ def discard(connection: apsw.Connection, numbers: Sequence[int]) -> int:
 
 
 def date_refused(connection: apsw.Connection, now: float) -> None:
-    """Date refused input that has no date yet: ``now``, by the store's clock."""
+    """Date refused input that has no date yet: ``now``, on the store's clock."""
     for queue in _refused_queues(connection):
         connection.execute(sql.DATE_LETTERS, (now, queue))
 
 
 def expire_refused(connection: apsw.Connection, *, before: float) -> int:
-    """Delete what is that old or older, and count it as expired; returns how many."""
+    """Delete refused input dated ``before`` or earlier, and count it as expired; returns how many."""
     old = [number for (number,) in rows(connection, sql.OLD_LETTERS, (before,))]
     connection.execute(sql.FORGET_DATES)
     return _count_removed(connection, old, sql.COUNT_EXPIRED)
 
 
 def evict_refused(connection: apsw.Connection, *, bytes_max: int = sys.maxsize, excess: int = 0) -> int:
-    """Delete the oldest of refused input until the others keep to their share and ``excess`` bytes are free."""
+    """Evict the oldest refused input until the rest fits its share and ``excess`` bytes are free; returns how many."""
     found = [
         (number, outbox.letter_cost(size))
         for queue in _refused_queues(connection)
@@ -72,7 +73,7 @@ def evict_refused(connection: apsw.Connection, *, bytes_max: int = sys.maxsize, 
 
 
 def refused_input(connection: apsw.Connection) -> tuple[int, int]:
-    """How many dead letters are refused input, and their bytes."""
+    """The number of dead letters of refused input, and their bytes."""
     found = [rows(connection, sql.COUNT_LETTERS, (queue,))[0] for queue in _refused_queues(connection)]
     count = sum(count for count, _ in found)
     return count, sum(size for _, size in found) + count * outbox.letter_cost(0)
@@ -92,22 +93,22 @@ def _count_removed(connection: apsw.Connection, numbers: Sequence[int], counter:
 
 
 def after(connection: apsw.Connection, *, after: int, limit: int) -> ReadLetters:
-    """The next ones above a number."""
+    """The next dead letters above a number."""
     return _read(rows(connection, sql.LETTERS_AFTER, (after, limit)))
 
 
 def containing(connection: apsw.Connection, part: bytes, *, limit: int) -> list[outbox.DeadLetter]:
-    """Those whose messages contain these bytes."""
+    """Dead letters whose messages contain these bytes."""
     return _read(rows(connection, sql.LETTERS_WITH, (part, limit))).letters
 
 
 def listed(connection: apsw.Connection, numbers: Sequence[int], *, limit: int) -> list[outbox.DeadLetter]:
-    """Those of these that exist."""
+    """Those of the numbered dead letters that exist."""
     return _read(rows(connection, sql.LETTERS_LISTED, (json.dumps(list(numbers)), limit))).letters
 
 
 def checksum(fields: Sequence[Any], content: Any) -> int | None:
-    """Of a dead letter with these columns (queue to reason); None when its content is no content."""
+    """The checksum of a dead letter with these columns (queue to reason); None if its content is not bytes."""
     return of_row(*fields, content=content) if isinstance(content, bytes) else None
 
 

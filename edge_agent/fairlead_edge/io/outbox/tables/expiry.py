@@ -1,8 +1,8 @@
-"""Time to live in the tables: messages that expired are removed, and runs follow a changed time to live.
+"""Time to live in the tables: expired messages are removed, and runs follow a changed time to live.
 
 Expired messages are found by an index or at the head of each queue.  A run that inherits its time to live from an
-EdgeRoutes object follows that object, in steps, unless it has already expired: a longer time to live brings nothing
-back.  A message keeps the last value of an object that was deleted.
+EdgeRoutes object follows that object, unless it has already expired: a longer time to live brings nothing back.  If the
+object is deleted, its last value stays in force.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairlead_edge.outbox.envelope import expiry_checksum
 from fairlead_edge.outbox.queues import InFlight, QueueId
 
 _Expired = dict[tuple[int, QueueId], list[int]]
-"""Offsets by number and name of their queue."""
+"""Offsets by queue (number and name)."""
 
 
 class Swept(NamedTuple):
@@ -55,13 +55,13 @@ def sweep(
 
 
 def _is_over(queue: QueueId, envelope: Sequence[Any], now: float) -> bool:
-    """Whether its time to live ended.  A damaged envelope is not believed; a scrub sets it aside."""
+    """Whether its time to live has ended.  A damaged envelope is not believed; a scrub will set it aside."""
     expires = envelope[4]
     return is_sound(queue, envelope) and expires is not None and expires <= now
 
 
 def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
-    """By the expiry index, run by run."""
+    """Expired messages anywhere, by the expiry index, run by run."""
     found: _Expired = defaultdict(list)
     left = outbox.SWEEP_ROWS
     for number, endpoint, priority, segment, *envelope in rows(connection, sql.EXPIRED_RUNS, (now, outbox.SWEEP_ROWS)):
@@ -69,7 +69,7 @@ def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlig
         if not _is_over(queue, envelope, now):
             continue
         offsets = rows(connection, sql.OFFSETS_OF_RUN, (number, *envelope[:2], segment, left))
-        going = in_flight.spare(queue, [offset for (offset,) in offsets])
+        going = in_flight.not_in_flight(queue, [offset for (offset,) in offsets])
         if going:
             found[number, queue] += going
         left -= len(going)
@@ -79,7 +79,7 @@ def _expired_anywhere(connection: apsw.Connection, now: float, in_flight: InFlig
 
 
 def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlight) -> _Expired:
-    """From the oldest on until the first live one; what is below the checkpoint had expired when it moved."""
+    """Expired messages from each head up to the first live one; those below the checkpoint have expired, too."""
     found: _Expired = {}
     left = outbox.SWEEP_ROWS
     for number, endpoint, priority, checkpoint in rows(connection, sql.QUEUES_WITH_MESSAGES):
@@ -87,7 +87,7 @@ def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlig
         queue = QueueId(endpoint, priority)
         out = in_flight.of(queue)
         row: Any
-        for row in connection.execute(sql.ENVELOPES_FROM_HEAD, (number, left)):  # lazily: mostly the first one is live
+        for row in connection.execute(sql.ENVELOPES_FROM_HEAD, (number, left)):  # lazily: the first is mostly live
             offset, *envelope = row
             if offset in out:
                 continue
@@ -102,11 +102,11 @@ def _expired_at_heads(connection: apsw.Connection, now: float, in_flight: InFlig
 # ---- inherited time to live ------------------------------------------------------------------------------------------
 
 STEP_ROWS = 1000
-"""Runs that one transaction changes, so that producers do not wait for it."""
+"""How many runs one transaction changes; bounded, so that producers do not wait long."""
 
 
 class RunPlace(NamedTuple):
-    """The run after which a step begins."""
+    """The run after which the next step begins."""
 
     segment: int = -1
     queue: int = -1
@@ -124,7 +124,7 @@ class StaleRun(NamedTuple):
 def stale(
     connection: apsw.Connection, name: str, ttl_seconds: float | None, *, after: RunPlace, now: float
 ) -> list[StaleRun]:
-    """The next runs of that object; fewer than ``STEP_ROWS`` are the last."""
+    """The next runs of the object whose expiry is outdated; if fewer than ``STEP_ROWS``, they are the last."""
     return [
         StaleRun(segment, queue, None if ttl_seconds is None else enqueued + ttl_seconds, checksum)
         for segment, queue, enqueued, checksum in rows(

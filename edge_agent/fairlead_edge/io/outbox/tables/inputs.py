@@ -1,4 +1,4 @@
-"""Which messages from the cloud were put into queues, and their states."""
+"""Which messages from the cloud were stored in queues, and their states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairlead_wire import message
 from fairlead_wire.errors import Temporary
 
 KEPT_SECONDS: Final = 3600.0
-"""After its expiry: the clock of a hub that sends it again may be behind by this much."""
+"""How long a message is remembered after its expiry: the clock of a hub that sends it again may be this much behind."""
 KEPT_MAX: Final = 50_000
 BUSY_SECONDS: Final = 30.0
 
@@ -35,9 +35,9 @@ def take_input(
     now: float,
     max_bytes: int,
 ) -> bool:
-    """Store the message; False if it came before.
+    """Store the message; returns False if it was stored before.
 
-    Raises ``StoreFull``, and ``Temporary`` where too many are remembered.
+    Raises ``StoreFull``, and ``Temporary`` if too many are remembered.
     """
     [to] = entry.references
     assert to.ttl_seconds is not None
@@ -56,7 +56,7 @@ def take_input(
 
 
 def note_input_states(connection: apsw.Connection, queue: int, offsets: Sequence[int], state: str) -> None:
-    """Set the state of those that came from the cloud."""
+    """Set the state of those messages that came from the cloud."""
     if not offsets or not rows(connection, sql.QUEUE_HAS_INPUTS, (queue,)):
         return
     for *row, checksum in rows(connection, sql.INPUTS_AT, (queue, json.dumps(list(offsets)))):
@@ -65,7 +65,7 @@ def note_input_states(connection: apsw.Connection, queue: int, offsets: Sequence
 
 
 def input_states(connection: apsw.Connection, ids: Sequence[str], *, now: float) -> list[message.InputReached]:
-    """The states of these; a message that is missing is not known (any more)."""
+    """The states of these messages; a missing one is unknown, or no longer known."""
     found = []
     for id in ids:
         for *row, checksum in rows(connection, sql.INPUT_BY_ID, (id,)):
@@ -83,5 +83,5 @@ def _state(connection: apsw.Connection, row: Sequence[Any], now: float) -> messa
     if rows(connection, sql.INPUT_WAITS, (queue, offset)) and (
         now < expires or rows(connection, sql.INPUT_IS_LEASED, (queue, offset))
     ):
-        return "delivered"  # a module that has it may still acknowledge it after its expiry
+        return "delivered"  # a module that has leased it may still acknowledge it after its expiry
     return "expired" if now >= expires else "evicted"

@@ -1,4 +1,4 @@
-"""The logs in the tables: what is appended to a queue, read from it, and taken out of it.
+"""The logs in the tables: what is appended to a queue, read from it, and removed from it.
 
 entry ─▶ segment (bodies, end to end) ◀─ run (what its references share) ◀─ reference (one place in one queue)
 """
@@ -24,20 +24,20 @@ from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 from fairlead_edge.outbox.receipts import marks
 
 HANDED_OUT_MAX: Final = 10_000
-"""Messages of one queue that are remembered as handed out before a restart; the hub's window is far smaller."""
+"""How many messages of a queue are remembered as sent before a restart; the hub's window is far smaller."""
 
 # ---- read ----------------------------------------------------------------------------------------------------------
 
 
 class FetchedMessages(NamedTuple):
-    """The result of a fetch: messages as they were accepted, and damaged ones."""
+    """The result of a fetch: intact messages, and damaged ones."""
 
     items: list[outbox.Item]
     damaged: list[Damage]
 
 
 def queues(connection: apsw.Connection) -> list[QueueId]:
-    """Every queue there is."""
+    """All queues."""
     return [QueueId(endpoint, priority) for endpoint, priority in rows(connection, sql.QUEUES)]
 
 
@@ -104,7 +104,7 @@ def handed_out(connection: apsw.Connection, queue: QueueId, highest: int) -> tup
 
 
 class _Placed(NamedTuple):
-    """One reference: where its body lies, and what its route said."""
+    """One reference: where its body is, and what its route said."""
 
     segment: int
     start: int
@@ -126,7 +126,7 @@ def append(connection: apsw.Connection, entries: Sequence[outbox.Entry], *, epoc
 
 
 def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) -> list[tuple[int, int]]:
-    """Where each body lies: (segment, start)."""
+    """Store the bodies; returns where each is: (segment, start)."""
     places = [(0, 0)] * len(entries)
     packed: list[tuple[int, int, str, bytes]] = []
     first: int = rows(connection, sql.NEXT_SEGMENT)[0][0]
@@ -141,7 +141,7 @@ def _store_bodies(connection: apsw.Connection, entries: Sequence[outbox.Entry]) 
 
 
 def _extend(connection: apsw.Connection, queue: QueueId, log: list[_Placed], epoch: int, now: float) -> None:
-    """Offsets, counters, references and runs of one queue."""
+    """Append to one queue: offsets, counters, references and runs."""
     [(number, first)] = rows(
         connection,
         sql.EXTEND_QUEUE,
@@ -198,19 +198,20 @@ def _checksum_of(queue: QueueId, run: _Run, inherits: str | None) -> int:
 
 
 class RemovedRuns(NamedTuple):
-    """How many messages were removed, and the range of each run that ended with them."""
+    """The number of messages removed, and the range of each run that ended with them."""
 
     messages: int = 0
     runs: Sequence[tuple[int, int]] = ()
 
 
 def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> RemovedRuns:
-    """Remove references from one queue, with the runs and segments that end; their names stay (``receipt_tables``)."""
+    """Remove references from one queue, and the runs and segments that end with them; names stay
+    (``receipt_tables``)."""
     if not offsets:
         return RemovedRuns()
     first, last = min(offsets), max(offsets)
     if last - first == len(offsets) - 1 == len(set(offsets)) - 1:
-        # Nearly every batch: two range scans are several times faster than a lookup for each message.
+        # Consecutive, as nearly always: two range scans are several times faster than a lookup for each message.
         place = (queue, first, last)
         runs = {segment: (count, size) for segment, count, size in rows(connection, sql.RUNS_BETWEEN, place)}
         connection.execute(sql.DELETE_REFERENCES_BETWEEN, place)
@@ -233,7 +234,7 @@ def remove(connection: apsw.Connection, queue: int, offsets: Sequence[int]) -> R
 def _end_runs(
     connection: apsw.Connection, queue: int, gone: dict[int, tuple[int, int]]
 ) -> tuple[list[tuple[int, int]], int]:
-    """Lower the counts of the runs to which so many references of so many bytes belonged.
+    """Subtract removed references and their bytes from their runs.
 
     Returns the first and last offsets of the runs that end, and the bytes of segments that end with them.
     """

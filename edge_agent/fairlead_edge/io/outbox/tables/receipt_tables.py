@@ -1,12 +1,12 @@
-"""What receipts are made from, in the tables: names, departures, and how far tables have read topics.
+"""The data of receipts in the tables: names, departures, and how far tables have read topics.
 
     accepted ─keep_names▶ row ─▶ its messages wait ─▶ note_departures ─forgotten▶ drop
                                 └── left without a page: drop
 
-Names are rows of ids, numbered by queue and first offset.  There is one tree and no index: a row is found by number,
-and by an id in a scan of all of them.  Departures are a ring of pages (``departure``), written in the transaction in
-which the messages leave their queue, and numbered by the bytes of the ring up to their end, so that what is older than
-the ring is a range of numbers.
+Names are rows of ids, numbered by queue and first offset.  There is no index: a row is found by its number, and an id
+by a scan of all rows.  Departures are a ring of pages (``departure``), written in the transaction that removes the
+messages from their queue, and numbered by the bytes of the ring up to their end, so that what is older than the ring is
+a range of numbers.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from fairlead_edge.outbox.receipts.marks import SPAN_MAX, Names
 from fairlead_edge.outbox.receipts.receipt import AHEAD_MAX, DeadLettered, LeftQueue, TopicReach, Waiting, Way
 
 OFFSETS_MAX: Final = 1 << 44
-"""A queue has so many numbers: at ten thousand messages a second it lasts for fifty years, and then has no receipts."""
+"""Numbers for each queue: at ten thousand messages a second they last fifty years; after that it has no receipts."""
 QUEUES_MAX: Final = 1 << 18
 _LOOK_OFFSETS: Final = 16 * SPAN_MAX
-"""What is looked through at once."""
+"""How many offsets are checked at once."""
 
 
 def keep_names(
     connection: apsw.Connection, queue: int, epoch: int, enqueued: float, offsets: Sequence[int], found: Sequence[bytes]
 ) -> None:
-    """Messages of one run, accepted now."""
+    """Store the names of one run's messages, accepted now."""
     if not 0 <= queue < QUEUES_MAX or not 0 <= offsets[0] <= offsets[-1] < OFFSETS_MAX:
         return
     for each in marks.names(offsets, found, float(enqueued)):
@@ -51,20 +51,20 @@ def keep_names(
 
 
 def drop_names(connection: apsw.Connection, queue: int, offsets: Iterable[int]) -> None:
-    """These are gone, or forgotten: what neither waits nor is remembered needs no name any more."""
+    """Delete the names of these offsets, except for rows with messages that still wait or are remembered."""
     for low, high in _stretches((offset, offset) for offset in offsets):
         _drop_names(connection, queue, low, high)
 
 
 def drop_names_between(connection: apsw.Connection, queue: int, found: Iterable[tuple[int, int]]) -> None:
-    """The same, of stretches from one offset to another; one that the disk made longer than any is left out."""
+    """The same for ranges of offsets; ignores a range that is too long to be undamaged."""
     possible = (each for each in found if _is_stretch(*each))
     for low, high in _stretches(possible):
         _drop_names(connection, queue, low, high)
 
 
 def drop_names_below(connection: apsw.Connection) -> None:
-    """What stands before all that waits or is remembered of its queue: an older program took it out."""
+    """Delete names below everything that waits or is remembered in a queue: an older program removed the messages."""
     for queue, *_ in rows(connection, sql.NUMBERED_QUEUES):
         if not 0 <= queue < QUEUES_MAX:
             continue
@@ -77,7 +77,7 @@ def _is_stretch(low: object, high: object) -> bool:
 
 
 def _stretches(found: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """Neighbours together, up to what is looked through at once."""
+    """Merge neighbouring ranges, up to what is checked at once."""
     begun: tuple[int, int] | None = None
     for low, high in sorted(found):
         if begun is not None and low - begun[1] <= SPAN_MAX and max(high, begun[1]) - begun[0] < _LOOK_OFFSETS:
@@ -95,14 +95,14 @@ def _drop_names(connection: apsw.Connection, queue: int, low: int, high: int) ->
         return
     base, begin = queue * OFFSETS_MAX, max(0, low - SPAN_MAX + 1)
     clear = max(begin, _needed_from(connection, queue, begin, begin - SPAN_MAX + 1))
-    # Mostly the oldest are forgotten, and all that is needed stands behind them: one range, and no look at each row.
+    # Mostly the oldest are forgotten and everything needed is above them: delete one range without checking each row.
     connection.execute(sql.DROP_NAMES_BETWEEN, (base + begin, base + min(high + 1, clear), base + clear))
     if clear <= high:
         _drop_each(connection, queue, max(low, clear - SPAN_MAX + 1), high)
 
 
 def _needed_from(connection: apsw.Connection, queue: int, waiting: int, remembered: int) -> int:
-    """The first message that waits, from that offset on, or the first page from that one on."""
+    """The first offset still needed: of a message that waits, or of a page, from the given offsets on."""
     [(next_waiting,)] = rows(connection, sql.NEXT_REFERENCE, (queue, waiting))
     [(next_page,)] = rows(connection, sql.NEXT_DEPARTED, (queue, remembered))
     found = [each for each in (next_waiting, next_page) if isinstance(each, int)]
@@ -118,7 +118,7 @@ def _drop_each(connection: apsw.Connection, queue: int, low: int, high: int) -> 
         if isinstance(span, int) and 0 <= span < SPAN_MAX:
             found.append((number, number - base, number - base + span))
         else:
-            going.append(number)  # the disk changed it: no receipt comes of it
+            going.append(number)  # damaged: no receipt can be made from it
     remembered, begin = _remembered(connection, queue, found) if found else (0, 0)
     going += [
         number for number, first, last in found if not remembered >> (first - begin) & ((1 << (last - first + 1)) - 1)
@@ -127,12 +127,12 @@ def _drop_each(connection: apsw.Connection, queue: int, low: int, high: int) -> 
 
 
 def _remembered(connection: apsw.Connection, queue: int, found: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
-    """Which offsets from the first to the last of these rows are in pages, a bit each, and the first one."""
+    """Which offsets between the first and last of these rows are in pages, one bit each, and the first offset."""
     begin, end = found[0][1], max(last for *_, last in found)
     remembered = 0
     for first, last, among in rows(connection, sql.DEPARTED_BETWEEN, (queue, begin - SPAN_MAX + 1, end, begin)):
         if not isinstance(first, int) or not isinstance(last, int) or not isinstance(among, bytes):
-            continue  # the disk changed even its types
+            continue  # damaged: even its types are wrong
         if 0 <= last - first < SPAN_MAX:
             shift = first - begin
             page = pages.bits(first, last, among)
@@ -143,11 +143,11 @@ def _remembered(connection: apsw.Connection, queue: int, found: Sequence[tuple[i
 # ---- departures ------------------------------------------------------------------------------------------------------
 
 RING_PARTS = 32
-"""What is older than the ring goes in so many parts: to forget with each page costs as much as to write it."""
+"""Old pages are deleted in this many parts of the ring: deleting with each page would cost as much as writing it."""
 
 
 def note_departures(connection: apsw.Connection, queue: int, departures: Sequence[Departure], *, runs: int = 0) -> None:
-    """They left this queue, and ended so many runs; the oldest make room in the ring."""
+    """Record departures from this queue, which ended ``runs`` runs; deletes the oldest pages if the ring is full."""
     ended = NAMES_BYTES * runs
     for each in departures:
         weight, ended = each.weight + ended, 0
@@ -156,7 +156,7 @@ def note_departures(connection: apsw.Connection, queue: int, departures: Sequenc
         values = (weight, *row, of_row(*row))
         try:
             [(number,)] = rows(connection, sql.INSERT_DEPARTED, values)
-        except apsw.MismatchError:  # the disk changed the newest number: no higher one is left
+        except apsw.MismatchError:  # the newest number is damaged, and no higher one is left
             connection.execute(sql.FORGET_ALL_DEPARTED)
             drop_names_below(connection)
             [(number,)] = rows(connection, sql.INSERT_DEPARTED, values)
@@ -177,7 +177,7 @@ def _forget_oldest(connection: apsw.Connection) -> None:
 def note_lost(
     connection: apsw.Connection, queue: int, offsets: Sequence[int], outcome: Outcome, now: float
 ) -> list[Departure]:
-    """Pages of what is about to be taken out of its queue; call before, and ``note_departures`` them after."""
+    """Departures of messages about to be removed from their queue; pass them to ``note_departures`` afterwards."""
     if not offsets:
         return []
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -203,13 +203,13 @@ def oldest_departure(connection: apsw.Connection) -> float | None:
 # ---- how far tables have read ----------------------------------------------------------------------------------------
 
 TOPICS_MAX = 1_024
-"""More are forgotten, those first of which nothing was said for longest."""
+"""The most topics that are kept; beyond it, those without a report for longest are forgotten."""
 
 _topic = msgspec.json.Decoder(TopicReach)
 
 
 def keep_topics(connection: apsw.Connection, *, topics: Sequence[TopicReach]) -> None:
-    """Each instead of what was kept of it."""
+    """Store these, replacing earlier entries of the same topics."""
     for each in topics:
         row = (each.topic, msgspec.json.encode(each), each.as_of)
         connection.execute(sql.KEEP_REACHED, (*row, of_row(*row)))
@@ -217,7 +217,7 @@ def keep_topics(connection: apsw.Connection, *, topics: Sequence[TopicReach]) ->
 
 
 def read_topics(connection: apsw.Connection) -> dict[str, TopicReach]:
-    """By topic; what the disk changed is asked for again."""
+    """The stored entries by topic; damaged ones are left out, so the hub is asked again."""
     found = {}
     for name, content, as_of, expected in rows(connection, sql.REACHED):
         if of_row(text(name), content, as_of) == expected:
@@ -228,11 +228,11 @@ def read_topics(connection: apsw.Connection) -> dict[str, TopicReach]:
 # ---- receipts --------------------------------------------------------------------------------------------------------
 
 LETTERS_MAX = 16
-"""Dead letters in which an id is found: its own, and those that quote it."""
+"""How many dead letters with an id are read: its own, and those that quote it."""
 
 
 def whereabouts(connection: apsw.Connection, *, id: bytes, in_flight: InFlight) -> list[Way]:
-    """The ways of one message.  What the disk changed is not among them."""
+    """Where one message is or went; damaged rows are left out."""
     waiting: list[Way] = []
     latest: dict[tuple[QueueId, str], tuple[int, LeftQueue]] = {}
     for number, *fields in rows(connection, sql.NAMES_WITH, (id,)):
@@ -253,7 +253,7 @@ def whereabouts(connection: apsw.Connection, *, id: bytes, in_flight: InFlight) 
         for page, departure in _left(connection, place):
             index = pages.index_of(departure, one.offset)
             if index is None or among.checksum(queue, departure.epoch) != checksum:
-                continue  # of another message, which had this offset in another life of the store
+                continue  # another message, which had this offset before the store was replaced
             entry = pages.entry(departure, index, author=one.author, enqueued=among.enqueued)
             way = LeftQueue(queue=place.name, departure=departure, entry=entry)
             key = place.name, departure.topic
@@ -269,7 +269,7 @@ class _Whereabouts(NamedTuple):
 
 
 def _names(number: int, fields: Sequence[Any]) -> tuple[int, Names, int] | None:
-    """The queue's number, the row and its checksum; None where the disk changed even its types."""
+    """The queue's number, the row and its checksum; None if even its types are damaged."""
     span, enqueued, ids, authors, offsets, checksum = fields
     if not isinstance(span, int) or not isinstance(enqueued, float):
         return None
@@ -305,7 +305,7 @@ def _waiting(
 
 
 def _left(connection: apsw.Connection, place: _Whereabouts) -> Iterator[tuple[int, Departure]]:
-    """Pages that may have it, with their numbers."""
+    """Pages that may contain it, with their numbers."""
     between = (place.queue, place.offset - SPAN_MAX + 1, place.offset)
     for number, *fields in rows(connection, sql.DEPARTED_AT, between):
         departure = _departure(fields)
@@ -314,7 +314,7 @@ def _left(connection: apsw.Connection, place: _Whereabouts) -> Iterator[tuple[in
 
 
 def _departure(fields: Sequence[Any]) -> Departure | None:
-    """None where it is not what was written."""
+    """The departure; None if it is not what was written."""
     queue, low, high, among, epoch, outcome, left_at, topic, service, generation, first, newest, expected = fields
     texts = [text(each) for each in (outcome, topic, service, first, newest)]
     place = (queue, low, high, among, epoch, texts[0], left_at)

@@ -1,22 +1,22 @@
 """The tables of the outbox.
 
-    queues       one row per (endpoint, priority): next offset, checkpoint, counters, so that starting reads no backlog
+    queues       one row per (endpoint, priority): next offset, checkpoint, counters; a start reads no backlog
     references_  one row per (queue, offset), clustered by offset and very narrow: the log itself
     runs         what the references of one request to one queue share: epoch, age, time to live, topic; ``inherits``
-                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows that (``inheritance``)
+                 names the EdgeRoutes object whose time to live counts, and ``expires`` follows it (``expiry``)
     names        the ids and authors of messages that wait or are remembered, numbered by queue and first offset
     segments     their bodies, end to end, compressed: flash wears by bytes written
-    dead_letters what was refused for good, with its reason
+    dead_letters what was refused permanently, with the reason
     receipts     Idempotency-Keys and the answers they got
-    attempts     messages that modules have, or had and did not acknowledge, by (queue, offset)
+    attempts     messages that modules have leased, or had and did not acknowledge, by (queue, offset)
     departed     messages that left, in pages, for receipts; numbered by the bytes of the ring up to their end
-    reached      how far tables have read each topic, as the hub said last
-    refused      since when (the store's clock) dead letters of refused input are there, by their number
+    reached      how far tables have read each topic, by the hub's latest report
+    refused      the age (store's clock) of dead letters of refused input, by number
     inputs       messages from the cloud for modules, by id, until an hour after they expire (``inputs``)
     owner        one row: the node that accepted what is held
     clock, usage one row each: the store's clock on disk; the bytes that count against the limit, and commits so far
 
-Rows that are sent or shown carry a checksum (``checksum``).  ``PRAGMA user_version`` is the version of this form.
+Rows that are sent or shown carry a checksum (``checksum``).  ``PRAGMA user_version`` is the version of the schema.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
 
 VERSION: Final = 1
-"""The form of this file.  A file that says another is refused."""
+"""The version of the schema.  A file with another version is refused."""
 TABLES: Final = """
     CREATE TABLE queues(
         id INTEGER PRIMARY KEY,
@@ -158,11 +158,11 @@ ADDITIONS: Final = """
     CREATE INDEX IF NOT EXISTS inputs_by_expiry ON inputs(expires);
     CREATE TABLE IF NOT EXISTS refused(number INTEGER PRIMARY KEY, at REAL NOT NULL);
     """
-"""Tables without which nothing is lost: made where they are missing, and anew where a disk changed their form."""
+"""Tables whose loss loses no message: created if missing, and recreated if their schema is damaged."""
 
 
 def model(version: int, *, additions: bool = True) -> apsw.Connection | None:
-    """An empty outbox of this version, in memory; None for one that this program does not know."""
+    """An empty outbox of this version, in memory; None for an unknown version."""
     if version not in (0, VERSION):
         return None
     connection = apsw.Connection(":memory:")
@@ -172,7 +172,7 @@ def model(version: int, *, additions: bool = True) -> apsw.Connection | None:
 
 
 def create(connection: apsw.Connection, *, additions: bool = True) -> None:
-    """Make the tables in an empty file."""
+    """Create the tables in an empty file."""
     rows(connection, TABLES)
     if additions:
         rows(connection, ADDITIONS)
@@ -180,7 +180,7 @@ def create(connection: apsw.Connection, *, additions: bool = True) -> None:
 
 
 def prepare(connection: apsw.Connection) -> None:
-    """Make what is missing.  Raises ``StoreVersionUnknown``; runs in the caller's transaction."""
+    """Create what is missing.  Raises ``StoreVersionUnknown``; runs in the caller's transaction."""
     found: int = rows(connection, sqlite.USER_VERSION)[0][0]
     if found not in (0, VERSION):
         raise StoreVersionUnknown(f"the outbox has version {found}; this program reads version {VERSION}")
@@ -192,7 +192,7 @@ def prepare(connection: apsw.Connection) -> None:
     for (table,) in rows(made, sqlite.TABLES):
         try:
             there = rows(connection, sqlite.table_info(table))
-        except UnicodeDecodeError:  # a disk changed what a column is called
+        except UnicodeDecodeError:  # the name of a column is damaged
             there = [()]
         if there and there != rows(made, sqlite.table_info(table)):
             rows(connection, sqlite.drop_table(table))

@@ -1,4 +1,4 @@
-"""Delivery in the tables: attempts while a message is not done, and settlement once it is sent or refused for good."""
+"""Delivery in the tables: attempts while a message is not done, and settlement once it is sent or refused."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def settle(
     at: str,
     departures: Sequence[Departure] = (),
 ) -> list[Damage]:
-    """See ``outbox.Outbox.settle``; returns refused messages that are damaged, which are not removed."""
+    """See ``outbox.Outbox.settle``; returns refused messages that turn out to be damaged and are not removed."""
     number = log.number_of(connection, queue)
     if number is None:
         return []
     if queue.endpoint != UPSTREAM:
         inputs.note_input_states(connection, number, sent, inputs.CONSUMED)
         inputs.note_input_states(connection, number, [refusal.offset for refusal in refused], inputs.DEAD_LETTERED)
-    damaged = _bury(connection, number, queue, refused, at)
+    damaged = _dead_letter(connection, number, queue, refused, at)
     removed = log.remove(connection, number, sent)
     receipt_tables.note_departures(connection, number, departures, runs=len(removed.runs))
     if removed.runs and not departures:
@@ -59,8 +59,10 @@ def refuse(
     max_bytes: int,
     refused_bytes_max: int,
 ) -> int:
-    """See ``outbox.Outbox.refuse``: in one step, so that a message is never found in its queue; returns how many
-    dead letters of refused input were evicted for their share."""
+    """See ``outbox.Outbox.refuse``; returns how many dead letters of refused input were evicted.
+
+    It is one step, so that a message is never found in its queue.
+    """
     entries = [each.entry for each in refused]
     append_once(connection, entries, epoch=epoch, now=now, max_bytes=max_bytes, idempotency=None)
     for queue, refusals in last_refused(refused, lambda queue: _next_offset(connection, queue)).items():
@@ -97,13 +99,13 @@ def _next_offset(connection: apsw.Connection, queue: QueueId) -> int:
     return int(rows(connection, sql.EXTENT_OF_QUEUE, (number,))[0][0])
 
 
-def _bury(
+def _dead_letter(
     connection: apsw.Connection, number: int, queue: QueueId, refused: Sequence[Refusal], at: str
 ) -> list[Damage]:
     read = Bodies(connection)
     damaged: list[Damage] = []
     for refusal in refused:
-        # Otherwise it is gone, and was counted elsewhere.
+        # Otherwise it no longer exists, and was counted elsewhere.
         for row in rows(connection, sql.ONE_MESSAGE, (number, refusal.offset)):
             item = read.checked(queue, row)
             if isinstance(item, Damage):
@@ -131,7 +133,7 @@ def note_attempts(connection: apsw.Connection, queue: QueueId, attempts: Sequenc
 
 
 def read_attempts(connection: apsw.Connection) -> dict[QueueId, list[Attempt]]:
-    """Of all queues; damaged rows are omitted, so that their messages count as never delivered."""
+    """The attempts of all queues; damaged rows are omitted, so their messages count as never delivered."""
     found: dict[QueueId, list[Attempt]] = defaultdict(list)
     for endpoint, priority, number, offset, id, times, leased, until, delay, waited, expected in rows(
         connection, sql.ATTEMPTS

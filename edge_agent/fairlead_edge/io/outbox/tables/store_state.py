@@ -18,7 +18,8 @@ from fairlead_edge.outbox.queues import InFlight, QueueId
 def queue_status(
     connection: apsw.Connection, *, now: float, max_bytes: int, in_flight: InFlight, refused_bytes_max: int = 0
 ) -> outbox.OutboxStatus:
-    """The counters; what has expired but is still stored already counts as expired, unless it is in flight."""
+    """The counters of each queue; a message that expired counts as expired even while stored, unless it is in
+    flight."""
     gone = {queue: (count, size) for queue, count, size in rows(connection, sql.EXPIRED_BY_QUEUE, (now,))}
     dead = dict(rows(connection, sql.DEAD_LETTERS_BY_QUEUE))
     found: list[outbox.QueueCounts] = []

@@ -29,7 +29,6 @@ def connection() -> apsw.Connection:
 
 
 def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
-    """Some sent, some waiting; and a new one, of course."""
     assert audit.audit(connection) == ""
     new = apsw.Connection(":memory:")
     prepare(new)
@@ -60,7 +59,6 @@ def test_a_sound_file_is_sound(connection: apsw.Connection) -> None:
     ],
 )
 def test_what_cannot_be_is_found(connection: apsw.Connection, spoil: str) -> None:
-    """Whatever a job would stumble over, or count wrongly."""
     connection.execute("DROP TABLE usage")
     connection.execute("CREATE TABLE usage(id INTEGER, bytes INTEGER, commits INTEGER)")  # of other rules, as a disk is
     connection.execute("INSERT INTO usage VALUES(1, 50, 3)")
@@ -71,7 +69,7 @@ def test_what_cannot_be_is_found(connection: apsw.Connection, spoil: str) -> Non
 
 
 def test_totals_beside_the_file_tell_of_lost_and_changed_commits(connection: apsw.Connection) -> None:
-    """Older ones tell nothing: they are not flushed."""
+    """Older ones prove nothing, because they are not flushed."""
     found = audit.read_totals(connection)
     [queue] = found.queues
     assert audit.compare(found, None) == ""

@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.support.edges import stored
 
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.outbox.repair import damage
@@ -30,10 +31,8 @@ async def box(tmp_path: Path) -> AsyncIterator[SqliteOutbox]:
 
 
 def entry(number: int, *queues: QueueId, ttl: float | None = None) -> Entry:
-    message = envelope.StoredMessage(
-        id=f"m{number}", source="/messages", enqueued_at=AT, properties={}, system_properties={}, body_base64="AAAA"
-    )
-    return Entry("", envelope.stored(message), tuple(Reference(queue, ttl, "default/t") for queue in queues))
+    content = stored.content(f"m{number}", body_base64="AAAA")
+    return Entry("", content, tuple(Reference(queue, ttl, "default/t") for queue in queues))
 
 
 async def run(box: SqliteOutbox, statement: str, *bound: Any) -> None:
@@ -66,7 +65,6 @@ SPOILS = {
 async def test_one_damaged_message_harms_itself_alone(
     box: SqliteOutbox, monkeypatch: pytest.MonkeyPatch, spoil: str
 ) -> None:
-    """The others are delivered; in its place, at the end of the queue, a record reports it."""
     monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.LEVEL", 1)
     monkeypatch.setattr("fairlead_edge.io.outbox.tables.bodies.pack", lambda content: ("", content))
     await box.append([entry(number, REST) for number in range(5)], now=0)
@@ -98,7 +96,7 @@ async def test_one_damaged_message_harms_itself_alone(
     ],
 )
 async def test_nothing_with_a_damaged_envelope_is_sent(box: SqliteOutbox, spoil: str) -> None:
-    """Topic, time to live, epoch and queue say where a message goes; a whole request of them is one gap."""
+    """The envelope says where a message goes and until when; a whole damaged request is one gap."""
     await box.append([entry(number, REST, ttl=50) for number in range(5)], now=0)
     await run(box, spoil)
     [queue] = await box.queues()
@@ -112,7 +110,7 @@ async def test_nothing_with_a_damaged_envelope_is_sent(box: SqliteOutbox, spoil:
 
 
 async def test_a_damaged_time_to_live_expires_nothing(box: SqliteOutbox) -> None:
-    """Neither in the row nor in the index alone; a scrub counts it as what it is."""
+    """Neither in the row nor in the index alone; a scrub counts it as damage."""
     await box.append([entry(number, REST, ttl=1000) for number in range(5)], now=0)
     await run(box, "UPDATE runs SET expires = 1.0")
     assert await box.sweep(now=5, entire=True) == 0
@@ -123,7 +121,7 @@ async def test_a_damaged_time_to_live_expires_nothing(box: SqliteOutbox) -> None
 
 
 async def test_a_limit_full_of_damage_does_not_look_like_the_end(box: SqliteOutbox) -> None:
-    """A fetch that ends short says that there are no more; so it does not end short because of damage."""
+    """A short result means that there are no more messages, so damage must not shorten it."""
     await box.append([entry(number, REST) for number in range(50)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset < 20")
     assert [message.id for message in await fetched(box, most=10)] == [f"m{number}" for number in range(20, 30)]
@@ -131,7 +129,7 @@ async def test_a_limit_full_of_damage_does_not_look_like_the_end(box: SqliteOutb
 
 
 async def test_without_room_to_note_it_the_sound_go_on(box: SqliteOutbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk damage is passed over; it is counted when there is room."""
+    """On a full disk damaged messages are skipped, and counted once there is space."""
     await box.append([entry(number, REST) for number in range(50)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset IN (0, 1, 2, 3, 4, 7)")
 
@@ -148,7 +146,6 @@ async def test_without_room_to_note_it_the_sound_go_on(box: SqliteOutbox, monkey
 
 
 async def test_brokered_messages_are_reported_as_a_dead_letter(box: SqliteOutbox) -> None:
-    """A module's queue has no topic for records."""
     await box.append([entry(1, MODULE), entry(2, MODULE)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset = 0")
     assert [message.id for message in await fetched(box, MODULE)] == ["m2"]
@@ -159,7 +156,6 @@ async def test_brokered_messages_are_reported_as_a_dead_letter(box: SqliteOutbox
 
 
 async def test_a_damaged_dead_letter_becomes_one_that_says_so(box: SqliteOutbox) -> None:
-    """It is neither shown nor replayed as it is."""
     await box.append([entry(1, REST), entry(2, REST)], now=0)
     await box.settle(REST, refused=[Refusal(0, "no", "why"), Refusal(1, "no", "why")], checkpoint=1, at=AT)
     await run(box, "UPDATE dead_letters SET content = CAST(replace(content, 'm1', 'm7') AS BLOB) WHERE number = 1")
@@ -172,7 +168,6 @@ async def test_a_damaged_dead_letter_becomes_one_that_says_so(box: SqliteOutbox)
 
 
 async def test_what_is_refused_and_damaged_counts_as_damaged(box: SqliteOutbox) -> None:
-    """The hub refused it for good, and it cannot be shown as it was."""
     await box.append([entry(1, REST), entry(2, REST)], now=0)
     await run(box, "UPDATE references_ SET start = start + 1 WHERE offset = 0")
     await box.settle(REST, refused=[Refusal(0, "no", "why"), Refusal(1, "no", "why")], checkpoint=-1, at=AT)
@@ -181,7 +176,7 @@ async def test_what_is_refused_and_damaged_counts_as_damaged(box: SqliteOutbox) 
 
 
 async def test_a_damaged_key_does_not_double_its_request(box: SqliteOutbox) -> None:
-    """That the key came is known; the answer to remember is not, so the present one is given."""
+    """The key is known to have been used; its answer is lost, so the present one is given."""
     idempotency = IdempotencyKey("k", b"d", b"first")
     await box.append([entry(1, REST)], now=0, idempotency=idempotency)
     await run(box, "UPDATE receipts SET answer = x'00', digest = x'00'")
@@ -196,7 +191,7 @@ ALARMS, READINGS = QueueId("iothub", 0), QueueId("iothub", 5)
 
 
 async def test_damage_that_is_met_brings_a_look_at_the_other_queues(tmp_path: Path) -> None:
-    """A reader meets the one message; the scrub finds the other, which is not asked for."""
+    """A reader finds one damaged message, and the scrub the other."""
     box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 20)
     await box.append([Entry("a", b'{"n": 1}', (Reference(ALARMS),)), Entry("b", b"{}", (Reference(READINGS),))], now=0)
     await box.close()

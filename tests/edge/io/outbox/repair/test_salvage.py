@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from random import Random
 import apsw
 import pytest
 from tests.support.dose import dose
+from tests.support.edges import stored
 from tests.support.spoil import HEAD_BITS, flip, spoil
 
 from fairlead_edge.errors import NotOurs, StoreDamaged, StoreVersionUnknown
@@ -43,7 +45,7 @@ FILES = (
 
 
 class World:
-    """What an application was answered, by the side of a store whose disk fails."""
+    """What applications were told, to compare with a store whose disk fails."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -65,18 +67,10 @@ class World:
         for _ in range(self.random.choice((1, 1, 8, 30))):
             self.count += 1
             body = {"n": self.count, "pad": self.random.randbytes(self.random.choice((0, 20, 900))).hex()}
-            message = envelope.StoredMessage(
-                id=f"m{self.count}",
-                source="/messages",
-                enqueued_at=AT,
-                properties={},
-                system_properties={},
-                body=json.dumps(body).encode(),  # type: ignore[arg-type]
-            )
+            id, content = f"m{self.count}", stored.content(f"m{self.count}", json.dumps(body).encode())
             queues = self.random.sample(QUEUES, self.random.choice((1, 1, 2)))
             ttl = self.random.choice((None, 1e6))
-            content = envelope.stored(message)
-            entries.append(Entry(message.id, content, tuple(Reference(queue, ttl, "default/t") for queue in queues)))
+            entries.append(Entry(id, content, tuple(Reference(queue, ttl, "default/t") for queue in queues)))
         await box.append(entries, now=box.now())
         for entry in entries:
             for reference in entry.references:
@@ -105,7 +99,7 @@ class World:
                 assert rounds < 1000, "it does not come to an end"
 
     async def check(self, box: SqliteOutbox, queues: Sequence[QueueId] = QUEUES) -> None:
-        """Everything accepted was received, or is counted."""
+        """Everything accepted was received, or is counted as damaged."""
         statuses = {QueueId(each.endpoint, each.priority): each for each in (await box.status(now=box.now())).queues}
         for each in statuses.values():
             assert each.length == 0, each
@@ -121,7 +115,7 @@ def opened(folder: Path, epoch: int, access: FileAccess = PLAIN) -> SqliteOutbox
 
 
 def by_seed(patch: pytest.MonkeyPatch, seed: int) -> None:
-    """Whatever else would differ from run to run: names, clocks, and how far a start looks through the file."""
+    """Make everything else deterministic: names, clocks, and how much of the file a start checks."""
     names, clock = Random(seed), count()
     patch.setattr(salvage, "new_id", lambda: names.randbytes(16).hex())
     patch.setattr(store_clock, "boot_seconds", lambda: 1000 + next(clock) / 1000)
@@ -162,7 +156,7 @@ async def _live(folder: Path, seed: int, access: FileAccess) -> None:
         box = opened(world.folder, 2, access)
         try:
             await world.use(box, 10)
-            await box.scrubber.look_through()
+            await box.scrubber.audit_file()
             await world.drain(box)
         except StoreDamaged:  # what no look at the structure shows: the program opens it anew
             await box.close()
@@ -182,21 +176,21 @@ async def _live(folder: Path, seed: int, access: FileAccess) -> None:
 
 @pytest.mark.parametrize("seed", dose(range(40), 10))
 async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
-    """Stopped or killed, whichever file, whatever was done to it."""
+    """Whether stopped or killed, whichever file is damaged, and how."""
     async with asyncio.timeout(280):
         await live(tmp_path, seed)
 
 
 @pytest.mark.parametrize("seed", dose(range(100, 130), 6))
 async def test_any_damage_to_an_encrypted_store_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
-    """The same laws: damage stays where it is, and rows and salvage show it."""
+
     key = DataKey("0a1b2c3d", Random(seed).randbytes(32))
     async with asyncio.timeout(280):
         await live(tmp_path, seed, SealedFiles(key, "outbox.db", random=Random(seed).randbytes))
 
 
 async def test_a_damaged_owner_does_not_lock_the_node_out(tmp_path: Path) -> None:
-    """One flipped letter does not make it another node's backlog; what another node accepted still is refused."""
+    """One flipped letter must not make it another node's backlog, which would be refused."""
     path = tmp_path / "outbox.db"
     box = SqliteOutbox(path, epoch=1, max_bytes=1 << 20, node="edge-1")
     await box.append([Entry("a", b"{}", (Reference(QUEUES[0], None, "default/t"),))], now=0)
@@ -240,7 +234,7 @@ WHOLE_TABLES = ("DELETE FROM usage", "DELETE FROM queues", "DELETE FROM owner", 
 )
 @pytest.mark.parametrize("edit", [*(f"UPDATE {each}" for each in EDITS), *WHOLE_TABLES])
 async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept: bool) -> None:
-    """The store opens, is sound from then on, takes and delivers, and its books balance; nothing waiting is lost."""
+    """The store opens, is sound from then on, accepts and delivers; its totals add up, and nothing waiting is lost."""
     path = tmp_path / "outbox.db"
     world = World(tmp_path, 1)
     box = SqliteOutbox(path, epoch=1, max_bytes=1 << 30, node="edge-1")
@@ -273,14 +267,14 @@ async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept:
 
 
 async def test_any_bit_of_the_head(tmp_path: Path) -> None:
-    """Formats SQLite does not open or write, versions that are not there: everything goes on all the same."""
+    before = World(tmp_path / "before", 3)
+    before.folder.mkdir()
+    box = opened(before.folder, 1)
+    await before._publish(box)
+    await box.close()
     for at, bit in HEAD_BITS:
-        folder = tmp_path / f"{at}-{bit}"
-        folder.mkdir()
-        world = World(folder, 3)
-        box = opened(folder, 1)
-        await world._publish(box)
-        await box.close()
+        folder = shutil.copytree(before.folder, tmp_path / f"{at}-{bit}")
+        world = copy.deepcopy(before)
         flip(folder / "outbox.db", at, bit)
         box = opened(folder, 2)
         await world._publish(box)
@@ -293,7 +287,7 @@ async def test_any_bit_of_the_head(tmp_path: Path) -> None:
 
 
 async def test_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """Its version is no damage: what is kept beside it says the same."""
+    """Its version is not damage, because the copy of the schema beside it has the same."""
     path = tmp_path / "outbox.db"
     await opened(tmp_path, 1).close()
     connection = apsw.Connection(str(path))
@@ -317,7 +311,7 @@ async def test_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Pa
 async def test_tables_that_receipts_need_are_made_anew_and_nothing_else_changes(
     tmp_path: Path, changes: tuple[str, ...]
 ) -> None:
-    """A store without them, or with those of another form, is sound: its messages wait, and receipts know less."""
+    """A store without these tables, or with a different schema of them, is sound: only receipts know less."""
     path = tmp_path / "outbox.db"
     box = opened(tmp_path, 1)
     queue, id = QUEUES[0], b"i" * 16
@@ -350,16 +344,14 @@ def made(path: Path) -> None:
 
 
 def test_a_sound_file_stays_as_it_is(tmp_path: Path) -> None:
-    """And one that is not there yet is no damage."""
     path = tmp_path / "outbox.db"
-    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_audited=True)
     assert not path.exists()
     made(path)
-    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_looked_through=True)
+    assert salvage.make_sound(path, None, epoch=1, thorough=True) == salvage.Sound("", is_audited=True)
 
 
 def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) -> None:
-    """The reason is kept for the status; the next opening finds a sound file."""
     path = tmp_path / "outbox.db"
     made(path)
     connection = apsw.Connection(str(path))
@@ -370,11 +362,6 @@ def test_a_changed_schema_is_salvaged_before_the_file_is_used(tmp_path: Path) ->
     )
     connection.close()
     found = salvage.make_sound(path, None, epoch=1, thorough=True)
-    assert "BINASY" in found.salvaged and found.is_looked_through
+    assert "BINASY" in found.salvaged and found.is_audited
     assert (tmp_path / "outbox.db.damaged").exists()
     assert salvage.make_sound(path, None, epoch=2, thorough=True).salvaged == ""
-
-
-def test_ids_of_gap_records_are_as_long_as_those_of_messages() -> None:
-    """And no two are the same."""
-    assert len(salvage.new_id()) == 32 and salvage.new_id() != salvage.new_id()

@@ -28,7 +28,6 @@ REST = QueueId("iothub")
     ],
 )
 def test_what_the_disk_changed_is_named(damage: str, topic: str, reason: str) -> None:
-    """By what is wrong, and with its topic where that can be believed."""
     connection = tables()
     append(connection, Entry("", b'{"a":1}', (Reference(REST, None, "default/t"),)))
     rows(connection, damage)
@@ -37,14 +36,14 @@ def test_what_the_disk_changed_is_named(damage: str, topic: str, reason: str) ->
 
 
 def test_columns_of_other_types_have_no_checksum() -> None:
-    """And text that was none is shown as it can be."""
     assert row_checksum(REST, 0, 0, 1, "yesterday", None, "t") is None
     assert row_checksum(REST, 0, 0, 1, 0.0, None, "t") is not None
     assert text(b"\xff") == "\\xff" and text(7) == ""
 
 
 def test_messages_that_came_alone_are_read_side_by_side() -> None:
-    """Small segments are read some at a time; one that is missing, damaged or large among them harms itself alone."""
+    """Small segments are read a few at a time; a missing, damaged or large one among them does not affect the
+    others."""
     connection = tables()
     sizes = [7] * 20 + [100_000] + [7] * 20
     for number, size in enumerate(sizes):
@@ -68,7 +67,7 @@ def test_messages_that_came_alone_are_read_side_by_side() -> None:
 
 
 def test_each_run_is_judged_by_its_own_envelope() -> None:
-    """One that is damaged between two sound ones, and the same run again behind it."""
+    """A damaged run between two intact ones."""
     connection = tables()
     for topic in ("default/t", "default/t", "default/u"):
         append(
@@ -87,31 +86,24 @@ def test_each_run_is_judged_by_its_own_envelope() -> None:
     assert [each.offset for each in found.damaged] == [2, 3]
 
 
-# ---- packing of segments: there and back, and from several threads at once -------------------------------------------
-
-
 @pytest.mark.parametrize("content", [b"", b"x", b'{"temperature": 21.5}' * 1000, bytes(range(256)) * 10])
 def test_what_is_packed_is_unpacked(content: bytes) -> None:
-    """And never longer than it was."""
     encoding, packed = bodies.pack(content)
     assert len(packed) <= len(content)
     assert bodies.unpack(encoding, packed, len(content)) == content
 
 
 def test_alike_bodies_take_a_fraction() -> None:
-    """What the wear of flash is saved by."""
     encoding, packed = bodies.pack(b"".join(b'{"sensor": "boiler-%d", "celsius": %d}' % (n % 7, n) for n in range(500)))
     assert encoding == bodies.ZSTD and len(packed) < 5000
 
 
 def test_a_short_one_stays_as_it_is() -> None:
-    """It is not worth the time."""
     assert bodies.pack(b"x" * (bodies.PACKED_MIN - 1)) == (bodies.PLAIN, b"x" * (bodies.PACKED_MIN - 1))
     assert bodies.pack(b"x" * bodies.PACKED_MIN)[0] == bodies.ZSTD
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    """The writer packs while the reader unpacks."""
     contents = [bytes([n]) * 50_000 + b"end" for n in range(64)]
     with ThreadPoolExecutor(8) as threads:
         assert (
@@ -131,6 +123,6 @@ def test_threads_do_not_disturb_each_other() -> None:
     ],
 )
 def test_what_is_damaged_is_said_to_be(encoding: str, packed: bytes, size: int) -> None:
-    """One kind of error whatever is wrong, and never more room than was announced."""
+    """Always the same error, and never more memory than announced."""
     with pytest.raises(ValueError):
         bodies.unpack(encoding, packed, size)

@@ -6,47 +6,13 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.support.edges.outbox_tables import append, tables
 
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
 from fairlead_edge.io.outbox.tables import expiry
-from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Reference
-from fairlead_edge.outbox.queues import NOTHING_DONE, InFlight, QueueId
+from fairlead_edge.outbox.queues import NOTHING_DONE, QueueId
 
 REST = QueueId("iothub")
-
-
-@pytest.mark.parametrize(("entire", "gone"), [(False, [0]), (True, [0, 2, 3])])
-def test_heads_only_or_everywhere(entire: bool, gone: list[int]) -> None:
-    """The head of a queue ends at the first live message; the index finds the others."""
-    connection = tables()
-    for ttl in (1.0, None, 1.0, 1.0):
-        append(connection, Entry("", b"x", (Reference(REST, ttl),)))
-    swept = expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight()).messages
-    assert sorted(offset for _, offsets in swept for offset in offsets) == gone
-    assert rows(connection, "SELECT expired FROM queues") == [(len(gone),)]
-
-
-def test_what_is_in_flight_waits_for_its_answer() -> None:
-    """It may have arrived."""
-    connection = tables()
-    append(connection, *[Entry("", b"x", (Reference(REST, 1.0),))] * 3)
-    out = InFlight()
-    out.take(REST, [1])
-    assert expiry.sweep(connection, now=2, entire=True, in_flight=out).messages == [(REST, [0, 2])]
-
-
-def test_a_damaged_time_to_live_is_not_believed() -> None:
-    """The message may be live; a scrub counts it as damaged instead."""
-    connection = tables()
-    append(connection, Entry("", b"x", (Reference(REST, 1000.0),)))
-    rows(connection, "UPDATE runs SET expires = 1.0")
-    for entire in (False, True):
-        assert expiry.sweep(connection, now=2, entire=entire, in_flight=InFlight()).messages == []
-
-
-# ---- runs that inherit their time to live ----------------------------------------------------------------------------
 
 
 def entry(name: str, origin: str = "plant", ttl: float | None = 60) -> Entry:
@@ -65,7 +31,7 @@ async def expiries(box: SqliteOutbox, now: float = 0) -> list[float | None]:
 async def test_a_change_survives_and_is_taken_up_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when there are more runs than one step takes."""
+    """Even if there are more runs than one step changes."""
     monkeypatch.setattr(expiry, "STEP_ROWS", 2)
     box = opened(tmp_path)
     for number in range(5):
@@ -81,7 +47,6 @@ async def test_a_change_survives_and_is_taken_up_where_it_ended(
 
 
 async def test_an_expiry_that_the_disk_changed_is_not_believed(tmp_path: Path) -> None:
-    """Neither swept nor sent: counted as damaged, like any other damage."""
     box = opened(tmp_path)
     await box.append([entry("a"), entry("b", "shop")], now=0)
     await box.close()

@@ -29,7 +29,7 @@ def state(connection: apsw.Connection, id: str, now: float = 0.0) -> str:
 
 
 def test_a_message_is_put_into_its_queue_once() -> None:
-    """Also long after its module has had it, for as long as it could be sent again."""
+    """Even after its module had it, for as long as the hub might send it again."""
     connection = tables()
     assert take(connection, "a") and not take(connection, "a")
     settle(connection, QUEUE, 0)
@@ -41,7 +41,6 @@ def test_a_message_is_put_into_its_queue_once() -> None:
 
 
 def test_states_follow_the_queue() -> None:
-    """Waiting, dead, expired, and expired in a module's hands, which may acknowledge it still."""
     connection = tables()
     for id in ("waits", "dead", "leased"):
         take(connection, id)
@@ -55,7 +54,6 @@ def test_states_follow_the_queue() -> None:
 
 
 def test_one_that_made_room_says_so() -> None:
-    """It is gone before its time."""
     connection = tables()
     take(connection, "a")
     rows(connection, "DELETE FROM references_")
@@ -63,7 +61,7 @@ def test_one_that_made_room_says_so() -> None:
 
 
 def test_a_full_store_takes_nothing_and_remembers_nothing() -> None:
-    """Else the message would be taken for known when it comes again."""
+    """Otherwise the message would count as known when it is sent again."""
     connection = tables()
     connection.execute("BEGIN")
     with pytest.raises(StoreFull):
@@ -73,7 +71,7 @@ def test_a_full_store_takes_nothing_and_remembers_nothing() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More are put off: to forget one early would put it in twice."""
+    """Further ones are deferred: forgetting one early would store it twice."""
     monkeypatch.setattr(inputs, "KEPT_MAX", 2)
     connection = tables()
     take(connection, "a")
@@ -84,7 +82,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_row_the_disk_changed_says_nothing() -> None:
-    """Rather than what is not so; it is not put in again."""
+    """A damaged row reports no state, and the message is not stored again."""
     connection = tables()
     take(connection, "a")
     rows(connection, "UPDATE inputs SET state = 'consumed'")
@@ -93,7 +91,6 @@ def test_a_row_the_disk_changed_says_nothing() -> None:
 
 
 def test_other_messages_of_the_queue_are_none_of_these() -> None:
-    """Messages of routes wait in the same queue."""
     connection = tables()
     inputs.note_input_states(connection, 1, [0], inputs.CONSUMED)
     take(connection, "a")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import apsw
 from tests.support.edges.outbox_tables import append, count, settle, tables
 
-from fairlead_edge.io.outbox.tables import log
 from fairlead_edge.io.sqlite.rows import rows
 from fairlead_edge.outbox.outbox import Entry, Reference
 from fairlead_edge.outbox.queues import QueueId
@@ -18,7 +17,6 @@ def sizes(connection: apsw.Connection) -> tuple[int, ...]:
 
 
 def test_bodies_lie_once_and_go_with_their_last_reference() -> None:
-    """However many queues refer to them; what goes to the same queues lies together."""
     connection = tables()
     append(
         connection,
@@ -37,7 +35,7 @@ def test_bodies_lie_once_and_go_with_their_last_reference() -> None:
 
 
 def test_counting_references_rewrites_no_body() -> None:
-    """Flash wears by bytes written: the count lies apart."""
+    """Flash wears by bytes written, so counts are stored separately."""
     connection = tables()
     append(connection, *[Entry("", b"x" * 1000, (Reference(REST),))] * 10)
     seen: list[str] = []
@@ -49,20 +47,3 @@ def test_counting_references_rewrites_no_body() -> None:
     connection.exec_trace = traced
     settle(connection, REST, 0, 1, 2)
     assert seen and not [statement for statement in seen if "segments" in statement]
-
-
-def test_a_fetch_ends_at_its_bytes_and_above_the_checkpoint() -> None:
-    """The message that reaches the limit is the last one."""
-    connection = tables()
-    append(connection, *[Entry("", b"x" * 10, (Reference(REST),))] * 5)
-    fetched = log.fetch(connection, REST, after=-1, now=0, messages_max=9, bytes_max=15)
-    assert [item.offset for item in fetched.items] == [0, 1] and not fetched.damaged
-    settle(connection, REST, 0, 1, 2)
-    assert [
-        item.offset for item in log.fetch(connection, REST, after=-1, now=0, messages_max=9, bytes_max=99).items
-    ] == [
-        3,
-        4,
-    ]
-    assert log.checkpoint(connection, REST) == 2 and log.checkpoint(connection, ALARMS) is None
-    assert log.queues(connection) == [REST]

@@ -65,7 +65,7 @@ class World:
         return SqliteOutbox(path, epoch=self.epoch, max_bytes=self.max_bytes)
 
     async def kill(self) -> None:
-        """What is on the disk now, under another path; the old one ends without being heard."""
+        """Continue with a copy of what is on disk now, as after a kill."""
         before, self.lives = self.folder / str(self.lives), self.lives + 1
         shutil.copytree(before, self.folder / str(self.lives))
         await self.box.close()
@@ -123,7 +123,7 @@ class World:
         )
 
     async def send(self) -> None:
-        """A batch up: its answer comes, refuses some of it, or is lost with the agent."""
+        """Send a batch: its answer accepts it, refuses some of it, or is lost with the agent."""
         queue = self.draw.choice((UP, LATER))
         items = await self.box.fetch(
             queue, after=-1, now=self.now, messages_max=self.draw.choice((1, 5, 64)), bytes_max=10**9, leaving=True
@@ -176,10 +176,10 @@ class World:
         return message.Ack(parent_id=1, refused=said, positions=positions)
 
     async def take(self) -> None:
-        """A module takes some, in any order: nothing is remembered of those."""
+        """A module takes some messages, in any order; receipts do not remember those."""
         items = await self.box.fetch(MODULE, after=-1, now=self.now, messages_max=30, bytes_max=10**9, leaving=True)
         taken = [item for item in items if self.draw.randrange(2)]
-        self.box.in_flight.give_back(MODULE, [item.offset for item in items if item not in taken])
+        self.box.in_flight.release(MODULE, [item.offset for item in items if item not in taken])
         await self.box.settle(MODULE, sent=[item.offset for item in taken], checkpoint=-1, at="t")
         for item in taken:
             self.model[marks.id_in(item.content)][MODULE].state = "taken"
@@ -204,7 +204,7 @@ class World:
         await chosen()
 
     async def check(self, ids: list[bytes], *, forgets: bool) -> None:
-        """All that is known is as the dict has it; nothing is forgotten unless the ring is small."""
+        """Every receipt agrees with the dict; nothing is forgotten unless the ring is small."""
         for id in ids:
             expected = {queue: known for queue, known in self.model[id].items() if known.state != "taken"}
             ways = {way.queue: way for way in await self.box.whereabouts(id)}
@@ -240,7 +240,7 @@ def position(number: int) -> str:
 async def test_receipts_agree_with_a_dict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: int, seed: int
 ) -> None:
-    """A small ring forgets; what it still knows is right, and names of what is forgotten go."""
+    """A small ring forgets; what it still knows is right, and forgotten names are deleted."""
     monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", ring)
     monkeypatch.setattr(receipt_tables, "RING_PARTS", 4)
     world = World(tmp_path, seed, max_bytes=6_000)
@@ -267,7 +267,6 @@ def entry(number: int, queue: QueueId = UP) -> Entry:
 
 
 def test_rows_are_numbered_by_queue_and_offset(connection: apsw.Connection) -> None:
-    """A request of many is kept in rows of so many offsets."""
     append(connection, *(entry(number) for number in range(5_000)))
     append(connection, entry(6_000, LATER))
     assert rows(connection, "SELECT number, span FROM names ORDER BY number") == [
@@ -299,7 +298,7 @@ def test_what_an_older_program_took_out_is_dropped_at_the_next_opening(connectio
 
 
 def test_a_queue_without_an_end_goes_on_without_receipts(connection: apsw.Connection) -> None:
-    """Numbers beyond those that a row can have, as after a change by the disk."""
+    """Offsets beyond those that a row number can express, as after damage."""
     receipt_tables.keep_names(connection, 1, 1, 1.0, [receipt_tables.OFFSETS_MAX], [b"i" * 20])
     receipt_tables.keep_names(connection, receipt_tables.QUEUES_MAX, 1, 1.0, [5], [b"i" * 20])
     receipt_tables.keep_names(connection, 1, 1, 1.0, [-5], [b"i" * 20])
@@ -309,7 +308,7 @@ def test_a_queue_without_an_end_goes_on_without_receipts(connection: apsw.Connec
 
 
 def test_names_of_far_apart_messages_are_dropped_in_stretches(connection: apsw.Connection) -> None:
-    """What lies between is not walked through."""
+    """Without visiting the offsets between them."""
     for number in range(3):
         append(connection, entry(number))
     settle(connection, UP, 0, 2)
@@ -319,7 +318,7 @@ def test_names_of_far_apart_messages_are_dropped_in_stretches(connection: apsw.C
 
 
 def test_a_run_of_several_rows_leaves_none_of_them(connection: apsw.Connection) -> None:
-    """Of a request whose messages go different ways the runs lie one in another, and are longer than a row of names."""
+    """The runs of a request with different destinations are interleaved, and longer than a row of names."""
     ways = [(Reference(MODULE, seconds, ""),) for seconds in (None, 10.0, 20.0)]
     taken = [
         Entry(each.id, each.content, ways[number % 3], each.mark) for number in range(5_100) for each in [entry(number)]
@@ -336,7 +335,7 @@ def test_a_run_of_several_rows_leaves_none_of_them(connection: apsw.Connection) 
 def test_a_length_that_the_disk_changed_keeps_nothing_from_leaving(
     connection: apsw.Connection, table: str, column: str, value: object
 ) -> None:
-    """One bit of it stops no delivery, and takes neither memory nor time."""
+    """A flipped bit must not stop deliveries, nor cost memory or time."""
     for begin in range(0, 12, 4):
         append(connection, *(entry(begin + each) for each in range(4)))
     page = departure.Departure(outcome="in_topic", left_at=1.0, topic="n/t", epoch=1, low=0, high=1)

@@ -29,7 +29,6 @@ def leave(connection: apsw.Connection, *offsets: int) -> None:
 
 
 def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) -> None:
-    """With its author, from what was kept when it was accepted."""
     append(connection, entry(0, author=b"auth"), entry(1, Reference(REST, None, "n/t")))
     assert expiry.sweep(connection, now=61.0, entire=True, in_flight=InFlight()).messages
     [way] = ways(connection, 0)
@@ -43,7 +42,6 @@ def test_what_expired_or_was_evicted_is_remembered(connection: apsw.Connection) 
 def test_the_ring_forgets_the_oldest_with_their_names(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By bytes, however many messages a page has."""
     monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", 3 * (PAGE_BYTES + NAMES_BYTES + marks.ID_BYTES))
     monkeypatch.setattr(receipt_tables, "RING_PARTS", PAGE_BYTES)
     for number in range(6):
@@ -61,7 +59,7 @@ def test_the_ring_forgets_the_oldest_with_their_names(
 def test_names_stay_as_long_as_one_of_them_waits_or_is_remembered(
     connection: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request that leaves in parts, some of it by a refusal or without a receipt."""
+    """A request whose messages leave in parts, some refused, some without a receipt."""
     monkeypatch.setattr(receipt_tables, "RING_BYTES_MAX", PAGE_BYTES)
     monkeypatch.setattr(receipt_tables, "RING_PARTS", PAGE_BYTES)
     append(connection, *(entry(number) for number in range(4)))
@@ -78,7 +76,7 @@ def test_names_stay_as_long_as_one_of_them_waits_or_is_remembered(
 
 
 def test_what_leaves_without_a_receipt_takes_its_names_along(connection: apsw.Connection) -> None:
-    """As what modules take: nothing of it is remembered."""
+    """As messages for modules do, which receipts do not remember."""
     append(connection, *(entry(number) for number in range(3)))
     settle(connection, REST, 0, 2)
     assert count(connection, "names") == 1
@@ -88,7 +86,7 @@ def test_what_leaves_without_a_receipt_takes_its_names_along(connection: apsw.Co
 
 @pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
 def test_a_number_that_the_disk_changed_keeps_nothing_from_leaving(connection: apsw.Connection, number: int) -> None:
-    """There is no higher one: what is remembered goes, messages go on."""
+    """No higher number is left, so departures are forgotten, but messages still leave."""
     append(connection, *(entry(number) for number in range(5)))
     leave(connection, 1)
     rows(connection, f"UPDATE departed SET number = {number}")
@@ -99,7 +97,6 @@ def test_a_number_that_the_disk_changed_keeps_nothing_from_leaving(connection: a
 
 
 def test_messages_of_an_older_program_are_not_known(connection: apsw.Connection) -> None:
-    """They have no names, and expire like others."""
     append(connection, entry(0))
     rows(connection, "DELETE FROM names")
     assert ways(connection, 0) == []
@@ -136,7 +133,6 @@ def test_what_the_disk_changed_is_forgotten() -> None:
 
 
 def test_a_message_that_waits_is_found_with_what_is_before_it(connection: apsw.Connection) -> None:
-    """In each of its queues, also where messages of one request take turns."""
     other = Reference(ALARMS, None, "n/u")
     append(connection, entry(0), entry(1, other), entry(2), entry(3, other, Reference(REST, 60.0, "n/t")), now=5)
     [alone] = ways(connection, 2)
@@ -162,7 +158,7 @@ def test_a_message_that_left_is_found_in_its_page(connection: apsw.Connection) -
 
 
 def test_an_offset_that_came_again_claims_nothing_of_before(connection: apsw.Connection) -> None:
-    """A disk that lost where a queue stood: what left in an earlier life of the store was another message."""
+    """After a disk lost a queue's next offset, an earlier departure belongs to another message."""
     append(connection, entry(0))
     settle(connection, REST, 0, departures=[page(0)])
     rows(connection, "UPDATE queues SET next_offset = 0, checkpoint = -1")

@@ -13,7 +13,7 @@ ALARMS, REST = QueueId("iothub", 0), QueueId("iothub")
 
 
 def test_dead_letter_keeps_its_body_when_the_queue_lets_go() -> None:
-    """It has its own copy: the other queues' references come and go."""
+    """It has its own copy, independent of other queues' references."""
     connection = tables()
     append(connection, Entry("a", b"shared", (Reference(ALARMS), Reference(REST))))
     settle(connection, ALARMS, refused=(Refusal(0, "no", "why"),))
@@ -22,25 +22,12 @@ def test_dead_letter_keeps_its_body_when_the_queue_lets_go() -> None:
     assert rows(connection, "SELECT content FROM dead_letters") == [(b"shared",)]
 
 
-def test_what_is_refused_and_found_damaged_stays_where_it_is() -> None:
-    """A letter must not say what was never accepted; the damage is counted by the caller."""
-    connection = tables()
-    append(connection, Entry("a", b"x", (Reference(REST),)))
-    rows(connection, "UPDATE references_ SET checksum = checksum + 1")
-    [damaged] = settle(connection, REST, refused=(Refusal(0, "no", "why"),))
-    assert damaged.offset == 0 and count(connection, "dead_letters") == 0 and count(connection, "references_") == 1
-
-
 def test_a_checkpoint_passes_nothing_that_was_not_accepted() -> None:
-    """And an unknown queue is none."""
     connection = tables()
     append(connection, Entry("a", b"x", (Reference(REST),)))
     settle(connection, REST, 0, 17)
     assert log.checkpoint(connection, REST) == 0
     assert settle(connection, ALARMS, 0) == []
-
-
-# ---- attempts --------------------------------------------------------------------------------------------------------
 
 
 QUEUE = QueueId("edge-1/m/in", 3)
@@ -50,21 +37,7 @@ def attempt(offset: int, number: int = 1) -> Attempt:
     return Attempt(offset=offset, id=f"id-{offset}", number=number, leased=True, until=60.0, waited_seconds=1.5)
 
 
-def test_latest_attempt_is_kept_until_its_message_goes() -> None:
-    """Of a message that is not there nothing is kept."""
-    connection = tables()
-    settlement.note_attempts(connection, QUEUE, [attempt(0)])
-    append(connection, *(Entry(name, name.encode(), (Reference(QUEUE),)) for name in "ab"))
-    settlement.note_attempts(connection, QUEUE, [attempt(0), attempt(1), attempt(9)])
-    settlement.note_attempts(connection, QUEUE, [attempt(1, number=2)])
-    assert settlement.read_attempts(connection) == {QUEUE: [attempt(0), attempt(1, number=2)]}
-    settle(connection, QUEUE, 0, 1)
-    assert settlement.read_attempts(connection) == {}
-    assert count(connection, "attempts") == 0
-
-
 def test_damaged_attempt_counts_as_none() -> None:
-    """Then the message is given out as if for the first time."""
     connection = tables()
     append(connection, *(Entry(name, name.encode(), (Reference(QUEUE),)) for name in "ab"))
     settlement.note_attempts(connection, QUEUE, [attempt(0), attempt(1)])

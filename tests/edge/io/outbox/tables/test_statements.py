@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.support.edges.outbox_tables import tables
-from tests.support.sql import assert_each_is_explained, assert_each_is_used, statements_of
+from tests.support.sql import statements_of
 
 from fairlead_edge.errors import StoreVersionUnknown
 from fairlead_edge.io.outbox.sqlite_outbox import SqliteOutbox
@@ -27,18 +27,8 @@ def test_every_statement_fits_the_tables() -> None:
         rows(connection, f"EXPLAIN {statement}", ("[]",) * (distinct or places))
 
 
-def test_every_statement_is_explained_and_used() -> None:
-    """What is used nowhere is deleted."""
-    assert_each_is_explained(statements)
-    assert_each_is_used(statements)
-
-
-# ---- the outbox's file: its version, and tables it can do without ----------------------------------------------------
-
-
 @pytest.mark.parametrize("version", [VERSION - 2, VERSION + 1])
 def test_a_file_of_another_version_is_refused(version: int) -> None:
-    """Guessing could destroy it."""
     connection = apsw.Connection(":memory:")
     rows(connection, f"PRAGMA user_version={version}")
     with pytest.raises(StoreVersionUnknown, match=f"has version {version}; this program reads version {VERSION}"):
@@ -50,7 +40,7 @@ def test_a_file_of_another_version_is_refused(version: int) -> None:
 async def test_a_column_whose_name_a_disk_changed_keeps_no_agent_from_starting(
     tmp_path: Path, column: bytes, bit: int
 ) -> None:
-    """Of a table that the program can do without: it begins anew, also where the name is no text any more."""
+    """A table whose loss loses no message is recreated, even if the name is no longer text."""
     path = tmp_path / "outbox.db"
     await SqliteOutbox(path, epoch=1, max_bytes=1 << 30).close()
     content = bytearray(path.read_bytes())

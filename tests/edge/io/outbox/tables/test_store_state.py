@@ -6,9 +6,8 @@ import re
 
 import apsw
 import pytest
-from tests.support.edges.outbox_tables import append, count, settle, tables
+from tests.support.edges.outbox_tables import append, count, tables
 
-from fairlead_edge.errors import NotOurs
 from fairlead_edge.io.outbox.tables import append as append_job
 from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, settlement, store_state
 from fairlead_edge.io.sqlite.rows import rows
@@ -20,16 +19,23 @@ REST = QueueId("iothub")
 EXPIRED = 50_000
 
 
-@pytest.fixture
-def connection() -> apsw.Connection:
+@pytest.fixture(scope="module")
+def backlog() -> bytes:
     opened = tables()
     entries = [Entry("", b"old", (Reference(REST, 1.0),))] * EXPIRED
     append(opened, *entries, Entry("", b"live", (Reference(REST),)))
+    return opened.serialize("main")
+
+
+@pytest.fixture
+def connection(backlog: bytes) -> apsw.Connection:
+    opened = tables()
+    opened.deserialize("main", backlog)
     return opened
 
 
 def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: apsw.Connection) -> None:
-    """The run is passed over in one scan of narrow rows, without one body."""
+    """The run is skipped in one scan of narrow rows, without reading bodies."""
     steps = 0
 
     def count() -> bool:
@@ -44,7 +50,7 @@ def test_live_message_behind_a_long_expired_run_is_found_at_once(connection: aps
 
 
 def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Connection) -> None:
-    """By the expiry index; what is in flight waits for its answer, whatever its time."""
+    """It uses the expiry index; messages in flight count as waiting even if they expired."""
     out = InFlight()
     [queue] = store_state.queue_status(connection, now=5, max_bytes=1, in_flight=out).queues
     assert (queue.length, queue.expired, queue.bytes) == (1, EXPIRED, 4)
@@ -54,7 +60,7 @@ def test_status_counts_the_expired_run_without_removing_it(connection: apsw.Conn
 
 
 def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -> None:
-    """Every statement that is really run has a plan that searches; none scans the log or the bodies."""
+    """Every executed statement has a plan that searches; none scans the log or the bodies."""
     seen: set[str] = set()
 
     def note(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
@@ -87,11 +93,7 @@ def test_no_question_and_no_job_walks_the_backlog(connection: apsw.Connection) -
             )
 
 
-# ---- whose outbox it is, and what its clock shows --------------------------------------------------------------------
-
-
 def test_clock_is_written_over() -> None:
-    """One row, the latest."""
     connection = tables()
     assert store_state.load_stamp(connection) is None
     for age in (1.0, 2.0):
@@ -99,14 +101,3 @@ def test_clock_is_written_over() -> None:
         store_state.save_stamp(connection, stamp)
     assert store_state.load_stamp(connection) == stamp
     assert count(connection, "clock") == 1
-
-
-def test_another_node_may_have_the_store_when_it_is_empty() -> None:
-    """What one node accepted is not sent under another's name."""
-    connection = tables()
-    store_state.take_ownership(connection, "edge-1")
-    append(connection, Entry("", b"x", (Reference(REST),)))
-    with pytest.raises(NotOurs, match="1 messages that node 'edge-1' accepted"):
-        store_state.take_ownership(connection, "edge-2")
-    settle(connection, REST, 0)
-    store_state.take_ownership(connection, "edge-2")
