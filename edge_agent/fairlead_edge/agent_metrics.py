@@ -1,4 +1,4 @@
-"""The agent's status as metrics: for ``GET /metrics``."""
+"""The agent's status as metrics, for ``GET /metrics``."""
 
 from __future__ import annotations
 
@@ -13,45 +13,43 @@ from fairlead_edge.outbox.queues import base, is_live_lane
 
 
 def families(agent: AgentStatus) -> list[Family]:
-    """Metrics.  No label takes more values than there are queues, deferred topics, kinds of events, or reasons."""
+    """All metric families.  Label values are bounded: by queues, deferred topics, kinds of events, and reasons."""
     link, outbox = agent.link, agent.outbox
     contact = seconds_since(agent.now, link.last_contact)
     found = [
         single("fairlead_edge_connected", "gauge", "1 while a session with the hub is open", link.state == "connected"),
         single("fairlead_edge_objects_held", "gauge", "objects held for this node", agent.held),
-        single("fairlead_edge_objects_bytes", "gauge", "room the objects' store takes on disk", agent.object_bytes),
-        single("fairlead_edge_objects_damaged_total", "counter", "objects the disk changed", agent.damaged),
+        single("fairlead_edge_objects_bytes", "gauge", "bytes that the object store takes on disk", agent.object_bytes),
+        single("fairlead_edge_objects_damaged_total", "counter", "objects found damaged on disk", agent.damaged),
         single("fairlead_edge_watches", "gauge", "open watches of local clients", agent.watches),
-        single(
-            "fairlead_edge_unsent_bytes", "gauge", "answers that local clients did not read yet", agent.unsent_bytes
-        ),
+        single("fairlead_edge_unsent_bytes", "gauge", "bytes that local clients have not read yet", agent.unsent_bytes),
         Family(
             name="fairlead_edge_readers_closed_total",
             kind="counter",
-            help="connections of local clients closed because they did not read",
+            help="connections closed because the local client did not read",
             labels=("reason",),
             samples={(reason,): float(count) for reason, count in agent.readers_closed.items()},
         ),
         single("fairlead_edge_commits_total", "counter", "transactions of the object store", agent.commits),
-        single("fairlead_edge_dead_letters", "gauge", "messages in the dead letters", outbox.dead_letters),
+        single("fairlead_edge_dead_letters", "gauge", "dead letters held", outbox.dead_letters),
         single(
             "fairlead_edge_refused_input_bytes",
             "gauge",
-            "room dead letters of refused input take",
+            "bytes that dead letters of refused input take",
             outbox.refused_bytes,
         ),
         single(
             "fairlead_edge_refused_input_bytes_max",
             "gauge",
-            "room they may take ([store] refused_share)",
+            "limit for dead letters of refused input ([store] refused_share)",
             outbox.refused_bytes_max,
         ),
         single("fairlead_edge_outbox_bytes", "gauge", "bytes of messages held", outbox.bytes),
-        single("fairlead_edge_outbox_bytes_max", "gauge", "room for messages ([store] max_bytes)", outbox.max_bytes),
+        single("fairlead_edge_outbox_bytes_max", "gauge", "limit for messages ([store] max_bytes)", outbox.max_bytes),
         Family(
             name="fairlead_edge_store_encrypted",
             kind="gauge",
-            help="1 where the store on disk is encrypted",
+            help="1 if the store is encrypted on disk",
             labels=("store",),
             samples={("objects",): agent.encryption.objects, ("messages",): agent.encryption.messages},
         ),
@@ -61,7 +59,7 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_to_table_seconds",
             kind="gauge",
-            help="from acceptance to a table, of the latest 512 that were followed, by this node's clock",
+            help="time from acceptance to a table, over the latest 512 tracked messages, by this node's clock",
             labels=("priority", "quantile"),
             samples={
                 (str(each.priority), quantile): seconds
@@ -72,14 +70,14 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_to_table_measured_total",
             kind="counter",
-            help="messages that were followed to a table",
+            help="messages tracked until they were in a table",
             labels=("priority",),
             samples={(str(each.priority),): each.measured for each in agent.to_table},
         ),
         Family(
             name="fairlead_edge_statuses",
             kind="gauge",
-            help="status reported here of objects: waiting, written into the cluster, refused for good",
+            help="reported status of objects: waiting, written into the cluster, rejected permanently",
             labels=("state",),
             samples={(state,): float(count) for state, count in agent.statuses.items()},
         ),
@@ -89,14 +87,16 @@ def families(agent: AgentStatus) -> list[Family]:
     held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
     found.extend(status.families(agent.line, held))
     offline = link.offline_at(agent.now)
-    found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
+    found.append(single("fairlead_edge_offline_seconds_total", "counter", "seconds without a session", offline))
     if contact is not None:
-        found.append(single("fairlead_edge_last_contact_seconds", "gauge", "since the hub was last heard", contact))
+        found.append(
+            single("fairlead_edge_last_contact_seconds", "gauge", "seconds since the last frame from the hub", contact)
+        )
     found.append(
         Family(
             name="fairlead_edge_queue_stalled_seconds",
             kind="gauge",
-            help="since when nothing was taken of what waits, or of a deferred topic, while the hub is there",
+            help="how long nothing was taken from a queue or a deferred topic although the hub is connected",
             labels=("endpoint", "priority", "topic"),
             samples={
                 (queue.endpoint, _place(queue.priority), topic): seconds
@@ -109,15 +109,15 @@ def families(agent: AgentStatus) -> list[Family]:
         )
     )
     if agent.certificate_ends is not None:
-        text = "when our own certificate ends, a Unix time; 0: it cannot be read"
+        text = "when the agent's certificate expires, a Unix time; 0: it cannot be read"
         found.append(single("fairlead_edge_certificate_ends_timestamp_seconds", "gauge", text, agent.certificate_ends))
     if agent.mqtt is not None:
         found.extend(mqtt_status.families(agent.mqtt))
     if agent.identity is not None:
         found.extend(identity_status.families(agent.identity))
     for place, name, text in (
-        (0, "leased", "messages that modules have taken and not acknowledged"),
-        (1, "retrying", "messages that wait for their next attempt at a module"),
+        (0, "leased", "messages that modules have leased and not acknowledged"),
+        (1, "retrying", "messages waiting for their next delivery attempt to a module"),
     ):
         found.append(
             Family(
@@ -134,11 +134,11 @@ def families(agent: AgentStatus) -> list[Family]:
         ("oldest_age_seconds", "gauge", "age of the oldest message waiting"),
         ("accepted", "counter", "messages stored"),
         ("sent", "counter", "messages delivered"),
-        ("expired", "counter", "messages whose time to live ended"),
+        ("expired", "counter", "messages whose time to live is over"),
         ("evicted", "counter", "messages and dead letters evicted to make room, or discarded"),
-        ("dead_lettered", "gauge", "messages in the dead letters"),
-        ("damaged", "counter", "messages the disk lost or changed"),
-        ("in_doubt", "counter", "messages expired or evicted that may be in their topic"),
+        ("dead_lettered", "gauge", "dead letters held"),
+        ("damaged", "counter", "messages lost or changed by the disk"),
+        ("in_doubt", "counter", "expired or evicted messages that may already be in their topic"),
     ):
         found.append(
             Family(

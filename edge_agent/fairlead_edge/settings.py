@@ -1,6 +1,6 @@
-"""What the settings file of an edge agent, or ``FAIRLEAD_EDGE_*``, may say; values only, checked for sense.
+"""The settings of an edge agent, from its file or ``FAIRLEAD_EDGE_*`` variables, with their checks.
 
-The text below a key is its line on the reference page.  Times are seconds, sizes bytes.
+The text below a key is its description on the reference page.  Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from fairlead_wire.validation.mistakes import Mistake, shown
 
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
-"""Objects get this fraction (a quarter) of ``max_bytes``, messages the rest: neither can starve the other."""
+"""Objects get a quarter of ``max_bytes`` and messages the rest, so that neither can starve the other."""
 REFUSED_SHARE_MAX: Final = 0.5
 HUB_PORT: Final = 10000
-"""Where a hub listens by default."""
+"""The default port of a hub."""
 
 _KEY_PLACE = re.compile(r"/[^\0\n]+|credential:[A-Za-z0-9._-]{1,255}")
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What may be kept on disk."""
+    """The stores on disk."""
 
     max_bytes: Annotated[int, Meta(ge=STORE_BYTES_MIN)] = 1024 * 1024 * 1024
-    """Objects may take a quarter of it, messages the rest; logs of up to 16 MiB a file come on top."""
+    """Objects may take a quarter of it, messages the rest; write-ahead logs of up to 16 MiB a file come on top."""
     default_ttl_seconds: Annotated[int, Meta(ge=-1, le=route_manifest.TTL_SECONDS_MAX)] = 7200
-    """How long a message is kept of which neither its route nor its EdgeRoutes object says; 0: 7200, -1: for ever. It
-    counts for messages that wait, too. Also called `storeAndForwardConfiguration` `timeToLiveSecs`."""
+    """Time to live of messages if neither their route nor its EdgeRoutes object sets one; 0: 7200, -1: unlimited. A
+    change applies to waiting messages, too. Also called `storeAndForwardConfiguration` `timeToLiveSecs`."""
     evict: Literal["never", "less-urgent"] = "never"
-    """A full store answers 507 (`never`), or drops the oldest messages of less urgent queues for a more urgent one,
-    counted as evicted (`less-urgent`)."""
+    """A full store answers 507 (`never`), or evicts the oldest messages of less urgent queues to make room for a more
+    urgent one (`less-urgent`)."""
 
     refused_share: Annotated[float, Meta(ge=0, le=REFUSED_SHARE_MAX)] = REFUSED_INPUT_DEFAULT.share
-    """The part of the room for messages that dead letters of refused input may take: what MQTT 3.1.1 clients sent and
-    no entrance could accept. Beyond it, beyond 1,000 of them, and where an accepted message needs the room, the oldest
+    """The part of the room for messages that dead letters of refused input may take: messages of MQTT 3.1.1 clients
+    that could not be accepted. Beyond it, beyond 1,000 of them, and if an accepted message needs the room, the oldest
     are evicted and counted; 0: none are kept. Dead letters of accepted messages are never evicted."""
     refused_seconds: Annotated[int, Meta(ge=0, le=route_manifest.TTL_SECONDS_MAX)] = int(REFUSED_INPUT_DEFAULT.seconds)
-    """How long dead letters of refused input are kept; 0: for ever, as far as the share allows."""
+    """How long dead letters of refused input are kept; 0: as long as the share allows."""
 
     encryption_key: str | None = None
-    """Encrypts the stores: a file with a key of 32 bytes (as they are, in hex or in base 64), or `credential:NAME`, a
-    credential that systemd gives the agent. Without it the stores are plain."""
+    """Encrypts the stores: a file with a key of 32 bytes (raw, in hex or in base 64), or `credential:NAME`, a
+    credential that systemd passes to the agent. Without it, the stores are not encrypted."""
     encrypt: Literal["secrets", "all", "none"] | None = None
-    """What is encrypted with `encryption_key`: the file of objects, where Secrets are (`secrets`, the default when a
-    key is given), the messages, too (`all`), or nothing (`none`: what was encrypted is decrypted at the next start)."""
+    """What `encryption_key` encrypts: the store of objects, which has the Secrets (`secrets`, the default with a key),
+    also the messages (`all`), or nothing (`none`: encrypted stores are decrypted at the next start)."""
     previous_encryption_key: str | None = None
-    """The key that was used until now, for one start with another `encryption_key`: the stores are encrypted anew."""
+    """The old key, for one start with a new `encryption_key`: the stores are encrypted again."""
 
     @property
     def object_bytes(self) -> int:
@@ -76,95 +76,95 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class EdgeCleanup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When what has expired is removed."""
+    """The removal of expired messages."""
 
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
-    """How often what has expired is removed."""
+    """How often expired messages are removed."""
     check_entire_queue_on_cleanup: bool = False
-    """Whether expired messages behind living ones are removed too, not only those at the front of a queue. Also called
-    `checkEntireQueueOnCleanup`, here, at the top of the file and in the environment."""
+    """Whether expired messages behind unexpired ones are removed, too, not only those at the front of a queue. Also
+    called `checkEntireQueueOnCleanup`, here, at the top of the file and in the environment."""
 
 
 class LinkSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The link to the hub."""
 
     attempt_seconds_max: Annotated[float, Meta(ge=0.01, le=3600)] = 1.0
-    """Longest pause between two attempts to reach the hub; jittered; a hub that asks for more gets it."""
+    """Longest pause between two attempts to reach the hub, jittered; a hub may ask for a longer one."""
     stale_hub_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 600.0
     """How long a hub that holds the Lease is refused because this node has obeyed a hub with a higher fencing number.
-    Then the higher number is given up: the Lease was lost or restored, or the number was never true."""
+    After that it is accepted: the Lease was deleted or restored, or the higher number was wrong."""
     bytes_per_second: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
-    """Messages leave at this rate at most, counted as packed; 0: no limit. Acknowledgements, objects and the session
-    itself are not held back by it."""
+    """Highest rate at which messages leave, measured after packing; 0: no limit. Acknowledgements, objects and the
+    session itself are not limited."""
     bytes_per_day: Annotated[int, Meta(ge=0, le=LINK_BYTES_MAX)] = 0
-    """What the link may carry a day, both ways, every packet counted; 0: no limit. At nine tenths of it messages wait
-    for the next day, those of priority 0 at all of it; the session goes on, and alone takes
-    about 2.5 MB a day."""
+    """Bytes that the link may carry per day, both ways, with all packets; 0: no limit. From nine tenths of it on,
+    messages wait for the next day; those of priority 0 only when all of it is used. The session stays open, and alone
+    takes about 2.5 MB a day."""
     timezone: str = "UTC"
-    """Where the day of `bytes_per_day` begins at midnight: a name such as `Europe/Berlin`."""
+    """The time zone in which the day of `bytes_per_day` begins at midnight, such as `Europe/Berlin`."""
 
     def __post_init__(self) -> None:
         mistakes.refuse(zone_mistakes("timezone", self.timezone))
 
 
 class PumpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who goes first where messages of several priorities wait."""
+    """The order in which messages of several priorities are sent."""
 
     floor_share: Annotated[float, Meta(ge=0, le=FLOOR_SHARE_MAX)] = 0.0
-    """The part of the line that each less urgent priority gets while more urgent ones wait; 0: none, strictly the most
-    urgent first. Where more wait than there are parts, they share equally."""
+    """The share of the line that each less urgent priority gets while more urgent ones wait; 0: none, strictly the most
+    urgent first. If the shares of all waiting priorities exceed the line, they share it equally."""
     live_first_share: Annotated[float, Meta(ge=0, le=LIVE_FIRST_SHARE_MAX)] = 0.0
-    """While messages of a priority have waited for more than 10 s, what is accepted then gets this part of what the
-    line gives to the priority; 0: all goes in the order of acceptance. With it a priority is two streams, each in
+    """While messages of a priority have waited for more than 10 s, newly accepted ones get this part of the priority's
+    share of the line; 0: all are sent in the order of acceptance. With it, a priority has two streams, each in
     order."""
 
 
 class ModulesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Programs on this node that have names of their own."""
+    """Modules on this node that have tokens."""
 
     tokens_file: FilePath | None = None
-    """Lines of a module's name and the SHA-256 of its token, made by `fairlead edge module-token`; read again when it
-    changes. Then a module's name belongs to its token: no other program publishes as it or takes its messages."""
+    """Lines with a module's name and the SHA-256 of its token, made by `fairlead edge module-token`; reloaded when it
+    changes. Then only the holder of a module's token can publish in its name and take its messages."""
 
 
 class UpstreamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Messages on their way to the hub."""
 
     delivery: UpstreamDelivery = UPSTREAM_POLICY
-    """When a batch that the hub could not take goes again: a delivery policy. A lost link costs no retry."""
+    """The delivery policy for batches that the hub refused temporarily. A lost link does not count as a retry."""
 
 
 class BrokeredSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Messages for modules on this node."""
 
     delivery: BrokeredDelivery = BROKERED_POLICY
-    """When a message is given out again that its module abandoned or did not acknowledge in time: a delivery policy.
-    When it allows no more the message is a dead letter."""
+    """The delivery policy for messages that their module abandoned or did not acknowledge in time. After the last
+    attempt a message becomes a dead letter."""
 
 
 class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole file."""
 
     node: str
-    """Name of the Kubernetes Node this agent is; the certificate carries the same name."""
+    """Name of this node in Kubernetes; its certificate has the same name."""
     hub_url: str
-    """`wss://host:port`, the port always; `ws://` with `security = "insecure"` only."""
+    """`wss://host:port`, always with the port; `ws://` only with `security = "insecure"`."""
     data_dir: FilePath
-    """Folder for stores, token and lock; one agent at a time."""
+    """Folder for stores, token and lock; used by one agent at a time."""
     http_listen: str = "127.0.0.1:10550"
-    """The local API; plain HTTP on loopback only, and `insecure` needs a loopback address."""
+    """Address of the local API; plain HTTP only on loopback. `insecure` needs a loopback address."""
     health_listen: str | None = None
-    """`/healthz`, `/readyz`, `/metrics` in plain HTTP on an address of their own; they are on `http_listen`, too."""
+    """Separate address for `/healthz`, `/readyz` and `/metrics` in plain HTTP; they are on `http_listen`, too."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
-    """Authority of the hub; required with `mtls`, as the two below. Read again when the file changes."""
+    """The authorities of the hub's certificate; required with `mtls`, as the two below. Reloaded when it changes."""
     tls_cert: FilePath | None = None
     """The node's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Lines below this level are not written."""
+    """Log lines below this level are not written."""
     store: StoreSettings = StoreSettings()
     cleanup: EdgeCleanup = EdgeCleanup()
     link: LinkSettings = LinkSettings()
@@ -172,7 +172,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     brokered: BrokeredSettings = BrokeredSettings()
     pump: PumpSettings = PumpSettings()
     windows: list[WindowSettings] = []
-    """Hours in which messages of some priorities may leave."""
+    """Hours in which messages of certain priorities may leave."""
     modules: ModulesSettings = ModulesSettings()
     mqtt: MqttSettings = MqttSettings()
     traces: TracesSettings = TracesSettings()
@@ -181,7 +181,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         "checkEntireQueueOnCleanup": "cleanup.check_entire_queue_on_cleanup",
         "storeAndForwardConfiguration.timeToLiveSecs": "store.default_ttl_seconds",
     }
-    """What Azure IoT Edge calls the same settings."""
+    """The names of the same settings in Azure IoT Edge."""
 
     def __post_init__(self) -> None:
         mistakes.refuse(self._wrong())
@@ -196,7 +196,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for key in ("encryption_key", "previous_encryption_key"):
             value = getattr(store, key)
             if value is not None and not _KEY_PLACE.fullmatch(value):
-                # It may be the key itself, so it is not shown.
+                # The value may be the key itself, so do not quote it.
                 yield Mistake(f"store.{key}", "must be the absolute path of a file, or credential:NAME")
         if not _NODE.fullmatch(self.node):
             yield Mistake("node", f"must be the name of a Kubernetes Node, is {shown(self.node)}")
@@ -225,7 +225,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if url.scheme not in ("ws", "wss") or not url.hostname:
             yield Mistake("hub_url", f"must be wss://host:port, is {shown(self.hub_url)}")
         elif not port:
-            # The scheme's own port is hardly ever meant, and its symptom is a link that does not come up.
+            # The scheme's default port is hardly ever right, and the link would just never come up.
             yield Mistake("hub_url", f"must name the port, for example {url.scheme}://{url.hostname}:{HUB_PORT}")
         elif url.scheme == "ws" and self.security != "insecure":
             yield Mistake("hub_url", 'ws:// only with security = "insecure"')
@@ -234,5 +234,5 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def plain_http(self) -> bool:
-        """The local API answers plain HTTP on loopback only; elsewhere TLS alone, with ``tls_cert``."""
+        """Whether the local API serves plain HTTP: only on loopback; elsewhere only TLS, with ``tls_cert``."""
         return listen_address.is_loopback(listen_address.parse(self.http_listen)[0])

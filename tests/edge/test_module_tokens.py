@@ -32,7 +32,7 @@ def test_file_without_tokens_knows_none() -> None:
         ("filter", "line 1: must be a module's name and the SHA-256"),
         ("filter secret-in-clear", "line 1: must be"),
         ("\nfil/ter " + "0" * 64, "line 2: must be"),
-        (f"{line('filter', 'a')}\n{line('Filter', 'b')}", "line 2: Filter and filter differ in their case alone"),
+        (f"{line('filter', 'a')}\n{line('Filter', 'b')}", "line 2: Filter and filter differ only in case"),
         ("\n" * (module_tokens.LINES_MAX + 1), "at most 1000 lines"),
     ],
 )

@@ -82,7 +82,7 @@ def test_each_state_is_one_datagram(manager: Manager) -> None:
     ours.ready()
     ours.stopping()
     assert manager.listen() == [
-        "STATUS=a store is damaged: saving what can be read", "WATCHDOG_USEC=3600000000",
+        "STATUS=a store is damaged: salvaging what can be read", "WATCHDOG_USEC=3600000000",
         "READY=1", "STATUS=serving", "WATCHDOG_USEC=60000000",
         "STOPPING=1", "STATUS=stopping",
     ]  # fmt: skip

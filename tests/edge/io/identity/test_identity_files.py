@@ -90,7 +90,7 @@ def test_nothing_is_removed_while_the_link_leads_nowhere(files: IdentityFiles, a
 def test_a_key_of_another_certificate_is_refused(files: IdentityFiles, authority: Authority) -> None:
     """Nothing is left of it."""
     one, other = authority.issue("one"), authority.issue("other")
-    with pytest.raises(BadPair, match="not one of our key"):
+    with pytest.raises(BadPair, match="does not match our key"):
         files.add(one.key.read_bytes(), other.certificate.read_bytes())
     with pytest.raises(BadPair, match="cannot be read"):
         files.add(one.key.read_bytes(), b"no certificate")
@@ -101,14 +101,14 @@ def test_a_key_of_another_certificate_is_refused(files: IdentityFiles, authority
 def test_a_link_to_somewhere_else_is_not_followed(files: IdentityFiles, target: str) -> None:
     """It is the work of another program, or of an attacker."""
     os.symlink(target, files.link)
-    with pytest.raises(IdentityFilesError, match="none of this folder's pairs"):
+    with pytest.raises(IdentityFilesError, match="not a pair of this folder"):
         files.current()
 
 
 def test_a_plain_file_in_place_of_the_link_is_reported(files: IdentityFiles) -> None:
     """Put there by hand: it is not replaced silently by reading."""
     files.link.write_text("by hand")
-    with pytest.raises(IdentityFilesError, match="is no link"):
+    with pytest.raises(IdentityFilesError, match="is not a link"):
         files.current()
 
 

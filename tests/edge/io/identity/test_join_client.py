@@ -60,19 +60,19 @@ async def test_refusals_and_silence_have_names(tmp_path: Path) -> None:
             assert (refused.value.code, refused.value.retry_after) == ("busy", 2.0)
         hub.answers = [("close",)]
         async with join_client.connected(hub.url, join_client.unverified(), agent="0") as found:
-            with pytest.raises(HubUnreachable, match="hung up without an answer"):
+            with pytest.raises(HubUnreachable, match="closed the connection without an answer"):
                 await found.ask(request)
 
 
 @pytest.mark.parametrize(
     ("url", "proxy", "sentence"),
     [
-        ("wss://a..b:1", {}, "a..b:1 cannot be reached: that is no name of a host"),
+        ("wss://a..b:1", {}, "a..b:1 cannot be reached: not a valid host name"),
         ("wss://127.0.0.1:1", {}, "127.0.0.1:1 cannot be reached: "),
         (
             "wss://hub.invalid:1",
             {"https_proxy": "nonsense"},
-            "cannot be reached: the proxy that is set will not do: nonsense",
+            "cannot be reached: the proxy setting is unusable: nonsense",
         ),
         ("wss://hub.invalid:1", {"https_proxy": "http://127.0.0.1:1"}, "hub.invalid:1 cannot be reached: "),
     ],

@@ -54,8 +54,8 @@ def test_a_request_carries_the_name_it_was_given(node: str, common_names: list[s
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        ({}, "not a question"),
-        ({"operation": "make", "kind": "dsa", "node": ""}, "no key of kind 'dsa' is made; use p256"),
+        ({}, "unknown question"),
+        ({"operation": "make", "kind": "dsa", "node": ""}, "keys of kind 'dsa' are not supported; use p256"),
         ({"operation": "request", "key": "no key", "node": ""}, "no private key that can be read"),
         ({"operation": "sign", "key": "no key", "content": ""}, "no private key that can be read"),
     ],

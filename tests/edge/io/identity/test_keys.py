@@ -59,5 +59,5 @@ async def test_the_child_says_whether_authorities_vouch_for_a_certificate(tmp_pa
     own = one.issue("hub").certificate.read_bytes()
     assert await keys.reaches(own, one.certificate.read_bytes())
     assert not await keys.reaches(own, two.certificate.read_bytes())
-    with pytest.raises(keys.KeyMakerFailed, match="certificates of the hub that cannot be read"):
+    with pytest.raises(keys.KeyMakerFailed, match="the hub's certificates cannot be read"):
         await keys.reaches(b"", one.certificate.read_bytes())

@@ -112,7 +112,7 @@ async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub
     hub.connect()
     await ask(client, f"{await publish(client)}?wait=60&until=in_topic")
     _, found = await ask(client, "a" * 32)
-    assert "is remembered since 20" in found["error"]["message"]
+    assert "are remembered since 20" in found["error"]["message"]
 
 
 async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(

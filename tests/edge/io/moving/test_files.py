@@ -23,7 +23,7 @@ def test_from_the_plan_to_the_settings(files: MoveFiles) -> None:
     assert files.plan() is None and files.staged_for() == ""
     files.note_staged("wss://new:1")
     files.ask(PLAN)
-    files.say(MoveProgress(step="deliver", waiting=3, connected=True))
+    files.write_progress(MoveProgress(step="deliver", waiting=3, connected=True))
     assert files.plan() == PLAN and files.progress() == MoveProgress(step="deliver", waiting=3, connected=True)
     assert files.switched() is None and files.staged_for() == "wss://new:1"
     files.switch()

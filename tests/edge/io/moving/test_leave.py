@@ -82,7 +82,7 @@ async def test_the_agent_is_asked_and_leaves(device: Device) -> None:
     assert plan == MovePlan(
         node="edge-1", since=HUB, until=OUT_OF_SERVICE, deadline_seconds=30.0, undelivered="take-along"
     )
-    device.files.say(MoveProgress(step="close", waiting=7, connected=False))
+    device.files.write_progress(MoveProgress(step="close", waiting=7, connected=False))
     device.files.switch()
     with pytest.raises(OutOfService) as raised:
         device.open()

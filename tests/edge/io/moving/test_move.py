@@ -48,7 +48,7 @@ class Device:
     async def switches(self) -> None:
         """The agent's part."""
         plan = await self.asked()
-        self.files.say(MoveProgress(step="close", waiting=3, connected=True))
+        self.files.write_progress(MoveProgress(step="close", waiting=3, connected=True))
         self.files.switch()
         self.files.complete(switch.moved_of(self.files, plan.since, plan.until))
 
