@@ -41,7 +41,6 @@ MESSAGES = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {"t
 
 
 async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """Objects down, served also without a link; 503 before routes; messages up; killed and back; drained with 0."""
     async with HubServer() as hub:
         agent = EdgeAgent(tmp_path, hub.url)
         agents.append(agent)
@@ -245,7 +244,6 @@ async def test_a_disk_that_fails_ends_the_agent_and_loses_nothing(tmp_path: Path
 
 
 def test_two_agents_on_one_folder(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The second ends with 1 and says who the first is; the first is not disturbed."""
     first = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     second = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     second.log = tmp_path / "second.log"
@@ -268,7 +266,6 @@ def test_a_damaged_store_is_an_error_not_an_empty_one(tmp_path: Path, agents: li
 
 
 def test_a_port_in_use_is_said(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """Which key and which address."""
     first = EdgeAgent(tmp_path / "a", "ws://127.0.0.1:9")
     second = EdgeAgent(tmp_path / "b", "ws://127.0.0.1:9", HTTP_LISTEN=f"127.0.0.1:{first.port}")
     agents += [first, second]
@@ -291,7 +288,6 @@ def test_a_port_in_use_is_said(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     ],
 )
 def test_bad_settings_end_with_2_and_the_reason(tmp_path: Path, settings: str, said: str) -> None:
-    """File, key and reason on standard error; no traceback."""
     file = tmp_path / "edge.toml"
     file.write_text(settings)
     done = subprocess.run(
@@ -307,7 +303,6 @@ def test_bad_settings_end_with_2_and_the_reason(tmp_path: Path, settings: str, s
 
 
 def test_health_on_a_port_of_its_own(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """For probes, apart from what applications see."""
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     other = EdgeAgent(tmp_path, "")
     agent._settings["HEALTH_LISTEN"] = f"127.0.0.1:{other.port}"
@@ -342,7 +337,7 @@ def test_opened_anew_after_damage_it_has_the_settings_of_the_file(monkeypatch: p
 
     monkeypatch.setattr(app, "_serve", serve)
     manager: Any = type("Manager", (), {"repairing": lambda self: None})()
-    app._run_again_after_damage(old, manager, lambda: new)
+    app._serve_with_reopening(old, manager, lambda: new)
     assert served == [old, new]
 
 

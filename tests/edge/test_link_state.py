@@ -8,7 +8,6 @@ CONNECTED = LinkState(since=10.0).opened(hub="hub-a", fence=3, now=25.0)
 
 
 def test_time_before_the_first_session_is_time_without_one() -> None:
-    """It counts from the start of the agent."""
     started = LinkState().started(10.0, last_contact=4.0)
     assert (started.state, started.offline_at(12.0), started.last_contact) == ("connecting", 2.0, 4.0)
     assert (CONNECTED.state, CONNECTED.offline_seconds, CONNECTED.offline_at(99.0)) == ("connected", 15.0, 15.0)
@@ -24,7 +23,6 @@ def test_an_outage_begins_when_the_session_ended() -> None:
 
 
 def test_a_refusal_for_good_is_a_state_of_its_own() -> None:
-    """The agent does not dial again."""
     refused = CONNECTED.ended("another agent has this identity", 30.0, dials_again=False)
     assert (refused.state, refused.hub, refused.fence) == ("refused", "hub-a", 3)
 

@@ -21,7 +21,6 @@ def test_token_names_its_module_and_no_other_text_does() -> None:
 
 
 def test_file_without_tokens_knows_none() -> None:
-    """Not the empty one either."""
     assert parse("# none yet\n").module_of("") == ""
     assert ModuleTokens().count == 0
 
@@ -44,6 +43,5 @@ def test_bad_text_is_refused_with_its_line_and_without_what_stands_there(text: s
 
 
 def test_name_that_no_source_can_have_is_refused() -> None:
-    """Before it is written."""
     with pytest.raises(BadTokens, match="no blanks"):
         line("two words", "token")

@@ -40,7 +40,6 @@ UP = "FROM /messages/* INTO $upstream"
 
 
 def test_before_the_first_routes_there_is_no_router() -> None:
-    """Publishing is answered with "not yet", so nothing is lost by being routed nowhere."""
     assert NodeRoutes("edge-1", [], ever=False).router is None
 
 
@@ -51,7 +50,6 @@ def test_a_node_that_had_routes_once_has_a_router_without_any() -> None:
 
 
 def test_the_first_routes_bring_a_router() -> None:
-    """The change that brings them is enough; no restart."""
     routes = NodeRoutes("edge-1", [], ever=False)
     assert routes.follow(VersionedChange(version=1, previous=None, current=edge_routes("a", {"all": UP})))
     assert taken(routes) == ["all"]
@@ -65,7 +63,6 @@ def test_the_first_routes_bring_a_router() -> None:
 
 
 def test_other_objects_are_none_of_its_business() -> None:
-    """A ConfigMap does not rebuild the router."""
     routes = NodeRoutes("edge-1", [edge_routes("a", {"all": UP})], ever=True)
     before = routes.router
     assert not routes.follow(VersionedChange(version=1, previous=None, current=held(config_map("a"))))
@@ -118,7 +115,6 @@ def test_the_status_says_which_content_was_judged() -> None:
 
 
 def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
-    """Its reasons carry the key."""
     routes = NodeRoutes(
         "edge-1", [edge_routes("a", {"x": UP}, schemaVersion="7.0"), edge_routes("b", {"all": UP})], ever=True
     )
@@ -128,7 +124,6 @@ def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
 
 
 def test_routes_that_go_take_their_status_along() -> None:
-    """Nothing is reported for an object that is not held."""
     first = edge_routes("a", {"all": UP})
     routes = NodeRoutes("edge-1", [first], ever=True)
     routes.follow(VersionedChange(version=1, previous=first, current=None))
@@ -178,7 +173,6 @@ def test_first_routes_of_which_none_can_be_used_are_said_and_not_used(spec: dict
 
 
 def test_only_routes_need_a_fallback() -> None:
-    """What a ConfigMap says is not read here."""
     good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
     other = held(config_map("a"))
     assert [is_usable(each.resource, each.content) for each in (good, bad, other)] == [True, False, True]

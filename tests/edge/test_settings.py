@@ -23,7 +23,6 @@ def read(**changes: str | None) -> EdgeSettings:
 
 
 def test_defaults_are_those_of_the_contract() -> None:
-    """Loopback, port 10550, attempts at most a second apart."""
     found = read()
     assert (found.http_listen, found.link.attempt_seconds_max, found.plain_http) == ("127.0.0.1:10550", 1.0, True)
     assert found.store.object_bytes + found.store.message_bytes == found.store.max_bytes
@@ -73,7 +72,6 @@ def test_bad_values_are_refused_by_name(key: str, value: str) -> None:
 
 
 def test_a_secure_websocket_needs_certificates() -> None:
-    """Else every attempt would fail for want of an authority."""
     with pytest.raises(SettingsError, match=r'hub_url: wss:// needs security = "mtls"'):
         read(security="insecure", hub_url="wss://hub:10000")
 
@@ -125,7 +123,6 @@ def test_every_mistake_is_reported_at_once() -> None:
 
 
 def test_paths_may_begin_at_home(tmp_path: Path) -> None:
-    """As the other programs of the device read them."""
     files = {"FAIRLEAD_EDGE_TLS_CA": "~/ca", "FAIRLEAD_EDGE_TLS_CERT": "~/cert", "FAIRLEAD_EDGE_TLS_KEY": "/k"}
     found = load("edge", EdgeSettings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
     assert (found.data_dir, found.tls_ca, found.tls_key) == ("/home/me/d", "/home/me/ca", "/k")

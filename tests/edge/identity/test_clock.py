@@ -22,7 +22,6 @@ def reading(wall: float, *, boot_id: str = "two", boot: float = 60.0) -> ClockRe
 
 @pytest.mark.parametrize("anchor", [None, ANCHOR])
 def test_a_device_without_a_battery_begins_in_1970(anchor: Anchor | None) -> None:
-    """It knows that it is later than its certificate and its last session."""
     found = judge(reading(12.0), anchor, own_not_before=ISSUED)
     assert "1970-01-01" in found.distrust and found.earliest == (NOW if anchor else ISSUED)
     assert judge(reading(12.0), None, own_not_before=None).earliest == BUILD_DATE.timestamp()

@@ -122,7 +122,6 @@ def test_socket_without_a_file() -> None:
     ],
 )
 async def test_pings_only_where_a_watchdog_looks(manager: Manager, environ: dict[str, str], pings: bool) -> None:
-    """Another process's watchdog is none of ours."""
     ours = ServiceManager.from_environment({"NOTIFY_SOCKET": manager.path, **environ}, pid=7)
     task = asyncio.create_task(ours.keep_alive())
     await until(lambda: not pings or manager.listen().count("WATCHDOG=1") > 2)
@@ -149,7 +148,6 @@ async def test_a_loop_that_is_blocked_does_not_ping(manager: Manager) -> None:
 
 
 def test_silence_of_the_manager_stops_nothing(tmp_path: Path) -> None:
-    """Neither no manager, nor one that is gone."""
     ServiceManager().ready()
     ServiceManager(str(tmp_path / "gone")).ready()
 

@@ -26,6 +26,7 @@ from fairlead_wire.objects.resource import Resource
 Table = Literal["objects", "fallbacks"]
 """A table of objects; both have the same columns."""
 TABLES_OF_OBJECTS: Final[tuple[Table, ...]] = ("objects", "fallbacks")
+"""Both tables of objects."""
 
 _TEXTS: Final = ("api_group", "plural", "namespace", "name", "version", "uid", "digest", "resource_version")
 _COLUMNS: Final = f"{', '.join(_TEXTS)}, local_version, stored_at, content, checksum"

@@ -180,7 +180,6 @@ def test_a_pair_that_is_gone_is_not_put_in_use(files: IdentityFiles, hub: FakeHu
 async def test_what_is_refused_is_asked_again_with_the_same_key_and_changes_nothing(
     files: IdentityFiles, hub: FakeHub
 ) -> None:
-    """Refused, unanswered, or the link went: the state says why, and the pair in use is as before."""
     before = current(files)
     nack = message.Nack(parent_id=1, code="signer_unavailable", reason="away", retry_after=30.0)
     hub.answers = [(nack, b"")]
@@ -313,7 +312,6 @@ def serial(files: IdentityFiles) -> str:
 
 
 async def test_the_old_key_signs_for_this_hub_and_this_request(site: Site) -> None:
-    """What it gets is in use at once, and the old pair stays until that opened a session."""
     before = site.files.current()
     assert before is not None
     end = await site.attempt()
@@ -332,7 +330,6 @@ async def test_the_old_key_signs_for_this_hub_and_this_request(site: Site) -> No
 
 
 async def test_a_refusal_is_told_and_asked_again_later(site: Site) -> None:
-    """Also one for good: a person may approve it."""
     before = serial(site.files)
     for retry_after, expected in ((60.0, 60.0), (None, 30.0)):
         site.answer = message.Refuse(code="held", reason="fairlead node approve shop-1", retry_after=retry_after)

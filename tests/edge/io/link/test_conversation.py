@@ -22,7 +22,6 @@ from fairlead_wire.objects import digest
 
 
 async def test_objects_arrive_and_are_acked_and_deleted() -> None:
-    """The whole way of an object, over a socket."""
     store = MemoryMetastore()
     async with HubServer() as hub, running(make(hub.url, store)):
         peer = await hub.open()
@@ -59,7 +58,6 @@ async def test_a_damaged_object_is_nacked_and_the_others_go_on() -> None:
 
 
 async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its path and the reason; the hub's next tries are only counted."""
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
     monkeypatch.setattr(conversation, "_refusals", LogLimiter(conversation.LOGGED_SECONDS))
@@ -72,7 +70,6 @@ async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPat
 
 
 async def test_comparing_finds_what_is_held() -> None:
-    """Sums, then entries of the buckets asked for."""
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore())):
         peer = await hub.open()
         await peer.hold(*(config_map(f"n-{number}") for number in range(20)))
@@ -112,7 +109,6 @@ async def test_keepalives_keep_a_quiet_link() -> None:
 
 @pytest.mark.parametrize("frame", [b"garbage", b"\x01\x00\x00\x00\x02{}", "text", b"x" * (codec.FRAME_BYTES_MAX + 1)])
 async def test_garbage_ends_the_session_with_a_reason_and_not_the_agent(frame: bytes | str) -> None:
-    """The next session is as good as any."""
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore())) as task:
         peer = await hub.open()
         await peer.connection.send(frame)
@@ -124,7 +120,6 @@ async def test_garbage_ends_the_session_with_a_reason_and_not_the_agent(frame: b
 
 
 async def test_batches_go_up_and_answers_come_back() -> None:
-    """In the order they were offered; each gets its own answer."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link):

@@ -26,9 +26,7 @@ PATIENCE = 30.0
 
 
 async def test_it_comes_back_after_the_connection_broke() -> None:
-    """And says what it holds now."""
     store = MemoryMetastore()
-    link = make("", store)
     async with HubServer() as hub:
         link = make(hub.url, store)
         async with running(link):
@@ -42,7 +40,6 @@ async def test_it_comes_back_after_the_connection_broke() -> None:
 
 
 async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a name and a count, and the next attempt follows."""
     converse = link_module.Link._converse
     errors = iter([RuntimeError("what a library never raised before"), KeyError("gone")])
 
@@ -64,7 +61,6 @@ async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypat
 
 
 async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
-    """However many attempts fail meanwhile."""
     seconds = itertools.count(50)
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
@@ -121,14 +117,12 @@ async def test_where_packets_are_dropped_it_dials_anew(monkeypatch: pytest.Monke
 
 
 async def test_a_hub_whose_name_is_not_known_yet_is_tried_again() -> None:
-    """DNS comes back with the network."""
     link = make("ws://hub.invalid:1", MemoryMetastore())
     async with running(link):
         await until(lambda: link.counters["ended_unreachable"] >= 2)
 
 
 async def test_a_busy_hub_is_left_alone_as_long_as_it_asks() -> None:
-    """Refused with a time: not before."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link):
@@ -141,7 +135,6 @@ async def test_a_busy_hub_is_left_alone_as_long_as_it_asks() -> None:
 
 
 async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None:
-    """Refused before there was a WebSocket: Retry-After counts."""
     times: list[float] = []
 
     def turn_away(connection: Any, request: Request) -> Response:
@@ -239,7 +232,6 @@ async def test_a_hub_without_the_lease_is_never_followed() -> None:
 
 
 async def test_a_number_is_given_up_at_once_when_a_person_approved_it() -> None:
-    """For the hub that says so."""
     store = MemoryMetastore()
     await store.persist_fence(1_000_000)
     async with HubServer() as hub, running(make(hub.url, store)):
@@ -260,7 +252,6 @@ async def test_no_number_is_given_up_that_the_hub_itself_has_shown_since() -> No
 
 
 async def test_the_account_is_reported_in_each_session() -> None:
-    """Also what was reported while no session was open."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         link.report(message.EdgeStatus(held=5))
@@ -309,7 +300,6 @@ async def test_the_time_of_the_last_contact_outlives_a_goodbye_that_is_cut_off()
 
 
 async def test_stopping_says_goodbye() -> None:
-    """The hub knows at once that the node leaves, and run returns."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link) as task:
@@ -322,7 +312,6 @@ async def test_stopping_says_goodbye() -> None:
 
 
 async def test_what_is_held_is_compared_again_when_less_is_held() -> None:
-    """The session ends and the next one opens with what is held now."""
     store = MemoryMetastore()
     async with HubServer() as hub:
         link = make(hub.url, store)
@@ -337,7 +326,6 @@ async def test_what_is_held_is_compared_again_when_less_is_held() -> None:
 
 
 async def test_stopping_while_waiting_for_the_next_attempt() -> None:
-    """Nothing to wait for."""
     link = make("ws://127.0.0.1:9", MemoryMetastore(), pause=600.0)
     async with running(link) as task:
         await until(lambda: link.state.reason != "")

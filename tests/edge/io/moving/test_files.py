@@ -19,7 +19,6 @@ def files(tmp_path: Path) -> MoveFiles:
 
 
 def test_from_the_plan_to_the_settings(files: MoveFiles) -> None:
-    """The plan is renamed, never copied: it is either asked for or done."""
     assert files.plan() is None and files.staged_for() == ""
     files.note_staged("wss://new:1")
     files.ask(PLAN)

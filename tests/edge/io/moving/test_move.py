@@ -67,7 +67,6 @@ async def hub(tmp_path: Path) -> AsyncIterator[JoinHub]:
 
 
 async def test_joined_switched_and_written(device: Device, hub: JoinHub) -> None:
-    """Nothing of the old identity or the settings is touched before the agent switched."""
     agent = asyncio.create_task(device.switches())
     done = await device.move(hub)
     await agent
@@ -104,7 +103,6 @@ async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device:
 
 
 async def test_the_same_command_goes_on_and_another_is_refused(device: Device, hub: JoinHub) -> None:
-    """Interrupted while the agent delivers, and after it switched; a move elsewhere must wait."""
     moving = asyncio.create_task(device.move(hub))
     await device.asked()
     moving.cancel()
@@ -151,7 +149,6 @@ async def test_a_folder_that_is_not_there_is_a_sentence(device: Device, hub: Joi
 
 
 async def test_what_cannot_be_written_at_the_end_is_refused_at_the_beginning(device: Device, hub: JoinHub) -> None:
-    """A variable that counts more than the file; a device that belongs to no hub."""
     asked = MoveOptions(url=hub.url, token=hub.token(), config=device.config)
     with pytest.raises(CannotConfigure, match="FAIRLEAD_EDGE_HUB_URL"):
         await move.move(asked, {"FAIRLEAD_EDGE_HUB_URL": OLD}, print)

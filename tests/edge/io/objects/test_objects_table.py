@@ -22,7 +22,6 @@ def table() -> apsw.Connection:
 
 
 def test_each_change_raises_the_version_by_one(table: apsw.Connection) -> None:
-    """The same content again is no change; neither is a deletion of what is not there."""
     first = objects_table.current_version(table)
     stored = objects_table.put(table, WRITE, 1.0, metastore.anything)
     assert isinstance(stored, Stored) and stored.change.version == first + 1

@@ -39,7 +39,6 @@ async def test_what_was_answered_is_in_the_file(tmp_path: Path) -> None:
 
 
 async def test_a_batch_shares_its_flushes(tmp_path: Path) -> None:
-    """Two hundred objects cost a few commits, not two hundred."""
     store = opened(tmp_path)
     outcomes = await store.apply([put(config_map(f"n-{number}")) for number in range(200)], now=0)
     assert all(isinstance(outcome, Stored) for outcome in outcomes)
@@ -77,7 +76,6 @@ async def test_a_file_that_is_no_store_is_refused_by_name(tmp_path: Path) -> Non
 
 
 async def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
-    """A program must not guess at what it does not know."""
     connection = apsw.Connection(str(tmp_path / FILE_NAME))
     connection.pragma("user_version", 99)
     connection.close()
@@ -86,7 +84,6 @@ async def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 async def test_the_store_of_another_node_is_refused(tmp_path: Path) -> None:
-    """No node ever serves another node's objects."""
     await opened(tmp_path, node="edge-1").close()
     with pytest.raises(StoreUnusable, match="'edge-1', not 'edge-2'"):
         opened(tmp_path, node="edge-2")
@@ -123,7 +120,6 @@ async def test_what_the_disk_changed_is_not_served_and_asked_for_again(tmp_path:
 
 
 async def test_a_scrub_finds_damage_in_objects_that_are_not_read(tmp_path: Path) -> None:
-    """Damage is known before the object is needed."""
     store = opened(tmp_path)
     await store.apply([put(config_map(f"n-{number}")) for number in range(600)], now=0)
     await store.scrub()
@@ -136,7 +132,6 @@ async def test_a_scrub_finds_damage_in_objects_that_are_not_read(tmp_path: Path)
 
 
 async def test_a_damaged_row_makes_way_for_what_the_hub_sends(tmp_path: Path) -> None:
-    """Also when it was not read in between, and a deletion leaves nothing behind."""
     store = opened(tmp_path)
     await store.apply([put(config_map("a")), put(config_map("b"))], now=0)
     await store.writer.submit(lambda connection: connection.execute("UPDATE objects SET uid = 'x'").fetchall())
@@ -200,7 +195,6 @@ async def live(folder: Path, seed: int, access: FileAccess = PLAIN) -> None:
 
 @pytest.mark.parametrize("seed", dose(range(30), 10))
 async def test_any_damage_is_survived(tmp_path: Path, seed: int) -> None:
-    """Stopped or killed: nothing else is served, and what the hub sends again is held."""
     await live(tmp_path, seed)
 
 

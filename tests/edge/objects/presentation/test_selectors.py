@@ -44,7 +44,6 @@ POD: dict[str, Any] = {
     ],
 )
 def test_label_selectors(text: str, expected: bool) -> None:
-    """What Kubernetes clients may write, and what it means."""
     assert selectors.labels(text)(POD) is expected
 
 
@@ -75,7 +74,6 @@ def test_bad_label_selectors_are_refused(text: str) -> None:
 
 
 def test_an_object_without_labels_matches_only_what_asks_for_none() -> None:
-    """metadata.labels may be absent or null."""
     for metadata in ({}, {"labels": None}):
         assert selectors.labels("!app")({"metadata": metadata})
         assert not selectors.labels("app")({"metadata": metadata})
@@ -95,7 +93,6 @@ def test_an_object_without_labels_matches_only_what_asks_for_none() -> None:
     ],
 )
 def test_field_selectors(text: str, expected: bool) -> None:
-    """The fields the API server knows for pods; an absent field is empty text."""
     assert selectors.fields(text, "", "pods")(POD) is expected
 
 
