@@ -28,10 +28,3 @@ def test_samples_with_and_without_labels() -> None:
 def test_values_of_labels_are_escaped() -> None:
     text = metrics.render([Family(name="n", kind="gauge", help="h", labels=("l",), samples={('a"b\\c\nd',): 1})])
     assert r'n{l="a\"b\\c\nd"} 1' in text
-
-
-def test_another_reader_understands_it() -> None:
-    from prometheus_client.parser import text_string_to_metric_families
-
-    [family] = text_string_to_metric_families(metrics.render([metrics.single("x_total", "counter", "xs", 7)]))
-    assert [sample.value for sample in family.samples] == [7.0]

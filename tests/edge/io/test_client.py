@@ -107,11 +107,6 @@ async def test_what_would_fail_again_is_permanent(agent: Agent) -> None:
     assert refused.value.code == "http_404"
 
 
-async def test_token_goes_along(agent: Agent) -> None:
-    await asyncio.to_thread(agent.client(token="t0ken").publish, [Message(source=SOURCE, body=1)])
-    assert agent.asked[0].headers["Authorization"] == "Bearer t0ken"
-
-
 async def test_token_may_be_the_files_text_as_it_is(agent: Agent) -> None:
     """The file ends with a newline, and everybody reads it with read()."""
     await asyncio.to_thread(agent.client(token="t0ken\n").publish, [Message(source=SOURCE, body=1)])

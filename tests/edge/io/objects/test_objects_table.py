@@ -6,7 +6,6 @@ import apsw
 import pytest
 from tests.support.edges.held import config_map, put
 
-from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.objects import objects_table
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.metastore import Absent, Remove, Removed, Stored, Unchanged
@@ -40,9 +39,3 @@ def test_only_damaged_rows_are_set_aside(table: apsw.Connection) -> None:
     table.execute("UPDATE objects SET content = x'7b7d'")
     assert objects_table.set_aside(table, [1, 99]) == (1, before + 1)
     assert objects_table.entries(table, 0, frozenset([0])) == []
-
-
-def test_the_store_of_another_node_is_not_opened(table: apsw.Connection) -> None:
-    """Its objects are not for this one."""
-    with pytest.raises(StoreUnusable, match="edge-1"):
-        objects_table.prepare(table, "edge-2", 1 << 24, 1000)
