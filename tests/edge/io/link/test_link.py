@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.support.edges.edge_link import make, running, until
+from tests.support.edges.edge_link import linked, make, running, until
 from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
@@ -49,15 +49,13 @@ async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypat
         return await converse(self, connection, context)
 
     monkeypatch.setattr(link_module.Link, "_converse", broken)
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            await until(lambda: link.state.state == "connected" or hub._arrived.qsize() > 2)
-            for _ in range(2):
-                hub._arrived.get_nowait()
-            await hub.open()
-            await until(lambda: link.state.state == "connected")
-            assert link.counters["ended_error"] == 2
+    async with linked() as (hub, link):
+        await until(lambda: link.state.state == "connected" or hub._arrived.qsize() > 2)
+        for _ in range(2):
+            hub._arrived.get_nowait()
+        await hub.open()
+        await until(lambda: link.state.state == "connected")
+        assert link.counters["ended_error"] == 2
 
 
 async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
@@ -81,13 +79,10 @@ async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
 
 
 async def test_a_hub_that_says_nothing_any_more_is_left() -> None:
-    """Half open: no packet comes, no close either."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            await hub.open(keepalive_seconds=0.1)
-            await until(lambda: link.counters["ended_silent"] == 1)
-            await hub.open()
+    async with linked() as (hub, link):
+        await hub.open(keepalive_seconds=0.1)
+        await until(lambda: link.counters["ended_silent"] == 1)
+        await hub.open()
 
 
 async def test_attempts_are_jittered_and_never_further_apart_than_configured() -> None:
@@ -123,15 +118,13 @@ async def test_a_hub_whose_name_is_not_known_yet_is_tried_again() -> None:
 
 
 async def test_a_busy_hub_is_left_alone_as_long_as_it_asks() -> None:
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            peer = await hub.accept()
-            began = asyncio.get_running_loop().time()
-            await peer.send(message.Refuse(code="busy", reason="too many sessions", retry_after=0.3))
-            await hub.accept()
-            assert asyncio.get_running_loop().time() - began >= 0.3
-            assert "too many sessions" in link.state.reason
+    async with linked() as (hub, link):
+        peer = await hub.accept()
+        began = asyncio.get_running_loop().time()
+        await peer.send(message.Refuse(code="busy", reason="too many sessions", retry_after=0.3))
+        await hub.accept()
+        assert asyncio.get_running_loop().time() - began >= 0.3
+        assert "too many sessions" in link.state.reason
 
 
 async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None:
@@ -153,7 +146,6 @@ async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None
 
 
 async def test_a_refusal_for_good_ends_the_attempts() -> None:
-    """A replaced session, a node that was deleted: dialling on would only fight."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link) as task:
@@ -209,7 +201,6 @@ async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease() -> 
 
 
 async def test_a_session_in_between_begins_the_time_anew() -> None:
-    """The higher number is true: a hub has just shown it."""
     store, times = MemoryMetastore(), [50.0]
     async with HubServer() as hub, running(make(hub.url, store, clock=lambda: times[0])):
         for times[0] in (50.0, 700.0):
@@ -221,7 +212,6 @@ async def test_a_session_in_between_begins_the_time_anew() -> None:
 
 
 async def test_a_hub_without_the_lease_is_never_followed() -> None:
-    """It names no number: it may have been replaced."""
     store, times = MemoryMetastore(), [50.0]
     await store.persist_fence(17)
     async with HubServer() as hub:
@@ -240,7 +230,6 @@ async def test_a_number_is_given_up_at_once_when_a_person_approved_it() -> None:
 
 
 async def test_no_number_is_given_up_that_the_hub_itself_has_shown_since() -> None:
-    """A refusal that ends a session is none of its hello."""
     store = MemoryMetastore()
     await store.persist_fence(17)
     async with HubServer() as hub, running(make(hub.url, store)):
