@@ -167,7 +167,6 @@ def test_a_deferred_topic_is_said_beside_its_queue() -> None:
 
 
 def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
-    """As what a queue stands still by; hours that are over are no news, they are wanted."""
     held = {("iothub", 1): HeldUntil(Why.DAY, 130.0)}
     used_up = agent(queues_held=held, line=LineStatus(used=95, limits=PlanLimits(100), used_up=True))
     [queue] = agent_status.for_hub(used_up).queues

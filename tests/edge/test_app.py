@@ -167,7 +167,6 @@ async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAge
 async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:
-    """The default: certificates on the link, the token on the local API."""
     authority = Authority(tmp_path / "pki")
     hub_pair, edge_pair = authority.issue("hub", hosts=("127.0.0.1",)), authority.issue("edge-1")
     files = tls.Files(ca=authority.certificate, cert=hub_pair.certificate, key=hub_pair.key)
@@ -185,7 +184,6 @@ async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
 
 
 async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The agent says why it is not connected and goes on serving."""
     ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
     hub_pair, edge_pair = theirs.issue("hub", hosts=("127.0.0.1",)), ours.issue("edge-1")
     files = tls.Files(ca=theirs.certificate, cert=hub_pair.certificate, key=hub_pair.key)
@@ -297,7 +295,6 @@ def test_health_on_a_port_of_its_own(tmp_path: Path, agents: list[EdgeAgent]) ->
 
 
 def test_what_it_creates_is_for_its_user_only(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The stores hold Secrets."""
     (tmp_path / "data").mkdir(mode=0o755)
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     agents.append(agent)
@@ -325,7 +322,6 @@ def test_opened_anew_after_damage_it_has_the_settings_of_the_file(monkeypatch: p
 
 
 def test_importing_the_agent_is_cheap() -> None:
-    """It starts on small machines: nothing of the cloud side's libraries comes along."""
     code = "import sys, fairlead_edge.app; print(*sorted(sys.modules))"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -362,7 +358,6 @@ async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path:
 async def test_routes_the_disk_changed_still_route_until_the_hub_sends_them_again(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:
-    """Without a link, over a restart and another: what is published goes somewhere."""
     async with HubServer() as hub:
         agent = await started(agents, tmp_path, hub.url)
         peer = await hub.open()

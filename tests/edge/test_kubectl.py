@@ -159,7 +159,6 @@ CHANGED = {**config_map("cm-1"), "data": {"k": "w"}}
     ],
 )
 async def test_every_write_is_refused_in_one_sentence(kubectl: Kubectl, tmp_path: Path, command: str) -> None:
-    """It says where the object may be changed, not which description of it was not found."""
     file = tmp_path / "changed.json"
     file.write_bytes(msgspec.json.encode(CHANGED))
     code, printed = await kubectl(*command.replace("FILE", str(file)).split())

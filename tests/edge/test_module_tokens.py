@@ -36,7 +36,6 @@ def test_file_without_tokens_knows_none() -> None:
     ],
 )
 def test_bad_text_is_refused_with_its_line_and_without_what_stands_there(text: str, reason: str) -> None:
-    """It may be a token in clear."""
     with pytest.raises(BadTokens) as refused:
         parse(text)
     assert reason in str(refused.value) and "secret" not in str(refused.value)

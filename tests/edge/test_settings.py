@@ -30,7 +30,6 @@ def test_defaults_are_those_of_the_contract() -> None:
 
 
 def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
-    """Leaving security out never means leaving it off."""
     with pytest.raises(SettingsError, match="tls_ca"):
         read(security=None, hub_url="wss://hub:10000")
     files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
@@ -65,7 +64,6 @@ def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
     ],
 )
 def test_bad_values_are_refused_by_name(key: str, value: str) -> None:
-    """Exit 2 with key and reason, before anything is opened."""
     with pytest.raises(SettingsError) as refused:
         read(**{key: value})
     assert key.split("_")[-1] in str(refused.value).lower() and refused.value.reason
@@ -77,21 +75,18 @@ def test_a_secure_websocket_needs_certificates() -> None:
 
 
 def test_plain_websocket_needs_insecure() -> None:
-    """A hub reached without TLS is a decision, not an accident."""
     files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
     with pytest.raises(SettingsError, match="hub_url"):
         read(security="mtls", **files)
 
 
 def test_beyond_loopback_the_api_speaks_tls() -> None:
-    """The token never crosses a network in plain text."""
     files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
     found = read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **files)
     assert not found.plain_http
 
 
 def test_unknown_keys_are_refused(tmp_path: Path) -> None:
-    """A misspelt key must not silently mean the default."""
     file = tmp_path / "edge.toml"
     file.write_text(
         'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\ndata_dir = "d"\nsecurity = "insecure"\nhttp_lisen = "x"\n'
@@ -114,7 +109,6 @@ def test_a_missing_port_is_asked_for_and_the_hubs_own_is_named() -> None:
 
 
 def test_every_mistake_is_reported_at_once() -> None:
-    """On a device in the field every restart is a drive."""
     with pytest.raises(SettingsError) as refused:
         read(node="Edge 1", hub_url="wss://me:geheim@hub", http_listen="nope", store_evict="allways", security=None)
     keys = [each.key for each in refused.value.mistakes]

@@ -63,7 +63,6 @@ def test_keys_that_are_missing_are_added_where_they_are_top_keys(text: str) -> N
     "text", ['node = """a\nb"""', 'x = """\nnode = "no key"\n"""', '"node" = "a"', "node.a = 1", "[node]\na = 1"]
 )
 def test_what_programs_do_not_change_is_refused(text: str) -> None:
-    """Nothing half changed is ever returned."""
     with pytest.raises(CannotEdit, match="cannot be edited automatically"):
         edited(text, {"node": "shop-17"})
 

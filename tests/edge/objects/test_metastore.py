@@ -48,7 +48,6 @@ def test_the_kind_is_in_the_content_and_the_scope_in_the_path() -> None:
     ],
 )
 def test_absurd_names_are_refused(changes: dict[str, str]) -> None:
-    """What is held must fit into the frames that carry it."""
     with pytest.raises(Permanent) as refused:
         verify(msgspec.structs.replace(put(config_map("a")), **changes))
     assert refused.value.code == "malformed_content"
@@ -58,7 +57,6 @@ def test_absurd_names_are_refused(changes: dict[str, str]) -> None:
 
 
 async def test_the_twin_keeps_what_was_durable() -> None:
-    """The simulation restarts an edge this way."""
     store = MemoryMetastore()
     await store.apply([put(config_map("a"))], now=0)
     again = store.reopened(50)

@@ -111,7 +111,6 @@ def refused(code: str = "store_full") -> WriteRefused:
 
 
 def test_the_hello_says_what_is_held() -> None:
-    """Before anything else the hub learns the store's epoch, its highest fence and the root over all entries."""
     edge = Edge(fence=3)
     [hello] = edge.greeted(("u1", "d1"), ("u2", "d2"))
     assert isinstance(hello, message.Hello)
@@ -120,7 +119,6 @@ def test_the_hello_says_what_is_held() -> None:
 
 
 def test_an_update_is_acked_only_after_it_is_durable() -> None:
-    """Store, commit, ack: never the other way round."""
     edge = Edge().opened()
     effects = edge.hears(update(1), b"{}")
     assert writes_of(effects) == [("Put", "a")] and len(effects) == 1
@@ -128,7 +126,6 @@ def test_an_update_is_acked_only_after_it_is_durable() -> None:
 
 
 def test_what_comes_during_a_write_shares_the_next_one() -> None:
-    """One batch at a time; the next collects meanwhile, and one ack answers all of it."""
     edge = Edge().opened()
     edge.hears(update(1, "a"), b"{}")
     assert [edge.hears(update(id, f"n{id}"), b"{}") for id in (2, 3)] == [[], []]
@@ -140,7 +137,6 @@ def test_what_comes_during_a_write_shares_the_next_one() -> None:
 
 
 def test_a_refused_write_is_nacked_by_name_and_before_the_cumulative_ack() -> None:
-    """The cumulative ack must not cover what was refused: the nack goes first."""
     edge = Edge().opened()
     edge.hears(update(1), b"{}")
     for id in (2, 3, 4):
@@ -164,7 +160,6 @@ def test_the_last_one_refused_is_not_covered() -> None:
 
 
 def test_content_travels_packed_and_arrives_plain() -> None:
-    """The store gets the bytes the digest was made of."""
     plain = b'{"k":"' + b"v" * 1000 + b'"}'
     encoding, packed = codec.pack(plain)
     assert encoding == "zstd"
@@ -175,7 +170,6 @@ def test_content_travels_packed_and_arrives_plain() -> None:
 
 
 def test_content_that_cannot_be_unpacked_is_refused_for_good_and_the_session_lives() -> None:
-    """One poison object parks alone."""
     edge = Edge().opened()
     [nack] = edge.hears(update(1, encoding="zstd"), b"this is not zstd")
     assert (nack.parent_id, nack.code, nack.permanent) == (1, "malformed_content", True)
@@ -183,14 +177,12 @@ def test_content_that_cannot_be_unpacked_is_refused_for_good_and_the_session_liv
 
 
 def test_content_that_unpacks_to_too_much_is_refused_unexpanded() -> None:
-    """A small frame cannot make the edge allocate without bound."""
     _, packed = codec.pack(b"0" * (codec.CONTENT_BYTES_MAX + 1))
     [nack] = Edge().opened().hears(update(1, encoding="zstd"), packed)
     assert (nack.code, nack.permanent) == ("too_large", True)
 
 
 def test_parts_are_answered_with_progress_and_stored_whole() -> None:
-    """An object in parts is one write; its sender hears of each part."""
     edge = Edge().opened()
     assert edge.hears(update(1, chunks=3)) == []
     assert edge.hears(chunk(1, 0), b'{"a"') == [message.Progress(parent_id=1, chunks=1)]
@@ -201,7 +193,6 @@ def test_parts_are_answered_with_progress_and_stored_whole() -> None:
 
 
 def test_an_unfinished_object_is_never_covered_by_a_cumulative_ack() -> None:
-    """What overtook it is acked one by one until it is there."""
     edge = Edge().opened()
     edge.hears(update(1, "big", chunks=2))
     edge.hears(update(2, "b"), b"{}")
@@ -240,7 +231,6 @@ def test_an_answer_to_compare_covers_every_change_before_it() -> None:
 
 
 def test_a_hub_with_a_lower_fence_is_left() -> None:
-    """A hub that was replaced but does not know it yet must not roll anything back."""
     edge = Edge(fence=9)
     edge.greeted()
     [close] = edge.hears(welcome(fence=8))
@@ -260,7 +250,6 @@ def test_the_fence_is_durable_before_anything_is_obeyed() -> None:
 
 @pytest.mark.parametrize("retry_after", [None, 0.0, 12.5])
 def test_a_refusal_says_when_to_come_back(retry_after: float | None) -> None:
-    """The hub decides when, or whether, the edge comes back."""
     edge = Edge()
     edge.greeted()
     refuse = message.Refuse(code="busy", reason="too many", retry_after=retry_after)
@@ -278,7 +267,6 @@ def test_a_refusal_says_when_to_come_back(retry_after: float | None) -> None:
     ],
 )
 def test_only_a_welcome_of_this_protocol_opens_a_session(header: message.FromHub, content: bytes) -> None:
-    """A peer that skips the opening is no hub of ours."""
     edge = Edge()
     edge.greeted()
     [close] = edge.hears(header, content)
@@ -303,7 +291,6 @@ def test_only_a_welcome_of_this_protocol_opens_a_session(header: message.FromHub
     ],
 )
 def test_frames_that_break_the_protocol_end_the_session_with_a_reason(frame: bytes) -> None:
-    """Garbage never reaches the store, and never raises."""
     [close] = Edge().opened().do(FrameReceived(frame))
     assert isinstance(close, Close) and close.code == "protocol" and close.reason
 
@@ -357,14 +344,12 @@ def test_the_backlog_is_bounded() -> None:
 
 
 def test_a_delete_becomes_a_write_with_its_uid() -> None:
-    """The store decides whether that UID is still held."""
     [apply] = Edge().opened().hears(delete(1))
     [write] = apply.writes
     assert isinstance(write, Remove) and write.uid == "uid-a"
 
 
 def test_authorities_are_passed_on() -> None:
-    """Nothing of the session waits for them."""
     said = message.Authorities(certificates="PEM hub", renew_after_seconds=5.0)
     assert Edge().opened().hears(said, b"PEM") == [AuthoritiesReceived(said, b"PEM")]
 

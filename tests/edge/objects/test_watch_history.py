@@ -57,7 +57,6 @@ def test_the_oldest_are_dropped_when_they_are_too_large() -> None:
 
 
 def test_listeners_hear_of_each_change_until_they_leave() -> None:
-    """Watches and the router follow the store this way."""
     log: WatchHistory[HeldObject] = WatchHistory(0)
     heard: list[int] = []
     forget = log.listen(lambda each: heard.append(each.version))

@@ -97,7 +97,6 @@ def test_a_key_of_another_certificate_is_refused(files: IdentityFiles, authority
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../node-ab.pem", "node-.pem", "other.pem"])
 def test_a_link_to_somewhere_else_is_not_followed(files: IdentityFiles, target: str) -> None:
-    """It is the work of another program, or of an attacker."""
     os.symlink(target, files.link)
     with pytest.raises(IdentityFilesError, match="not a pair of this folder"):
         files.current()
@@ -110,7 +109,6 @@ def test_a_plain_file_in_place_of_the_link_is_reported(files: IdentityFiles) -> 
 
 
 def test_authorities_are_whole_or_as_they_were(files: IdentityFiles, authority: Authority) -> None:
-    """What OpenSSL cannot read does not replace what it can."""
     files.write_authorities(authority.certificate.read_bytes())
     good, empty = authority.certificate.read_bytes(), b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     for bad in (b"", b"\xff", empty, good + empty, good[:-40], good * 33, good + b"#" * 200_000):

@@ -196,7 +196,6 @@ async def test_a_token_is_not_sent_to_another_authority(hub: JoinHub, device: De
 
 
 async def test_a_mistyped_pin_is_named_as_what_it_is(hub: JoinHub, device: Device) -> None:
-    """A digit or two of 64: no other installation has such an authority."""
     right = hub.token()
     digit = "0" if right.pins[0][7] != "0" else "1"
     wrong = f"{right.pins[0][:7]}{digit}{right.pins[0][8:]}"
@@ -208,7 +207,6 @@ async def test_a_mistyped_pin_is_named_as_what_it_is(hub: JoinHub, device: Devic
 async def test_a_man_in_the_middle_with_the_true_authority_gets_nothing(
     hub: JoinHub, device: Device, tmp_path: Path
 ) -> None:
-    """It passes the true authorities on, and its own among them; its certificate is not theirs."""
     async with JoinHub(tmp_path / "middle") as middle:
         middle.authorities = hub.internal.certificate.read_bytes() + middle.internal.certificate.read_bytes()
         with pytest.raises(CannotJoin, match=r"The token was not sent: .*make a new token"):
@@ -283,7 +281,6 @@ async def test_a_certificate_that_ended_before_the_program_was_built_is_refused(
 
 
 async def test_a_certificate_that_is_not_valid_now_names_the_clock(device: Device, tmp_path: Path) -> None:
-    """A clock that could be right is believed: then it is the hub's certificate, or the clock."""
     async with JoinHub(tmp_path / "hub", valid=datetime.timedelta(minutes=-1)) as hub:
         with pytest.raises(CannotJoin, match=r"set this device's clock .it shows 20.*or renew the hub's certificate"):
             await device.join(hub, hub.token())

@@ -59,7 +59,6 @@ def test_a_request_carries_the_name_it_was_given(node: str, common_names: list[s
     ],
 )
 def test_what_cannot_be_answered_is_a_sentence(question: dict[str, str], sentence: str) -> None:
-    """The text does not repeat a key."""
     with pytest.raises(key_maker.CannotAnswer, match=re.escape(sentence)):
         key_maker.answer(question)
 

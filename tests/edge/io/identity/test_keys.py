@@ -44,7 +44,6 @@ async def test_a_child_that_cannot_start_is_a_sentence(monkeypatch: pytest.Monke
 
 
 def test_neither_module_imports_cryptography() -> None:
-    """It costs the agent 13 MiB."""
     code = (
         "import sys, fairlead_edge.io.identity.keys, fairlead_edge.io.identity.identity_files;"
         "sys.exit('cryptography' in sys.modules)"

@@ -323,7 +323,6 @@ async def test_a_refusal_is_told_and_asked_again_later(site: Site) -> None:
 
 
 async def test_a_hub_of_another_authority_hears_nothing(site: Site, tmp_path: Path) -> None:
-    """It is checked as ever, also without a certificate of ours."""
     site.own = Authority(tmp_path / "other", "internal").issue("hub", hosts=("127.0.0.1",))
     with pytest.raises(Exception, match="refused here"):
         await site.attempt()

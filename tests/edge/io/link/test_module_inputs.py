@@ -80,7 +80,6 @@ async def test_what_was_handed_to_the_store_is_stored_when_the_link_is_gone() ->
 
 
 async def test_too_many_at_once_end_the_session() -> None:
-    """A hub has sixteen open; more is no hub of ours."""
     store = Store()
     async with HubServer() as hub, running(link(hub.url, store)):
         peer = await hub.open()

@@ -105,14 +105,12 @@ async def test_unknown_token_is_refused(node: Node) -> None:
 
 
 async def test_dead_letters_are_the_agents(node: Node) -> None:
-    """They are messages of all modules."""
     for token, wanted in (("of-agent", 200), ("of-filter", 403), ("", 401)):
         assert (await node.ask("GET", "/v1/deadletters", token))[0] == wanted
         assert (await node.ask("POST", "/v1/deadletters/replay", token, b""))[0] == wanted
 
 
 async def test_idempotency_keys_are_each_modules_own(node: Node) -> None:
-    """Another module's request under the same key is another request."""
     headers = [{"Authorization": f"Bearer {token}", "Idempotency-Key": "k"} for token in ("of-filter", "of-pump")]
     content = body({"source": ""})
     ids = []

@@ -65,7 +65,6 @@ async def test_plain_and_tls_share_a_port(pki: Pki) -> None:
 
 
 async def test_beyond_loopback_tls_alone(pki: Pki) -> None:
-    """A token is never taken over plain HTTP there."""
     async with serving(pki, plain=False) as port:
         assert await ask(port, "https", pki) == "https"
         with pytest.raises(aiohttp.ClientError):

@@ -78,7 +78,6 @@ async def test_unrouted_message_is_accepted_and_counted(client: Client, upstream
 
 
 async def test_before_any_routes_the_answer_is_not_yet(client: Client, upstream: UpstreamService) -> None:
-    """Before the first routes arrive it is unknown where a message goes: 503 with Retry-After."""
     upstream.use_router(None)
     async with client.post("/v1/messages", data=body({})) as response:
         assert response.status == 503
@@ -270,7 +269,6 @@ async def test_messages_are_given_back_beside_their_list_too(client: Client) -> 
 
 
 async def test_a_body_that_never_ends_is_not_waited_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunk after chunk, each too small to be too much: it has a time, too."""
     monkeypatch.setattr(publish_api, "BODY_SECONDS_MAX", 0.05)
     ended = asyncio.Event()
 

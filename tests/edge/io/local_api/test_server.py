@@ -10,7 +10,6 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @pytest.mark.parametrize("path", ["/api/v1/pods", "/v1/status", "/metrics", "/version", "/nowhere"])
 async def test_where_a_token_is_required_it_is_required_everywhere(path: str) -> None:
-    """A refusal says where the token is, not whether the path exists."""
     async with serving(required=True) as api:
         for headers in ({}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}, {"Authorization": "Bearer wrong"}):
             status, body = await api.ask(path, **headers)

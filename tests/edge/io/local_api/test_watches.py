@@ -121,7 +121,6 @@ async def test_a_watch_that_fell_behind_ends_with_410(api: Api) -> None:
 
 
 async def test_too_many_watches_are_asked_to_come_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that leaks watches does not take the agent down."""
     monkeypatch.setattr(watches, "WATCHES_MAX", 1)
     first = await api.watch(f"{WATCH}&resourceVersion=1000")
     status, body = await api.ask(f"{WATCH}&resourceVersion=1000")
@@ -130,7 +129,6 @@ async def test_too_many_watches_are_asked_to_come_back(api: Api, monkeypatch: py
 
 
 async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
-    """Draining does not wait for clients that watch for an hour."""
     watch = await api.watch(f"{WATCH}&resourceVersion=1000")
     assert len(api.objects.watches) == 1
     api.objects.watches.end()

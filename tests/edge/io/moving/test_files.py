@@ -35,7 +35,6 @@ def test_from_the_plan_to_the_settings(files: MoveFiles) -> None:
 
 
 def test_given_up_keeps_the_identity_and_cancelled_does_not(files: MoveFiles) -> None:
-    """A token is good once."""
     files.note_staged("wss://new:1")
     files.ask(PLAN)
     files.give_up(MoveProgress(step="gave up", waiting=3))

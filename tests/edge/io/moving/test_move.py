@@ -89,7 +89,6 @@ async def test_refused_by_the_new_hub_nothing_is_asked_of_the_agent(device: Devi
 
 
 async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device: Device, hub: JoinHub) -> None:
-    """A token is good once: the identity of the attempt before is used."""
     moving = asyncio.create_task(device.move(hub))
     await device.asked()
     device.files.give_up(MoveProgress(step="gave up", waiting=1234))
@@ -128,7 +127,6 @@ async def test_cancelled_it_stays(device: Device, hub: JoinHub) -> None:
 
 
 async def test_a_move_under_way_is_not_changed_in_silence(device: Device, hub: JoinHub) -> None:
-    """Its plan is the agent's already."""
     moving = asyncio.create_task(device.move(hub))
     await device.asked()
     moving.cancel()

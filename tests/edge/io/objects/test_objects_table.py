@@ -32,7 +32,6 @@ def test_each_change_raises_the_version_by_one(table: apsw.Connection) -> None:
 
 
 def test_only_damaged_rows_are_set_aside(table: apsw.Connection) -> None:
-    """A number that was found damaged may be a sound row by now."""
     objects_table.put(table, WRITE, 1.0, metastore.anything)
     before = objects_table.current_version(table)
     assert objects_table.set_aside(table, [1]) == (0, before)

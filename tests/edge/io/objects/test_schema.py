@@ -69,7 +69,6 @@ def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
 
 
 def test_every_statement_fits_the_tables() -> None:
-    """A column that is misspelled or gone shows here, not on a node."""
     connection = apsw.Connection(":memory:")
     schema.create(connection)
     made = [make(table) for table in schema.TABLES_OF_OBJECTS for make in (

@@ -186,7 +186,6 @@ async def test_any_damage_is_survived(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", dose(range(100, 130), 6))
 async def test_any_damage_to_an_encrypted_store_is_survived(tmp_path: Path, seed: int) -> None:
-    """The same laws: damage stays where it is, and rows and salvage show it."""
     key = DataKey("0a1b2c3d", Random(seed).randbytes(32))
     await live(tmp_path, seed, SealedFiles(key, "objects.db"))
 
