@@ -15,6 +15,7 @@ GOOD = {
     "FAIRLEAD_EDGE_DATA_DIR": "data",
     "FAIRLEAD_EDGE_SECURITY": "insecure",
 }
+FILES = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
 
 
 def read(**changes: str | None) -> EdgeSettings:
@@ -32,8 +33,7 @@ def test_defaults_are_those_of_the_contract() -> None:
 def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
     with pytest.raises(SettingsError, match="tls_ca"):
         read(security=None, hub_url="wss://hub:10000")
-    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
-    assert read(security=None, hub_url="wss://hub:10000", **files).security == "mtls"
+    assert read(security=None, hub_url="wss://hub:10000", **FILES).security == "mtls"
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,15 @@ def test_bad_values_are_refused_by_name(key: str, value: str) -> None:
     assert key.split("_")[-1] in str(refused.value).lower() and refused.value.reason
 
 
-def test_a_secure_websocket_needs_certificates() -> None:
+def test_the_scheme_of_the_hubs_url_fits_the_security() -> None:
     with pytest.raises(SettingsError, match=r'hub_url: wss:// needs security = "mtls"'):
         read(security="insecure", hub_url="wss://hub:10000")
-
-
-def test_plain_websocket_needs_insecure() -> None:
-    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
     with pytest.raises(SettingsError, match="hub_url"):
-        read(security="mtls", **files)
+        read(security="mtls", **FILES)
 
 
 def test_beyond_loopback_the_api_speaks_tls() -> None:
-    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
-    found = read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **files)
-    assert not found.plain_http
+    assert not read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **FILES).plain_http
 
 
 def test_unknown_keys_are_refused(tmp_path: Path) -> None:
