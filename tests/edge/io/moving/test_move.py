@@ -38,6 +38,14 @@ class Device:
         asked = MoveOptions(url=hub.url, token=token or hub.token(), config=self.config, **wanted)
         return await move.move(asked, {}, self.said.__setitem__)
 
+    async def interrupted_move(self, hub: JoinHub) -> None:
+        """The command is ended by its user while the agent moves."""
+        moving = asyncio.create_task(self.move(hub))
+        await self.asked()
+        moving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await moving
+
     async def asked(self) -> Any:
         """The plan, as soon as the agent can see it."""
         async with asyncio.timeout(100):
@@ -102,11 +110,7 @@ async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device:
 
 
 async def test_the_same_command_goes_on_and_another_is_refused(device: Device, hub: JoinHub) -> None:
-    moving = asyncio.create_task(device.move(hub))
-    await device.asked()
-    moving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await moving
+    await device.interrupted_move(hub)
     with pytest.raises(CannotMove, match="is under way"):
         await move.move(MoveOptions(url="wss://third.example:1", token=hub.token(), config=device.config), {}, print)
     await device.switches()
@@ -117,21 +121,13 @@ async def test_the_same_command_goes_on_and_another_is_refused(device: Device, h
 async def test_cancelled_it_stays(device: Device, hub: JoinHub) -> None:
     with pytest.raises(CannotMove, match="no move is under way"):
         move.cancel(device.config, {})
-    moving = asyncio.create_task(device.move(hub))
-    await device.asked()
-    moving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await moving
+    await device.interrupted_move(hub)
     assert move.cancel(device.config, {}) == OLD
     assert device.files.plan() is None and device.config.read_text() == device.before
 
 
 async def test_a_move_under_way_is_not_changed_in_silence(device: Device, hub: JoinHub) -> None:
-    moving = asyncio.create_task(device.move(hub))
-    await device.asked()
-    moving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await moving
+    await device.interrupted_move(hub)
     agent = asyncio.create_task(device.switches())
     await device.move(hub, undelivered="take-along")
     await agent

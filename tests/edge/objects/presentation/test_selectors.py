@@ -24,6 +24,7 @@ POD: dict[str, Any] = {
         ("app==till", True),
         ("app = till , env=prod", True),
         ("app=shop", False),
+        ("app=", False),
         ("app!=shop", True),
         ("missing!=shop", True),
         ("app", True),
@@ -49,26 +50,9 @@ def test_label_selectors(text: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "=",
-        "app=",
-        "app=till,",
-        ",app",
-        "app till",
-        "env in prod",
-        "a in (b",
-        "a=b=c",
-        "a>1",
-        "x" * 5000,
-        "(",
-        "a in (b c)",
-    ],
+    ["=", "app=till,", ",app", "app till", "env in prod", "a in (b", "a=b=c", "a>1", "x" * 5000, "(", "a in (b c)"],
 )
 def test_bad_label_selectors_are_refused(text: str) -> None:
-    """Guessing would select the wrong objects; one exception: an empty value is a value."""
-    if text == "app=":
-        assert selectors.labels(text)(POD) is False
-        return
     with pytest.raises(BadSelector):
         selectors.labels(text)
 
