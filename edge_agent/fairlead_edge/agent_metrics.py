@@ -1,4 +1,4 @@
-"""The agent's status as metrics: for ``GET /metrics``."""
+"""The agent's status as metrics, for ``GET /metrics``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead_edge.outbox.queues import base, is_live_lane
 
 
 def families(agent: AgentStatus) -> list[Family]:
-    """Metrics.  No label takes more values than there are queues, deferred topics, kinds of events, or reasons."""
+    """All metric families.  Label values are bounded: by queues, deferred topics, kinds of events, and reasons."""
     link, outbox = agent.link, agent.outbox
     contact = seconds_since(agent.now, link.last_contact)
     found = [
@@ -31,7 +31,7 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_readers_closed_total",
             kind="counter",
-            help="connections of local clients closed because they did not read",
+            help="connections closed because the local client did not read",
             labels=("reason",),
             samples={(reason,): float(count) for reason, count in agent.readers_closed.items()},
         ),
@@ -75,7 +75,7 @@ def families(agent: AgentStatus) -> list[Family]:
         Family(
             name="fairlead_edge_to_table_measured_total",
             kind="counter",
-            help="messages that were followed to a table",
+            help="messages tracked until they were in a table",
             labels=("priority",),
             samples={(str(each.priority),): each.measured for each in agent.to_table},
         ),
@@ -92,7 +92,7 @@ def families(agent: AgentStatus) -> list[Family]:
     held = {(endpoint, _place(priority)): each for (endpoint, priority), each in agent.queues_held.items()}
     found.extend(status.families(agent.line, held))
     offline = link.offline_at(agent.now)
-    found.append(single("fairlead_edge_offline_seconds_total", "counter", "time without a session", offline))
+    found.append(single("fairlead_edge_offline_seconds_total", "counter", "seconds without a session", offline))
     if contact is not None:
         found.append(
             single("fairlead_edge_last_contact_seconds", "gauge", "time since the last frame from the hub", contact)

@@ -1,4 +1,4 @@
-"""The agent's status: for ``GET /v1/status`` and for the hub; ``agent_metrics`` has it as metrics."""
+"""The agent's status, for ``GET /v1/status`` and for the hub; ``agent_metrics`` turns it into metrics."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STALLED_SECONDS: Final = 30.0
 
 
 REFUSED_ROUTES_SHOWN: Final = 3
-"""How many refused routes the reason for held messages names; the status of the routes has all."""
+"""At most so many refused routes are named as the reason for held messages; the status of the routes lists all."""
 
 
 class Stall(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A queue of which nothing is taken, or a ``topic`` of it that the hub deferred: for how long, the last answer, how
-    often, and when it is tried next."""
+    """A queue, or one ``topic`` of it that the hub deferred, from which nothing is taken: for how long, the hub's last
+    answer, the attempts so far, and when the next one follows."""
 
     topic: str = ""
     for_seconds: float
@@ -51,7 +51,7 @@ class Encryption(msgspec.Struct, frozen=True):
 
 
 class AgentStatus(msgspec.Struct, kw_only=True):
-    """One moment: ``now`` is of the store's clock; ``counters`` hold the link's events since the start."""
+    """A snapshot of the agent.  ``now`` is the store's clock; ``counters`` are the link's events since the start."""
 
     node: str
     agent: str
@@ -60,48 +60,48 @@ class AgentStatus(msgspec.Struct, kw_only=True):
     link: LinkState
     held: int
     object_bytes: int = 0
-    """Size of the object store's file; with that of messages it counts against ``store.max_bytes``."""
+    """Size of the object store's file."""
     object_bytes_max: int = 0
     commits: int
     watches: int
     unsent_bytes: int = 0
-    """Answers of the local API that wait to be read."""
+    """Bytes of responses that local clients have not read yet."""
     readers_closed: Mapping[str, int] = {}
-    """Clients whose connection was closed because they did not read, by reason."""
+    """Connections closed because the client did not read, by reason."""
     counters: Mapping[str, int]
     outbox: OutboxStatus
     routes: Mapping[str, message.RoutesStatus]
     publishing: Mapping[str, int]
-    """Requests of producers: received, accepted, repeated, without a route, refused by code."""
+    """Messages of producers: received, accepted, repeated, without a route, refused by code."""
     delivery: Mapping[str, DeliveryPolicy] = {}
-    """The policies by which messages go again: to the hub (``upstream``) and to modules (``brokered``)."""
+    """Retry policies: to the hub (``upstream``) and to modules (``brokered``)."""
     disk_full: bool = False
-    """The disk, not the store's own limit, refused what was to be stored, and there is still no room on it."""
+    """The disk, not the store's own limit, refused a write, and there is still no room on it."""
     salvaged: str = ""
-    """Why a store was found damaged and salvaged when it was opened."""
+    """Why a store had to be salvaged when it was opened; empty: it was sound."""
     damaged: int = 0
-    """Objects found changed by the disk since the start; the hub sends them again."""
+    """Objects found damaged on disk since the start; the hub sends them again."""
     pumping: Mapping[str, int]
     """Sent to the hub: batches, messages, bytes, acked, refused, nacks by code."""
     stalls: Mapping[tuple[str, int], Sequence[Stall]] = {}
     """By endpoint and priority: stalls of the queue and of its deferred topics."""
     certificate_ends: float | None = None
-    """A Unix time; 0: it cannot be read, None: there is none."""
+    """A Unix time; 0: the certificate cannot be read, None: there is none."""
     encryption: Encryption = Encryption()
     identity: CertificateStatus | None = None
     """None: security is off."""
     mqtt: MqttStatus | None = None
-    """None: MQTT is not spoken."""
+    """None: MQTT is off."""
     receipts: Mapping[str, int] = {}
     """Receipts answered, unknown, refused; questions to the hub."""
     to_table: Sequence[Quantiles] = ()
-    """How long messages take from here to a table, by priority."""
+    """How long messages take from the node to a table, by priority."""
     statuses: Mapping[str, int] = {}
-    """Status that programs reported of objects, by state."""
+    """Statuses that programs reported of objects, by state."""
     reporting: Mapping[str, int] = {}
     """Outcomes of reported status: reported, sent, written, refused, put off, lost with the link."""
     given_out: Mapping[tuple[str, int], tuple[int, int]] = {}
-    """By brokered endpoint and priority: messages that modules have, and those that wait for their next attempt."""
+    """By brokered endpoint and priority: leased messages, and messages waiting for their next attempt."""
     line: LineStatus = LineStatus()
     """Bytes that the link carried, and its daily limit."""
     queues_held: Mapping[tuple[str, int], HeldUntil] = {}
@@ -185,12 +185,12 @@ def status(agent: AgentStatus) -> dict[str, Any]:
 
 
 def _given_out(counts: tuple[int, int] | None) -> dict[str, int]:
-    """Leases and retries, which only brokered endpoints have."""
+    """Leases and retries; only brokered endpoints have them."""
     return {} if counts is None else {"leased": counts[0], "retrying": counts[1]}
 
 
 def for_hub(agent: AgentStatus) -> message.EdgeStatus:
-    """The status for the hub, which writes it into EdgeNode and EdgeRoutes."""
+    """The status as the hub gets it, to write it into EdgeNode and EdgeRoutes."""
     return message.EdgeStatus(
         held=agent.held,
         queues=_whole_priorities(
@@ -223,7 +223,7 @@ def for_hub(agent: AgentStatus) -> message.EdgeStatus:
 
 
 def _whole_priorities(queues: Iterable[message.QueueStatus]) -> list[message.QueueStatus]:
-    """A priority and its live lane as one: the hub knows no lanes."""
+    """A priority and its live lane merged, because the hub does not know lanes."""
     found: dict[tuple[str, int], message.QueueStatus] = {}
     for queue in queues:
         other = found.get((queue.endpoint, queue.priority))
@@ -237,17 +237,17 @@ def _whole_priorities(queues: Iterable[message.QueueStatus]) -> list[message.Que
 
 
 def _two_digits(seconds: float) -> float:
-    """Rounded to two digits: an unchanged status is not sent."""
+    """Rounded to two digits, so that tiny changes do not cause the status to be sent."""
     return float(f"{seconds:.2g}")
 
 
 def _stall_of(agent: AgentStatus, queue: QueueCounts) -> Stall | None:
-    """Why nothing at all is taken of a queue."""
+    """Why nothing at all is taken from a queue."""
     return next((stall for stall in stalls_of(agent, queue) if not stall.topic), None)
 
 
 def stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
-    """Why nothing is taken of a queue, or of topics of it; what is held for a refused route waits for the routes."""
+    """Why nothing is taken from a queue or its topics; messages held for a refused route wait for the routes."""
     if not is_held_for_routes(queue.endpoint):
         return agent.stalls.get((queue.endpoint, queue.priority), ())
     if not queue.length:
@@ -263,17 +263,17 @@ def stalls_of(agent: AgentStatus, queue: QueueCounts) -> Sequence[Stall]:
 
 
 def _stall_fields(agent: AgentStatus, queue: QueueCounts) -> dict[str, Any]:
-    """Why nothing is taken from a queue; a used-up budget is reported in the same place, which every hub shows."""
+    """Why nothing is taken from a queue; a used-up budget is reported in the same fields."""
     held = agent.queues_held.get((queue.endpoint, queue.priority))
     if held is None or held.why is not Why.DAY or not agent.line.used_up:
         stalls = stalls_of(agent, queue)
         return _stalled(_stall_of(agent, queue) or max(stalls, key=lambda stall: stall.for_seconds, default=None))
-    reason = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; it goes on when the next day begins"
+    reason = f"{held.why.value}: {plan_status.IN_WORDS[held.why]}; sending resumes when the next day begins"
     return {"stalled_seconds": STALLED_SECONDS, "stalled_by": reason[: message.NAME_CHARS_MAX]}
 
 
 def _stalled(stall: Stall | None) -> dict[str, Any]:
-    """Rounded to half a minute: an unchanged status is not sent."""
+    """Rounded down to half minutes, so that a growing age alone does not cause the status to be sent."""
     if stall is None or stall.for_seconds < STALLED_SECONDS:
         return {}
     steps = stall.for_seconds // STALLED_SECONDS
@@ -285,5 +285,5 @@ def _stalled(stall: Stall | None) -> dict[str, Any]:
 
 
 def seconds_since(now: float, then: float | None) -> float | None:
-    """Never negative; None where there is no ``then``."""
+    """Seconds from ``then`` to ``now``, never negative; None if ``then`` is None."""
     return None if then is None else round(max(0.0, now - then), 3)

@@ -1,9 +1,9 @@
-"""The edge agent as a program: it starts, restarts after damage or a move, and ends with an exit code.
+"""The edge agent as a program: starting, reopening the stores after damage or a move, and exit codes.
 
-Starting: settings and whose the files are (exit 2), the folder's lock and the stores (exit 1, never a store in memory
-instead), then the local API, which serves what is held at once, and only then the link.  SIGTERM or SIGINT: nothing
-new is taken, what was taken is committed, exit 0.  A disk that fails while running ends the program with exit 1, so
-that the next start reads what is really there.
+It checks settings and file ownership (exit 2), takes the folder's lock and opens the stores (exit 1; it never falls
+back to a store in memory), starts the local API, which serves the stored objects at once, and only then the link.  On
+SIGTERM or SIGINT it accepts nothing new, commits what it has accepted, and exits with 0.  If the disk fails while it
+runs, it exits with 1, so that the next start reads what is really on disk.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from fairlead_wire.io.spans import CannotTrace, open_spans
 
 EXIT_FAILED: Final = 1
 NO_SETTINGS: Final = (
-    "no settings: give the file with --config (that of the service is /etc/fairlead/edge.toml); a device that belongs"
-    " to no hub yet gets its settings by: fairlead edge join wss://HUB:PORT --token-file FILE"
+    "no settings: name a file with --config (the service uses /etc/fairlead/edge.toml); a device that has not joined a"
+    " hub yet gets its settings from: fairlead edge join wss://HUB:PORT --token-file FILE"
 )
 OWNER_ONLY: Final = 0o077
-"""The files hold Secrets: only the agent's user may read what it creates."""
+"""The umask: the files hold Secrets, so only the agent's user may read them."""
 REOPENINGS_MAX: Final = 5
 REOPENINGS_SECONDS: Final = 600.0
-"""When the stores are damaged more often than this in this time, the program gives up and ends."""
+"""If the stores are found damaged more often than this within this time, the program exits."""
 
 _log = logs.get("edge.app")
 
@@ -55,15 +55,15 @@ _log = logs.get("edge.app")
 def run(config: Path | None) -> int:
     """Run until SIGTERM or SIGINT, or until the node has left its hub.
 
-    Returns the exit code: 0 drained, 1 store or port unusable, 2 bad settings, files of another user, or the node is
-    out of service.
+    Returns the exit code: 0 stopped cleanly, 1 a store or port is unusable, 2 bad settings, files of another user, or
+    the node is out of service.
     """
     try:
         load = partial(settings_io.load, "edge", EdgeSettings, config, os.environ)
         settings = load()
         logs.configure("edge", settings.log_level)
         os.umask(OWNER_ONLY)
-        _run_again_after_damage(settings, ServiceManager.from_environment(os.environ), load)
+        _serve_with_reopening(settings, ServiceManager.from_environment(os.environ), load)
     except settings_io.SettingsError as error:
         if config is None and not any(name.startswith("FAIRLEAD_EDGE_") for name in os.environ):
             print(f"fairlead edge: {NO_SETTINGS}", file=sys.stderr)
@@ -80,18 +80,18 @@ def run(config: Path | None) -> int:
         _log.error("stopped", reason=str(error))
         print(f"fairlead edge: {error}", file=sys.stderr)
         return EXIT_FAILED
-    except Exception as error:  # noqa: BLE001 - a defect of ours ends the program like a failed disk: named, in one line
+    except Exception as error:  # noqa: BLE001 - a bug ends the program as a failed disk does: with one line in the log
         _log.error(
-            "stopped", **logs.describe_error(error), remedy="report it; what was accepted is on disk, start it again"
+            "stopped", **logs.describe_error(error), remedy="report this bug and restart; accepted data is on disk"
         )
         return EXIT_FAILED
     return 0
 
 
-def _run_again_after_damage(settings: EdgeSettings, manager: ServiceManager, load: Callable[[], EdgeSettings]) -> None:
-    """A store that is found damaged while in use is reopened, which salvages it, but not for ever.
+def _serve_with_reopening(settings: EdgeSettings, manager: ServiceManager, load: Callable[[], EdgeSettings]) -> None:
+    """Serve; reopen the stores when one is found damaged, which salvages it, and after a move to another hub.
 
-    The stores are also reopened when the node has moved to another hub.
+    Raises ``StoreDamaged`` when damage is found too often.
     """
     damaged: deque[float] = deque(maxlen=REOPENINGS_MAX)
     while True:
@@ -104,9 +104,9 @@ def _run_again_after_damage(settings: EdgeSettings, manager: ServiceManager, loa
             if len(damaged) == REOPENINGS_MAX and now - damaged[0] < REOPENINGS_SECONDS:
                 raise
             damaged.append(now)
-            _log.error("store_damaged", reason=str(error), remedy="it is reopened, and what can be read is saved")
+            _log.error("store_damaged", reason=str(error), remedy="it is reopened, and everything readable is salvaged")
             manager.repairing()
-            # As a start would find them: after a move the file names the new hub, and what was loaded the old one.
+            # As a fresh start would: after a move the file names the new hub, and the loaded settings the old one.
             with contextlib.suppress(settings_io.SettingsError):
                 settings = load()
 
@@ -123,7 +123,7 @@ async def _serve(settings: EdgeSettings, manager: ServiceManager, *, thorough: b
 
 @contextlib.asynccontextmanager
 async def _opened(settings: EdgeSettings, *, thorough: bool) -> AsyncIterator[Agent]:
-    """The folder, its token and the stores; closed in the end whatever happened."""
+    """The agent on its open folder; the folder and the stores are closed on exit."""
     async with contextlib.AsyncExitStack() as stack:
         opened = await open_folder(settings, stack, thorough=thorough)
         spans = open_spans(opened.settings.traces, room="edge", version=distribution.version(), environ=os.environ)

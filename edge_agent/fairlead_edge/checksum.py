@@ -1,6 +1,6 @@
-"""Checksums over what a store holds, so that nothing is sent or served that is not what was accepted.
+"""Checksums of stored rows, so that a row damaged by the disk is never sent or served.
 
-A disk loses and flips; it does not forge: 32 bits let one of four thousand million damaged rows pass, and cost 0.4 µs.
+CRC-32 is enough against accidental damage: it misses one of 4,000 million damaged rows and costs 0.4 µs.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ import zlib
 
 
 def of_row(*fields: object, content: bytes = b"") -> int:
-    """Of plain values (text, numbers, bytes, None) and one long content."""
+    """CRC-32 of plain values (text, numbers, bytes, None) and one long ``content``."""
     return zlib.crc32(content, zlib.crc32(repr(fields).encode(errors="backslashreplace")))

@@ -4,8 +4,8 @@
       ▲                                        │
       └───────────not empty after a while──────┘        deadline ──▶ give up, or switch with what waits
 
-Producers go on while the backlog is delivered; only the last stretch is closed to them.  It is not closed while the
-data plan lets nothing leave: that may take until the next day.
+Producers may publish while the backlog is delivered; they are refused only for the last stretch.  They are not refused
+while the data plan lets nothing leave, because that may last until the next day.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Final, Literal
 import msgspec
 
 FEW: Final = 1000
-"""This many messages leave in a moment."""
+"""With this many messages left, producers are refused: the rest leaves in a moment."""
 CLOSED_SECONDS_MAX: Final = 20.0
-"""A link that is lost meanwhile must not keep producers waiting: it is opened again, and closed later."""
+"""If the queues are not empty after this time (the link was lost, say), producers are accepted again for a while."""
 PAUSE_SECONDS: Final = 20.0
 LATE: Final = 0.5
-"""After this part of the time it is closed however much waits: producers may be faster than the link."""
+"""After this part of the time, producers are refused however much waits: they may be faster than the link."""
 
 Step = Literal["open", "closed", "switch", "give up"]
 Undelivered = Literal["stay", "take-along"]
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """One observation: messages waiting for the hub, requests being handled, and whether a session is open."""
+    """Messages waiting for the hub, publish requests being handled, and whether a session is open."""
 
     waiting: int
     in_work: int
     connected: bool
     held: str = ""
-    """Why nothing may leave although there is a session: the device's own data plan; "" when something may."""
+    """Why the device's data plan lets nothing leave although there is a session; "" if something may leave."""
 
 
 class Drain:
-    """``now`` is seconds of any clock that does not jump."""
+    """Decides each step of the drain.  ``now`` is in seconds of any clock that does not jump."""
 
     def __init__(self, *, deadline_seconds: float, undelivered: Undelivered, now: float) -> None:
         self._late = now + deadline_seconds * LATE
@@ -47,7 +47,7 @@ class Drain:
         self._not_before = now
 
     def next_step(self, seen: Observation, now: float) -> Step:
-        """What to do now; ``closed`` and ``open``: whether producers are to be refused."""
+        """What to do now; ``closed`` means that producers are refused, ``open`` that they are accepted."""
         if self._closed_at is None:
             return self._while_open(seen, now)
         if seen.in_work:

@@ -1,4 +1,4 @@
-"""The errors of the edge agent, named by what the caller can do next."""
+"""The errors of the edge agent; each class tells the caller what can be done next."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ FULL_RETRY_SECONDS: Final = 30.0
 
 
 class StoreFull(Temporary):
-    """The disk or the store's own limit is full and nothing was changed; try again when something was drained."""
+    """The disk is full or the store's own limit is reached.  Nothing was changed; retry later."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after_seconds=FULL_RETRY_SECONDS)
 
 
 class Moving(Temporary):
-    """The node is moving to another hub and accepts messages again in a moment, or it is being taken out of service."""
+    """The node is moving to another hub and accepts messages again soon, or it is being taken out of service."""
 
-    def __init__(self, reason: str = "the node moves to another hub") -> None:
+    def __init__(self, reason: str = "the node is moving to another hub") -> None:
         super().__init__(reason, retry_after_seconds=MOVING_RETRY_SECONDS)
 
 
 class OutOfService(FairleadError):
-    """The node has left its hub.  ``now``: at this moment, so that the program did what was asked of it."""
+    """The node has left its hub.  ``now``: it left just now, on request, so this is a success and not a failure."""
 
     def __init__(self, message: str, *, now: bool) -> None:
         super().__init__(message)
@@ -34,41 +34,41 @@ class OutOfService(FairleadError):
 
 
 class StoreUnusable(FairleadError):
-    """The store cannot be opened as it is; the text says which file and what to do.  Programs exit 1."""
+    """The store cannot be opened; the text names the file and the remedy.  Programs exit with 1."""
 
 
 class NotPermitted(StoreUnusable):
-    """A file of the agent belongs to another user; the text names it, its owner and the command.  Programs exit 2."""
+    """A file of the agent belongs to another user; the text names file, owner and remedy.  Programs exit with 2."""
 
 
 class StoreFailed(LocalError):
-    """The disk failed a write or a flush; this process must not go on with this store."""
+    """The disk failed a write or a flush; this process must not use the store any more."""
 
 
 class StoreDamaged(StoreFailed):
-    """The file is not what was written to it; reopening it saves what can still be read."""
+    """The file was changed by the disk; reopening it salvages what can still be read."""
 
 
 class StoreVersionUnknown(LocalError):
-    """Another version of the program wrote this store; run that version, or give this one another folder."""
+    """Another version of the program wrote this store; run that version, or use another folder."""
 
 
 class NotOurs(LocalError):
-    """The store holds what another node accepted: sent under this name it would be in its topics twice."""
+    """The store holds messages of another node; sent under this node's name, they could be in their topics twice."""
 
     def __init__(self, owner: str, node: str, held: int) -> None:
         super().__init__(
             f"holds {held} messages that node {owner!r} accepted, and this is {node!r}: "
-            f"start it once more as {owner!r} to deliver them, use another data_dir, or remove the file"
+            f"start the agent as {owner!r} to deliver them, use another data_dir, or remove the file"
         )
 
 
 class KeyReused(Permanent):
-    """This Idempotency-Key came before with another request; use a new key for a new request."""
+    """This Idempotency-Key was used for a different request; use a new key for a new request."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"Idempotency-Key {key!r} was used before with another request", code="key_reused")
 
 
 class LinkDown(Temporary):
-    """No session is open, or it ended before the hub answered: offer the same again in the next one."""
+    """No session is open, or it ended before the hub answered; retry in the next session."""

@@ -1,6 +1,6 @@
-"""The state of the link to the hub: a value that each event replaces by the next one.
+"""The state of the link to the hub, an immutable value; each event returns the next state.
 
-connecting ──opened──▶ connected ──ended──▶ connecting, or refused (the hub said not to come back)
+connecting ──opened──▶ connected ──ended──▶ connecting, or refused (permanently, by the hub)
 """
 
 from __future__ import annotations
@@ -11,48 +11,49 @@ import msgspec
 
 
 class StaleHub(msgspec.Struct, frozen=True, kw_only=True):
-    """Hubs that hold the Lease have lower fencing numbers than the one that was obeyed, and are refused.
+    """The holder of the Lease has a lower fencing number than one that was obeyed before, and is refused.
 
-    A hub that lost its Lease is refused for good.  But the Lease may have been lost or restored, and a number may
-    never have been true.  One that no hub shows for some time, while the holder of the Lease shows a lower one, is
-    given up.  Written down: a device that is awake for a minute each hour must come to an end, too.
+    Normally this means that a hub has lost its Lease without knowing it.  But the Lease may also have been deleted or
+    restored, or the number may have been wrong.  So a number that no hub has used for some time, while the holder of
+    the Lease has a lower one, is given up.  This record is on disk, so that it works on a device that is awake for only
+    a minute each hour.
     """
 
     since: float
-    """Seconds of the store's clock, when the first of them was refused."""
+    """When the first such hub was refused, in seconds of the store's clock."""
     highest: int
-    """The highest of their numbers."""
+    """The highest fencing number among them."""
 
     @staticmethod
     def refused(before: StaleHub | None, fence: int, now: float) -> StaleHub:
-        """Another hub with this number was refused.  When the clock has restarted, this starts again, too."""
+        """The record after a hub with number ``fence`` was refused; starts anew if the clock has restarted."""
         if before is None or now < before.since:
             return StaleHub(since=now, highest=fence)
         return StaleHub(since=before.since, highest=max(before.highest, fence))
 
     def lower(self, now: float, seconds: float) -> int | None:
-        """The fencing number to go back to, once it is time; None before."""
+        """The fencing number to accept after ``seconds``; None before."""
         return self.highest if now - self.since >= seconds else None
 
 
 class LinkState(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` and ``last_contact`` are seconds of the store's clock."""
+    """The state of the link; ``since`` and ``last_contact`` are in seconds of the store's clock."""
 
     state: Literal["connecting", "connected", "refused"] = "connecting"
     hub: str = ""
     fence: int = 0
     since: float | None = None
-    """When it was connected, or when that ended (at first: when the agent started)."""
+    """When the session opened or ended (at first: when the agent started)."""
     offline_seconds: float = 0.0
-    """Time without a session since the start, up to ``since``."""
+    """Time without a session, from the start to ``since``."""
     last_contact: float | None = None
     reason: str = ""
     """Why it is not connected."""
     follows_at: float | None = None
-    """When a hub is followed that was refused for its lower fencing number; None: that is not the reason."""
+    """When a hub that is refused for its lower fencing number will be accepted; None: that is not the reason."""
 
     def started(self, now: float, last_contact: float | None) -> LinkState:
-        """The agent begins to dial; ``last_contact`` was written down by an earlier run."""
+        """The agent begins to dial; ``last_contact`` comes from an earlier run."""
         return msgspec.structs.replace(self, since=now, last_contact=last_contact)
 
     def opened(self, *, hub: str, fence: int, now: float) -> LinkState:
@@ -67,7 +68,7 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def ended(self, reason: str, now: float, *, dials_again: bool, follows_at: float | None = None) -> LinkState:
-        """A session or an attempt ended; without a session the time of the first failure stays."""
+        """A session or an attempt ended; further failed attempts do not change ``since``."""
         return msgspec.structs.replace(
             self,
             state="connecting" if dials_again else "refused",
@@ -77,10 +78,10 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def heard(self, at: float | None) -> LinkState:
-        """The hub was heard in an open session; None: it was not."""
+        """A frame arrived in an open session at this time; None: none did."""
         return self if at is None else msgspec.structs.replace(self, last_contact=at)
 
     def offline_at(self, now: float) -> float:
-        """Time without a session since the start, including the present outage."""
+        """Seconds without a session since the start, including the current outage."""
         present = 0.0 if self.state == "connected" or self.since is None else now - self.since
         return round(self.offline_seconds + max(0.0, present), 3)

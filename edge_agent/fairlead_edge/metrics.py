@@ -1,4 +1,4 @@
-"""Samples as Prometheus text: a few lines instead of a library, to keep the agent's start short."""
+"""Prometheus text format in a few lines; a library would slow down the agent's start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def single(name: str, kind: Literal["counter", "gauge"], help: str, value: float
 
 
 def render(families: Iterable[Family]) -> str:
-    """Text exposition format 0.0.4."""
+    """The families in text exposition format 0.0.4."""
     lines: list[str] = []
     for family in families:
         lines.append(f"# HELP {family.name} {family.help}")

@@ -1,9 +1,9 @@
-"""The routes of this node: every EdgeRoutes object it holds, merged, and the status of each.
+"""The routes of this node: all its EdgeRoutes objects, merged, and the status of each.
 
-EdgeRoutes come down like any other object; whichever change arrives, the node's router is rebuilt from all of
-them and replaces the old one as a whole, so that no message is ever routed by half a change.  A version that is refused
-as a whole (no manifest at all) leaves the object's last good one in force, and its status says why; the store keeps
-that one as the object's fallback, so that a restart or a crash changes nothing.
+EdgeRoutes arrive like any other object.  After each change the router is rebuilt from all of them and replaces the old
+one as a whole, so that no message is routed by half a change.  If a new version of an object is not a valid manifest,
+the last valid version stays in force, and the status says why; the store keeps it as the object's fallback, so that it
+survives a restart.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from fairlead_wire.validation.mistakes import Mistake
 
 PLURAL: Final = "edgeroutes"
 REASONS_MAX: Final = 5
-"""In the response to a publisher; the status has the rest."""
+"""How many reasons a response to a publisher names; the status has the rest."""
 WARNINGS_MAX: Final = 32
 """How many warnings of one object are reported; ``fairlead routes check`` shows all."""
 
 
 def is_usable(resource: Resource, content: bytes) -> bool:
-    """For the store: an EdgeRoutes object that is not a manifest needs a fallback; other kinds are not judged here."""
+    """Whether the object needs no fallback: EdgeRoutes must be valid manifests; other kinds are always usable."""
     if (resource.group, resource.plural) != (GROUP, PLURAL):
         return True
     try:
@@ -42,11 +42,12 @@ def is_usable(resource: Resource, content: bytes) -> bool:
 
 
 class NodeRoutes:
-    """``held``: the current EdgeRoutes objects; ``fallbacks``: the last good version of those that are not manifests.
+    """The routes of a node.
 
-    ``ever``: some were held before, even if none are now; ``default_ttl_seconds``: for objects that set none.
+    ``held``: the current EdgeRoutes objects; ``fallbacks``: the last valid versions of those that are not valid
+    manifests; ``ever``: the node has had EdgeRoutes before; ``default_ttl_seconds``: for objects that set none.
 
-    ``router`` is None until the first usable routes arrived; ``statuses`` are by object name, for the hub.
+    ``router`` is None until the first usable routes arrive; ``statuses`` are by object name, for the hub.
     """
 
     def __init__(
@@ -64,22 +65,22 @@ class NodeRoutes:
         self._good: dict[str, tuple[str, manifest.Manifest]] = {}
         """By object name: the UID and the newest valid manifest."""
         for each in fallbacks:
-            with contextlib.suppress(manifest.ManifestError):  # good for the program that kept it, not for this one
+            with contextlib.suppress(manifest.ManifestError):  # another version of this program found it valid
                 self._good[each.resource.name] = (each.uid, self._parse(each))
         self.router: Router | None = None
         self.unusable = ""
-        """Why there is no router although routes have arrived; "" otherwise."""
+        """Why there is no router although there are routes; "" otherwise."""
         self.statuses: dict[str, message.RoutesStatus] = {}
         if held or ever:
             self._build()
 
     @property
     def held(self) -> list[HeldObject]:
-        """The objects these are the routes of."""
+        """The current EdgeRoutes objects."""
         return list(self._held.values())
 
     def follow(self, change: VersionedChange[HeldObject]) -> bool:
-        """Apply a change of the store; True when it concerned routes, so that there is a new router."""
+        """Apply a change of the store; True if it was an EdgeRoutes object, so that the router was rebuilt."""
         at = change.subject.resource
         if (at.group, at.plural) != (GROUP, PLURAL):
             return False
@@ -118,7 +119,7 @@ class NodeRoutes:
 
 
 def _unusable(refused: dict[str, tuple[Mistake, ...]], merged: manifest.Manifest) -> str:
-    """Why no route can be used; "" when none was requested.  A message would be accepted and go nowhere."""
+    """Why no route can be used, because messages would be accepted and go nowhere; "" if no routes are defined."""
     reasons = [f"EdgeRoutes {name}: {mistakes[0]}" for name, mistakes in refused.items()]
     reasons += [f"EdgeRoutes {bad.origin}: route {bad.name}: {bad.message}" for bad in merged.quarantined]
     return "; ".join(reasons[:REASONS_MAX])
@@ -146,7 +147,7 @@ def _status(held: HeldObject, merged: manifest.Manifest, mistakes: tuple[Mistake
 
 
 def _reported(bad: manifest.RouteProblem) -> message.RouteError:
-    """Without a place inside the route's text, the path in the object says more than line 1, column 1."""
+    """A mistake for the status; one without a position in the route's text gets the path in the object."""
     text = f"spec.routes.{bad.name}.{bad.message}" if bad.key else bad.message
     line, column, end_column = bad.line or 1, bad.column or 1, bad.end_column or 1
     return message.RouteError(route=bad.name, message=text, line=line, column=column, end_column=end_column)

@@ -1,6 +1,6 @@
-"""What the settings file of an edge agent, or ``FAIRLEAD_EDGE_*``, may say; values only, checked for sense.
+"""The settings of an edge agent, from its file or ``FAIRLEAD_EDGE_*`` variables, with their checks.
 
-The text below a key is its line on the reference page.  Times are seconds, sizes bytes.
+The text below a key is its description on the reference page.  Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from fairlead_wire.validation.mistakes import Mistake, shown
 
 STORE_BYTES_MIN: Final = 16 * 1024
 OBJECTS_SHARE: Final = 4
-"""Objects get this fraction (a quarter) of ``max_bytes``, messages the rest: neither can starve the other."""
+"""Objects get a quarter of ``max_bytes`` and messages the rest, so that neither can starve the other."""
 REFUSED_SHARE_MAX: Final = 0.5
 HUB_PORT: Final = 10000
-"""Where a hub listens by default."""
+"""The default port of a hub."""
 
 _KEY_PLACE = re.compile(r"/[^\0\n]+|credential:[A-Za-z0-9._-]{1,255}")
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -184,7 +184,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         "checkEntireQueueOnCleanup": "cleanup.check_entire_queue_on_cleanup",
         "storeAndForwardConfiguration.timeToLiveSecs": "store.default_ttl_seconds",
     }
-    """What Azure IoT Edge calls the same settings."""
+    """The names of the same settings in Azure IoT Edge."""
 
     def __post_init__(self) -> None:
         mistakes.refuse(self._wrong())
@@ -199,7 +199,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         for key in ("encryption_key", "previous_encryption_key"):
             value = getattr(store, key)
             if value is not None and not _KEY_PLACE.fullmatch(value):
-                # It may be the key itself, so it is not shown.
+                # The value may be the key itself, so do not quote it.
                 yield Mistake(f"store.{key}", "must be the absolute path of a file, or credential:NAME")
         if not _NODE.fullmatch(self.node):
             yield Mistake("node", f"must be the name of a Kubernetes Node, is {shown(self.node)}")
@@ -228,7 +228,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if url.scheme not in ("ws", "wss") or not url.hostname:
             yield Mistake("hub_url", f"must be wss://host:port, is {shown(self.hub_url)}")
         elif not port:
-            # The scheme's own port is hardly ever meant, and its symptom is a link that does not come up.
+            # The scheme's default port is hardly ever right, and the link would just never come up.
             yield Mistake("hub_url", f"must name the port, for example {url.scheme}://{url.hostname}:{HUB_PORT}")
         elif url.scheme == "ws" and self.security != "insecure":
             yield Mistake("hub_url", 'ws:// only with security = "insecure"')
@@ -237,5 +237,5 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def plain_http(self) -> bool:
-        """The local API answers plain HTTP on loopback only; elsewhere TLS alone, with ``tls_cert``."""
+        """Whether the local API serves plain HTTP: only on loopback; elsewhere only TLS, with ``tls_cert``."""
         return listen_address.is_loopback(listen_address.parse(self.http_listen)[0])

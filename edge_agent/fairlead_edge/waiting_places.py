@@ -1,8 +1,8 @@
-"""Places for requests that wait, shared by the modules of a node: one module alone cannot take them all.
+"""Places for waiting requests, shared by the modules of a node, so that no single module can take them all.
 
-A module may hold as many as are free. One that is greedy gets half of them, the next one half of what is left, and so
-on; as they give places back, all come to the same number. One that holds none gets a place while any is free.
-Where modules have no names of their own all are one, which may have all places.
+A module may hold as many places as are free.  So a greedy module gets half of them, the next one half of the rest, and
+so on; as places are released, all converge to the same number.  A module without a place gets one while any is free.
+If modules have no tokens, they count as one module, which may take all places.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 
 class NoPlace(Exception):
-    """For people: which limit was met."""
+    """No place is free for this module; the text names the limit."""
 
 
 class WaitingPlaces:
-    """Not thread-safe.  ``has_names``: modules have names of their own."""
+    """The places; not thread-safe.  ``has_names``: modules are told apart by their tokens."""
 
     def __init__(self, limit: int, *, has_names: bool) -> None:
         self._limit = limit
@@ -25,12 +25,12 @@ class WaitingPlaces:
         self._held: Counter[Hashable] = Counter()
 
     def __len__(self) -> int:
-        """How many are taken."""
+        """How many places are taken."""
         return self._held.total()
 
     @contextmanager
     def held_by(self, module: Hashable) -> Iterator[None]:
-        """One place for this module, while it lasts.  Raises ``NoPlace``."""
+        """Hold one place for this module.  Raises ``NoPlace``."""
         why = self._refusal(module)
         if why:
             raise NoPlace(why)
@@ -45,8 +45,8 @@ class WaitingPlaces:
     def _refusal(self, module: Hashable) -> str:
         free = self._limit - len(self)
         if free <= 0:
-            return f"all {self._limit} places for requests that wait are taken"
+            return f"all {self._limit} places for waiting requests are taken"
         held = self._held[module]
         if self._has_names and held >= free:
-            return f"this module holds {held} of {self._limit} places for requests that wait, and {free} are free"
+            return f"this module holds {held} of {self._limit} places for waiting requests, and {free} are free"
         return ""

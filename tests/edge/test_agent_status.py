@@ -55,7 +55,6 @@ def agent(**changes: Any) -> AgentStatus:
 
 
 def test_the_status_says_how_the_link_is_and_what_waits() -> None:
-    """Everything of contract section 6, in seconds and counts."""
     status = agent_status.status(agent())
     assert (status["storeEpoch"], status["objects"]) == (
         77,
@@ -96,7 +95,6 @@ def test_the_status_says_how_the_link_is_and_what_waits() -> None:
 
 
 def test_never_connected_is_said_as_such() -> None:
-    """No contact is null, not zero seconds ago."""
     status = agent_status.status(agent(link=LinkState(reason="refused")))
     assert status["link"]["lastContactSeconds"] is None and status["link"]["state"] == "connecting"
     assert "last_contact_seconds" not in metrics.render(agent_metrics.families(agent(link=LinkState())))
@@ -111,7 +109,6 @@ def test_the_hub_hears_only_of_queues_that_hold_something() -> None:
 
 
 def test_metrics_are_readable_and_carry_every_part() -> None:
-    """Connected, held, queues by endpoint and priority, events by name."""
     from prometheus_client.parser import text_string_to_metric_families
 
     text = metrics.render(agent_metrics.families(agent()))
@@ -132,7 +129,6 @@ def test_metrics_are_readable_and_carry_every_part() -> None:
     ],
 )
 def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: float) -> None:
-    """Past outages and the present one."""
     assert link.offline_at(100.0) == seconds
     assert agent_status.status(agent(link=link))["link"]["offlineSeconds"] == seconds
     assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_metrics.families(agent(link=link)))
@@ -155,7 +151,6 @@ def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
 
 
 def test_a_deferred_topic_is_said_beside_its_queue() -> None:
-    """The queue goes on; the topic has a reason of its own."""
     topic = agent_status.Stall(
         topic="shop/alarms", for_seconds=61.0, code="over_quota", reason="full", attempts=3, retry_in_seconds=None
     )
@@ -172,7 +167,6 @@ def test_a_deferred_topic_is_said_beside_its_queue() -> None:
 
 
 def test_a_used_up_budget_is_said_to_the_hub_where_all_hubs_show_it() -> None:
-    """As what a queue stands still by; hours that are over are no news, they are wanted."""
     held = {("iothub", 1): HeldUntil(Why.DAY, 130.0)}
     used_up = agent(queues_held=held, line=LineStatus(used=95, limits=PlanLimits(100), used_up=True))
     [queue] = agent_status.for_hub(used_up).queues

@@ -14,7 +14,7 @@ import apsw
 import pytest
 from tests.support.edges.edge_agent import PROGRAM, EdgeAgent
 from tests.support.hubs.hub_server import HubServer, config_map
-from tests.support.joining.pki import Authority
+from tests.support.joining.pki import Authority, Pair
 from tests.support.processes import wait_until
 from websockets.exceptions import ConnectionClosed
 
@@ -40,12 +40,20 @@ ROUTES: dict[str, Any] = {
 MESSAGES = {"messages": [{"source": "/messages/modules/m/outputs/o", "body": {"t": 21}}]}
 
 
+async def started(agents: list[EdgeAgent], folder: Path, hub_url: str, **settings: str) -> EdgeAgent:
+    agents.append(EdgeAgent(folder, hub_url, **settings))
+    await asyncio.to_thread(agents[-1].start)
+    return agents[-1]
+
+
+def mtls(authority: Authority, pair: Pair) -> dict[str, str]:
+    files = {"TLS_CA": authority.certificate, "TLS_CERT": pair.certificate, "TLS_KEY": pair.key}
+    return {"SECURITY": "mtls", **{name: str(path) for name, path in files.items()}}
+
+
 async def test_from_the_first_object_to_the_last_message(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """Objects down, served also without a link; 503 before routes; messages up; killed and back; drained with 0."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url)
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url)
         peer = await hub.open()
         assert (await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES))[0] == 503
         await peer.hold(config_map("prices"))
@@ -92,9 +100,7 @@ async def test_unusable_first_routes_are_answered_with_the_reason_until_usable_o
 ) -> None:
     """Accepted with no deliveries the messages would be gone; a store cloned under another name sends nothing."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url)
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url)
         peer = await hub.open()
         await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "schemaVersion": "9.0"}}, plural="edgeroutes")
         status, body = await asyncio.to_thread(agent.ask, "POST", "/v1/messages", MESSAGES)
@@ -114,9 +120,7 @@ async def test_a_refused_manifest_leaves_the_last_good_routes_in_force_also_over
 ) -> None:
     """The agent is killed as soon as the bad version is on disk; the next start routes by the good one."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url)
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url)
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
         await peer.hold({**ROUTES, "spec": {**ROUTES["spec"], "schemaVersion": "9.0"}}, plural="edgeroutes")
@@ -141,9 +145,7 @@ async def test_a_refused_manifest_leaves_the_last_good_routes_in_force_also_over
 async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     """A small max_bytes stands for a full disk: temporary nacks, nothing half stored, and the agent lives."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES=str(1024 * 1024))
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url, STORE_MAX_BYTES=str(1024 * 1024))
         peer = await hub.open()
         ids = [await peer.update(config_map(f"n-{number}", data="x" * 50_000)) for number in range(10)]
         answers: dict[int, message.Ack | message.Nack] = {}
@@ -165,21 +167,11 @@ async def test_a_full_store_refuses_for_now(tmp_path: Path, agents: list[EdgeAge
 async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:
-    """The default: certificates on the link, the token on the local API."""
     authority = Authority(tmp_path / "pki")
     hub_pair, edge_pair = authority.issue("hub", hosts=("127.0.0.1",)), authority.issue("edge-1")
     files = tls.Files(ca=authority.certificate, cert=hub_pair.certificate, key=hub_pair.key)
     async with HubServer(context=tls.server_context(files)) as hub:
-        agent = EdgeAgent(
-            tmp_path,
-            hub.url,
-            SECURITY="mtls",
-            TLS_CA=str(authority.certificate),
-            TLS_CERT=str(edge_pair.certificate),
-            TLS_KEY=str(edge_pair.key),
-        )
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url, **mtls(authority, edge_pair))
         peer = await hub.open()
         assert tls.peer_name(peer.connection.transport.get_extra_info("ssl_object").getpeercert()) == "edge-1"
         await peer.hold(config_map("a"))
@@ -192,21 +184,11 @@ async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
 
 
 async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The agent says why it is not connected and goes on serving."""
     ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
     hub_pair, edge_pair = theirs.issue("hub", hosts=("127.0.0.1",)), ours.issue("edge-1")
     files = tls.Files(ca=theirs.certificate, cert=hub_pair.certificate, key=hub_pair.key)
     async with HubServer(context=tls.server_context(files)) as hub:
-        agent = EdgeAgent(
-            tmp_path,
-            hub.url,
-            SECURITY="mtls",
-            TLS_CA=str(ours.certificate),
-            TLS_CERT=str(edge_pair.certificate),
-            TLS_KEY=str(edge_pair.key),
-        )
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url, **mtls(ours, edge_pair))
 
         def refused() -> bool:
             link = agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1]["link"]
@@ -222,9 +204,7 @@ async def test_a_disk_that_fails_ends_the_agent_and_loses_nothing(tmp_path: Path
     A limit on the size of files makes the kernel refuse writes in the middle of a transaction (EFBIG).
     """
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url)
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url)
         assert agent.running is not None
         peer = await hub.open()
         await peer.hold(config_map("before"))
@@ -245,7 +225,6 @@ async def test_a_disk_that_fails_ends_the_agent_and_loses_nothing(tmp_path: Path
 
 
 def test_two_agents_on_one_folder(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The second ends with 1 and says who the first is; the first is not disturbed."""
     first = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     second = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     second.log = tmp_path / "second.log"
@@ -268,7 +247,6 @@ def test_a_damaged_store_is_an_error_not_an_empty_one(tmp_path: Path, agents: li
 
 
 def test_a_port_in_use_is_said(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """Which key and which address."""
     first = EdgeAgent(tmp_path / "a", "ws://127.0.0.1:9")
     second = EdgeAgent(tmp_path / "b", "ws://127.0.0.1:9", HTTP_LISTEN=f"127.0.0.1:{first.port}")
     agents += [first, second]
@@ -291,7 +269,6 @@ def test_a_port_in_use_is_said(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     ],
 )
 def test_bad_settings_end_with_2_and_the_reason(tmp_path: Path, settings: str, said: str) -> None:
-    """File, key and reason on standard error; no traceback."""
     file = tmp_path / "edge.toml"
     file.write_text(settings)
     done = subprocess.run(
@@ -307,7 +284,6 @@ def test_bad_settings_end_with_2_and_the_reason(tmp_path: Path, settings: str, s
 
 
 def test_health_on_a_port_of_its_own(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """For probes, apart from what applications see."""
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     other = EdgeAgent(tmp_path, "")
     agent._settings["HEALTH_LISTEN"] = f"127.0.0.1:{other.port}"
@@ -319,7 +295,6 @@ def test_health_on_a_port_of_its_own(tmp_path: Path, agents: list[EdgeAgent]) ->
 
 
 def test_what_it_creates_is_for_its_user_only(tmp_path: Path, agents: list[EdgeAgent]) -> None:
-    """The stores hold Secrets."""
     (tmp_path / "data").mkdir(mode=0o755)
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:9")
     agents.append(agent)
@@ -342,12 +317,11 @@ def test_opened_anew_after_damage_it_has_the_settings_of_the_file(monkeypatch: p
 
     monkeypatch.setattr(app, "_serve", serve)
     manager: Any = type("Manager", (), {"repairing": lambda self: None})()
-    app._run_again_after_damage(old, manager, lambda: new)
+    app._serve_with_reopening(old, manager, lambda: new)
     assert served == [old, new]
 
 
 def test_importing_the_agent_is_cheap() -> None:
-    """It starts on small machines: nothing of the cloud side's libraries comes along."""
     code = "import sys, fairlead_edge.app; print(*sorted(sys.modules))"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -358,9 +332,7 @@ def test_importing_the_agent_is_cheap() -> None:
 async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     """The others are listed, a watch ends so that its client lists anew, and the hub sees what is held."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url)
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url)
         peer = await hub.open()
         for name in ("a", "b", "c"):
             await peer.hold(config_map(name))
@@ -386,11 +358,8 @@ async def test_an_object_the_disk_changed_is_not_served_and_comes_back(tmp_path:
 async def test_routes_the_disk_changed_still_route_until_the_hub_sends_them_again(
     tmp_path: Path, agents: list[EdgeAgent]
 ) -> None:
-    """Without a link, over a restart and another: what is published goes somewhere."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url)
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url)
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
         await asyncio.to_thread(agent.kill)
@@ -410,9 +379,7 @@ async def test_both_stores_are_accounted_for_and_refused_routes_are_in_the_log(
 ) -> None:
     """Objects and messages together take what max_bytes allows; a bad route is logged once."""
     async with HubServer() as hub:
-        agent = EdgeAgent(tmp_path, hub.url, STORE_MAX_BYTES="1000000")
-        agents.append(agent)
-        await asyncio.to_thread(agent.start)
+        agent = await started(agents, tmp_path, hub.url, STORE_MAX_BYTES="1000000")
         peer = await hub.open()
         await peer.hold(ROUTES, plural="edgeroutes")
         await peer.hold({**ROUTES, "metadata": {"name": "more", "uid": "uid-more"}}, plural="edgeroutes")

@@ -6,7 +6,6 @@ from fairlead_edge import checksum
 
 
 def test_a_row_is_its_fields_in_order_and_its_content() -> None:
-    """Text that is no Unicode (read from a damaged page) is no error."""
     assert checksum.of_row("a", 1, content=b"x") != checksum.of_row(1, "a", content=b"x")
     assert checksum.of_row("a", content=b"x") != checksum.of_row("a", content=b"y")
     assert checksum.of_row("\ud800") != checksum.of_row("a")

@@ -41,7 +41,6 @@ def others_get_in(edge: EdgeProgram) -> None:
 
 
 def test_clients_that_asked_once_and_keep_their_connections(tmp_path: Path) -> None:
-    """Idle connections make way, oldest first."""
     with CountingHub() as hub, EdgeProgram(tmp_path, hub.port) as edge:
         edge.await_routes()
         crowd = []
@@ -56,7 +55,6 @@ def test_clients_that_asked_once_and_keep_their_connections(tmp_path: Path) -> N
 
 @pytest.mark.verify
 def test_more_watchers_than_there_is_room_for(tmp_path: Path) -> None:
-    """Those who got a watch keep it, the others are asked to come back, and hold nothing meanwhile."""
     with CountingHub() as hub, EdgeProgram(tmp_path, hub.port) as edge:
         edge.await_routes()
         path = "/apis/fairlead.dev/v1alpha1/edgeroutes?watch=true"

@@ -10,7 +10,6 @@ def drain(undelivered: Undelivered = "stay") -> Drain:
 
 
 def test_the_door_is_closed_for_the_last_stretch_only() -> None:
-    """Many wait: open. Few: closed. None, and nothing in work: switched."""
     core = drain()
     assert core.next_step(Observation(FEW + 1, 3, True), 1.0) == "open"
     assert core.next_step(Observation(FEW, 3, True), 2.0) == "closed"
@@ -20,7 +19,6 @@ def test_the_door_is_closed_for_the_last_stretch_only() -> None:
 
 
 def test_nothing_waits_and_the_old_hub_is_away() -> None:
-    """There is nothing to deliver to it."""
     core = drain()
     assert core.next_step(Observation(0, 0, False), 1.0) == "closed"
     assert core.next_step(Observation(0, 0, False), 1.1) == "switch"

@@ -182,7 +182,7 @@ def test_a_wrong_or_missing_key_ends_it_in_one_sentence_and_touches_nothing(
     agent.set(STORE_ENCRYPTION_KEY=right)
     for name in ("encryption.keys", "encryption.keys.copy"):
         (data / name).unlink()
-    refused(1, "encryption.keys", "is gone", "nothing was changed")
+    refused(1, "encryption.keys", "is missing", "nothing was changed")
     (data / "encryption.keys").write_bytes(keyring)
     agent.start()
     assert agent.stop() == 0

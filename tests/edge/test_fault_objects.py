@@ -19,7 +19,6 @@ def test_nothing_acknowledged_is_lost_over_kill_9() -> None:
     ("found", "verdict"), [("d2", ""), ("d3", ""), (None, ""), ("d1", "lost"), ("never-sent", "untrue")]
 )
 def test_the_judge_sees_what_is_lost_and_what_is_untrue(found: str | None, verdict: str) -> None:
-    """d2 was acknowledged; d3 and a deletion were sent after it."""
     history = fault_edge_objects.History("a")
     history.states += ["d1", "d2", "d3", None]
     history.acknowledged = 2
@@ -27,7 +26,6 @@ def test_the_judge_sees_what_is_lost_and_what_is_untrue(found: str | None, verdi
 
 
 def test_the_judge_misses_an_object_that_was_acknowledged() -> None:
-    """Absent, and no deletion was sent."""
     history = fault_edge_objects.History("a")
     history.states += ["d1"]
     history.acknowledged = 1

@@ -22,14 +22,12 @@ def test_edge_killed_while_it_accepts_and_sends() -> None:
 
 @pytest.mark.faults
 def test_modules_and_the_agent_killed_while_messages_for_modules_come_and_go() -> None:
-    """Each reaches a module, poison ends as a dead letter after its attempts, and the books balance."""
     count = fault_brokered.run(4, SEED, print)
     assert clean(count), count
 
 
 @pytest.mark.faults
 def test_edge_killed_while_mqtt_clients_publish() -> None:
-    """What was acknowledged is upstream, and what was not is repeated and is there, too."""
     count = fault_mqtt.run(3, SEED, print)
     assert clean(count), count
 

@@ -85,7 +85,6 @@ async def kubectl(tmp_path: Path) -> AsyncIterator[Kubectl]:
 
 
 async def test_reading(kubectl: Kubectl) -> None:
-    """Short names, namespaces, output formats, selectors, pages, custom kinds."""
     _, pods = await kubectl("get", "po", "-A", "-o", "wide")
     assert "NAMESPACE" in pods and "READY" in pods and "edge-1" in pods
     assert await kubectl("get", "cm", "-n", "shop", "cm-1", "-o", "jsonpath={.data.k}") == (0, "v")
@@ -104,7 +103,6 @@ async def test_reading(kubectl: Kubectl) -> None:
 
 
 async def test_describe_and_wait(kubectl: Kubectl) -> None:
-    """They read events and watch besides; neither needs more than is served."""
     for arguments, said in (
         (("pod", "till"), "Node:"),
         (("cm", "cm-1"), "Data"),
@@ -120,7 +118,6 @@ async def test_describe_and_wait(kubectl: Kubectl) -> None:
 
 
 async def test_watching(kubectl: Kubectl) -> None:
-    """get -w prints what is there and then what comes."""
     watch = "get", "cm", "-n", "shop", "-w", "-o", "name", "-l", "odd=1"
     async with kubectl.lines(*watch) as printed, asyncio.timeout(100):
         there = [await printed.readline() for _ in range(3)]
@@ -130,7 +127,6 @@ async def test_watching(kubectl: Kubectl) -> None:
 
 
 async def test_refusals_are_readable(kubectl: Kubectl) -> None:
-    """One sentence each, and a failing exit code."""
     for arguments, said in (
         (("get", "cm", "nope", "-n", "shop"), "not found"),
         (("delete", "cm", "cm-1", "-n", "shop"), "change the object in the cluster"),
@@ -163,7 +159,6 @@ CHANGED = {**config_map("cm-1"), "data": {"k": "w"}}
     ],
 )
 async def test_every_write_is_refused_in_one_sentence(kubectl: Kubectl, tmp_path: Path, command: str) -> None:
-    """It says where the object may be changed, not which description of it was not found."""
     file = tmp_path / "changed.json"
     file.write_bytes(msgspec.json.encode(CHANGED))
     code, printed = await kubectl(*command.replace("FILE", str(file)).split())
@@ -192,7 +187,6 @@ async def test_status_is_applied_by_the_command_the_refusal_names(kubectl: Kubec
 
 
 async def test_explain_says_where_the_fields_are(kubectl: Kubectl) -> None:
-    """No schemas are kept here."""
     for kind, said in (("cm", "kubectl explain configmaps"), ("tills", "GROUP:      shop.example")):
         code, printed = await kubectl("explain", kind)
         assert code == 0 and said in printed and "cluster" in printed, printed

@@ -8,14 +8,12 @@ CONNECTED = LinkState(since=10.0).opened(hub="hub-a", fence=3, now=25.0)
 
 
 def test_time_before_the_first_session_is_time_without_one() -> None:
-    """It counts from the start of the agent."""
     started = LinkState().started(10.0, last_contact=4.0)
     assert (started.state, started.offline_at(12.0), started.last_contact) == ("connecting", 2.0, 4.0)
     assert (CONNECTED.state, CONNECTED.offline_seconds, CONNECTED.offline_at(99.0)) == ("connected", 15.0, 15.0)
 
 
 def test_an_outage_begins_when_the_session_ended() -> None:
-    """Attempts that fail later change the reason, not the time."""
     once = CONNECTED.ended("it hung up", 30.0, dials_again=True)
     again = once.ended("no route", 31.0, dials_again=True)
     assert (once.since, again.since, again.reason, again.state) == (30.0, 30.0, "no route", "connecting")
@@ -24,13 +22,11 @@ def test_an_outage_begins_when_the_session_ended() -> None:
 
 
 def test_a_refusal_for_good_is_a_state_of_its_own() -> None:
-    """The agent does not dial again."""
     refused = CONNECTED.ended("another agent has this identity", 30.0, dials_again=False)
     assert (refused.state, refused.hub, refused.fence) == ("refused", "hub-a", 3)
 
 
 def test_the_last_contact_stays_over_outages_and_sessions() -> None:
-    """Only a message of the hub in an open session moves it."""
     heard = CONNECTED.heard(28.0)
     assert heard.heard(None) == heard
     ended = heard.ended("it hung up", 30.0, dials_again=True)
@@ -38,7 +34,6 @@ def test_the_last_contact_stays_over_outages_and_sessions() -> None:
 
 
 def test_the_highest_number_is_remembered_since_the_first_refusal() -> None:
-    """A store whose clock began anew begins anew."""
     found = None
     for fence, now in ((16, 10.0), (17, 300.0), (16, 599.9)):
         found = StaleHub.refused(found, fence, now)
@@ -48,7 +43,6 @@ def test_the_highest_number_is_remembered_since_the_first_refusal() -> None:
 
 
 def test_when_a_refused_hub_is_followed_is_known_until_something_else_happens() -> None:
-    """The next attempt may fail for another reason, or succeed."""
     refused = LinkState(since=10.0).ended("this is 16", 20.0, dials_again=True, follows_at=620.0)
     assert refused.follows_at == 620.0
     assert refused.ended("unreachable", 30.0, dials_again=True).follows_at is None

@@ -21,7 +21,6 @@ def test_token_names_its_module_and_no_other_text_does() -> None:
 
 
 def test_file_without_tokens_knows_none() -> None:
-    """Not the empty one either."""
     assert parse("# none yet\n").module_of("") == ""
     assert ModuleTokens().count == 0
 
@@ -32,18 +31,16 @@ def test_file_without_tokens_knows_none() -> None:
         ("filter", "line 1: must be a module's name and the SHA-256"),
         ("filter secret-in-clear", "line 1: must be"),
         ("\nfil/ter " + "0" * 64, "line 2: must be"),
-        (f"{line('filter', 'a')}\n{line('Filter', 'b')}", "line 2: Filter and filter differ in their case alone"),
+        (f"{line('filter', 'a')}\n{line('Filter', 'b')}", "line 2: Filter and filter differ only in case"),
         ("\n" * (module_tokens.LINES_MAX + 1), "at most 1000 lines"),
     ],
 )
 def test_bad_text_is_refused_with_its_line_and_without_what_stands_there(text: str, reason: str) -> None:
-    """It may be a token in clear."""
     with pytest.raises(BadTokens) as refused:
         parse(text)
     assert reason in str(refused.value) and "secret" not in str(refused.value)
 
 
 def test_name_that_no_source_can_have_is_refused() -> None:
-    """Before it is written."""
     with pytest.raises(BadTokens, match="no blanks"):
         line("two words", "token")

@@ -39,33 +39,22 @@ def taken(routes: NodeRoutes) -> list[str]:
 UP = "FROM /messages/* INTO $upstream"
 
 
-def test_before_the_first_routes_there_is_no_router() -> None:
-    """Publishing is answered with "not yet", so nothing is lost by being routed nowhere."""
-    assert NodeRoutes("edge-1", [], ever=False).router is None
-
-
 def test_a_node_that_had_routes_once_has_a_router_without_any() -> None:
-    """Routes that were taken away mean: nowhere to go, and no waiting."""
     routes = NodeRoutes("edge-1", [], ever=True)
     assert taken(routes) == []
 
 
 def test_the_first_routes_bring_a_router() -> None:
-    """The change that brings them is enough; no restart."""
     routes = NodeRoutes("edge-1", [], ever=False)
+    assert routes.router is None
     assert routes.follow(VersionedChange(version=1, previous=None, current=edge_routes("a", {"all": UP})))
     assert taken(routes) == ["all"]
     status = routes.statuses["a"]
-    assert (status.uid, status.resource_version, status.accepted, status.topics) == (
-        "uid-a",
-        "100",
-        ["all"],
-        ["default/telemetry"],
-    )
+    assert (status.uid, status.resource_version) == ("uid-a", "100")
+    assert (status.accepted, status.topics) == (["all"], ["default/telemetry"])
 
 
 def test_other_objects_are_none_of_its_business() -> None:
-    """A ConfigMap does not rebuild the router."""
     routes = NodeRoutes("edge-1", [edge_routes("a", {"all": UP})], ever=True)
     before = routes.router
     assert not routes.follow(VersionedChange(version=1, previous=None, current=held(config_map("a"))))
@@ -86,7 +75,6 @@ def test_several_objects_are_one_and_the_first_owns_a_name() -> None:
 
 
 def test_one_bad_route_is_named_with_its_place_and_the_others_run() -> None:
-    """A typing error never silences a node."""
     routes = NodeRoutes("edge-1", [edge_routes("a", {"good": UP, "bad": "FROM nowhere"})], ever=True)
     status = routes.statuses["a"]
     assert status.accepted == ["good"] and taken(routes) == ["good"]
@@ -95,7 +83,6 @@ def test_one_bad_route_is_named_with_its_place_and_the_others_run() -> None:
 
 
 def test_a_broken_route_takes_no_good_one_down_and_leaves_no_trace_when_it_goes() -> None:
-    """A later object with a misspelled alarm and a priority of 12: both routes of the older one run on."""
     good = edge_routes("shops", {"alarms": UP, "telemetry": UP})
     bad = edge_routes("aaa", {"alarms": "FRM /messages/* INTO $upstream", "telemetry": {"route": UP, "priority": 12}})
     routes = NodeRoutes("edge-1", [good], ever=True)
@@ -110,7 +97,6 @@ def test_a_broken_route_takes_no_good_one_down_and_leaves_no_trace_when_it_goes(
 
 
 def test_the_status_says_which_content_was_judged() -> None:
-    """Versions rise without a change of content; the digest does not."""
     first = edge_routes("a", {"all": {"route": UP, "timeToLive": 60}})
     status = NodeRoutes("edge-1", [first], ever=True).statuses["a"]
     assert status.digest == first.digest
@@ -118,21 +104,12 @@ def test_the_status_says_which_content_was_judged() -> None:
 
 
 def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
-    """Its reasons carry the key."""
     routes = NodeRoutes(
         "edge-1", [edge_routes("a", {"x": UP}, schemaVersion="7.0"), edge_routes("b", {"all": UP})], ever=True
     )
     [error] = routes.statuses["a"].errors
     assert error.message.startswith("spec.schemaVersion: ") and routes.statuses["a"].accepted == []
     assert taken(routes) == ["all"]
-
-
-def test_routes_that_go_take_their_status_along() -> None:
-    """Nothing is reported for an object that is not held."""
-    first = edge_routes("a", {"all": UP})
-    routes = NodeRoutes("edge-1", [first], ever=True)
-    routes.follow(VersionedChange(version=1, previous=first, current=None))
-    assert routes.statuses == {} and taken(routes) == []
 
 
 def test_a_new_version_that_is_no_manifest_leaves_the_last_good_one_in_force() -> None:
@@ -178,14 +155,12 @@ def test_first_routes_of_which_none_can_be_used_are_said_and_not_used(spec: dict
 
 
 def test_only_routes_need_a_fallback() -> None:
-    """What a ConfigMap says is not read here."""
     good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
     other = held(config_map("a"))
     assert [is_usable(each.resource, each.content) for each in (good, bad, other)] == [True, False, True]
 
 
 def test_an_object_that_is_no_manifest_holds_what_no_other_takes_until_it_is_one() -> None:
-    """Nobody knows what it asked for; with a last good version nothing has to be held."""
     broken = edge_routes("b", {}, schemaVersion="9.9")
     good = edge_routes("a", {"m": "FROM /messages/m INTO $upstream"})
     routes = NodeRoutes("edge-1", [good, broken], ever=True)

@@ -71,7 +71,6 @@ def test_messages_of_a_route_with_a_typo_wait_until_it_is_mended_and_then_go(tmp
 
 
 def test_a_message_held_for_a_route_lives_as_long_as_the_route_says_and_is_counted(tmp_path: Path) -> None:
-    """It ends as any message whose time to live ends."""
     spec = routes("as_nmber(temp) > 80")
     spec["routes"]["alarms"]["timeToLiveSecs"] = 1
     settings = "[cleanup]\ninterval_seconds = 0.2\n"

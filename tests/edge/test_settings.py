@@ -15,6 +15,7 @@ GOOD = {
     "FAIRLEAD_EDGE_DATA_DIR": "data",
     "FAIRLEAD_EDGE_SECURITY": "insecure",
 }
+FILES = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
 
 
 def read(**changes: str | None) -> EdgeSettings:
@@ -23,7 +24,6 @@ def read(**changes: str | None) -> EdgeSettings:
 
 
 def test_defaults_are_those_of_the_contract() -> None:
-    """Loopback, port 10550, attempts at most a second apart."""
     found = read()
     assert (found.http_listen, found.link.attempt_seconds_max, found.plain_http) == ("127.0.0.1:10550", 1.0, True)
     assert found.store.object_bytes + found.store.message_bytes == found.store.max_bytes
@@ -31,11 +31,9 @@ def test_defaults_are_those_of_the_contract() -> None:
 
 
 def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
-    """Leaving security out never means leaving it off."""
     with pytest.raises(SettingsError, match="tls_ca"):
         read(security=None, hub_url="wss://hub:10000")
-    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
-    assert read(security=None, hub_url="wss://hub:10000", **files).security == "mtls"
+    assert read(security=None, hub_url="wss://hub:10000", **FILES).security == "mtls"
 
 
 @pytest.mark.parametrize(
@@ -66,34 +64,23 @@ def test_mutual_tls_is_the_default_and_needs_its_files() -> None:
     ],
 )
 def test_bad_values_are_refused_by_name(key: str, value: str) -> None:
-    """Exit 2 with key and reason, before anything is opened."""
     with pytest.raises(SettingsError) as refused:
         read(**{key: value})
     assert key.split("_")[-1] in str(refused.value).lower() and refused.value.reason
 
 
-def test_a_secure_websocket_needs_certificates() -> None:
-    """Else every attempt would fail for want of an authority."""
+def test_the_scheme_of_the_hubs_url_fits_the_security() -> None:
     with pytest.raises(SettingsError, match=r'hub_url: wss:// needs security = "mtls"'):
         read(security="insecure", hub_url="wss://hub:10000")
-
-
-def test_plain_websocket_needs_insecure() -> None:
-    """A hub reached without TLS is a decision, not an accident."""
-    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
     with pytest.raises(SettingsError, match="hub_url"):
-        read(security="mtls", **files)
+        read(security="mtls", **FILES)
 
 
 def test_beyond_loopback_the_api_speaks_tls() -> None:
-    """The token never crosses a network in plain text."""
-    files = {"tls_ca": "ca", "tls_cert": "cert", "tls_key": "key"}
-    found = read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **files)
-    assert not found.plain_http
+    assert not read(security="mtls", hub_url="wss://hub:1", http_listen="0.0.0.0:10550", **FILES).plain_http
 
 
 def test_unknown_keys_are_refused(tmp_path: Path) -> None:
-    """A misspelt key must not silently mean the default."""
     file = tmp_path / "edge.toml"
     file.write_text(
         'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\ndata_dir = "d"\nsecurity = "insecure"\nhttp_lisen = "x"\n'
@@ -116,7 +103,6 @@ def test_a_missing_port_is_asked_for_and_the_hubs_own_is_named() -> None:
 
 
 def test_every_mistake_is_reported_at_once() -> None:
-    """On a device in the field every restart is a drive."""
     with pytest.raises(SettingsError) as refused:
         read(node="Edge 1", hub_url="wss://me:geheim@hub", http_listen="nope", store_evict="allways", security=None)
     keys = [each.key for each in refused.value.mistakes]
@@ -125,7 +111,6 @@ def test_every_mistake_is_reported_at_once() -> None:
 
 
 def test_paths_may_begin_at_home(tmp_path: Path) -> None:
-    """As the other programs of the device read them."""
     files = {"FAIRLEAD_EDGE_TLS_CA": "~/ca", "FAIRLEAD_EDGE_TLS_CERT": "~/cert", "FAIRLEAD_EDGE_TLS_KEY": "/k"}
     found = load("edge", EdgeSettings, None, {**GOOD, **files, "FAIRLEAD_EDGE_DATA_DIR": "~/d", "HOME": "/home/me"})
     assert (found.data_dir, found.tls_ca, found.tls_key) == ("/home/me/d", "/home/me/ca", "/k")

@@ -20,7 +20,6 @@ def fill(places: WaitingPlaces, module: str, stack: ExitStack) -> int:
 
 
 def test_one_module_leaves_half_and_each_that_comes_gets_its_share() -> None:
-    """The first does not get more while others hold places."""
     places = WaitingPlaces(64, has_names=True)
     with ExitStack() as stack:
         assert [fill(places, module, stack) for module in "abcdef"] == [32, 16, 8, 4, 2, 1]

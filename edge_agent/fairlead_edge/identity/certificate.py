@@ -1,11 +1,11 @@
-"""The node's certificate: when the edge asks for a new one, and what it says of its own in the status and as metrics.
+"""The node's certificate: when the agent asks for a new one, and its state in the status and as metrics.
 
     welcomed(after) ─▶ due ─asked─▶ waiting ─┬─ issued(after) ─▶ due, much later
          ▲                                   ├─ refused ───────▶ due, after a pause that doubles
          └── session ended ──────────────────┘
 
-The hub says after how long to ask; what fails is tried again, ever less often.  Times are seconds of a monotonic clock:
-the device's wall clock may show what it likes.
+The hub says when to ask; failures are retried with a growing pause.  Times are in seconds of a monotonic clock, because
+the device's wall clock may be wrong.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from fairlead_wire.identity.certificate import Certificate
 
 RETRY_SECONDS_MIN: Final = 5.0
 RETRY_SECONDS_MAX: Final = 3600.0
-"""With 90 days a third of a certificate's life holds some hundred attempts."""
+"""For a certificate of 90 days, this leaves several hundred attempts in the last third of its life."""
 BACKOFF: Final = Backoff(RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
 
 
 class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment; each event gives the next one."""
+    """The state of the renewal; each event returns the next state."""
 
     due: float | None = None
-    """When to ask; None: the hub renews nothing, or no session is open."""
+    """When to ask; None: the hub does not renew certificates, or no session is open."""
     asked: bool = False
     """A request is pending."""
     failures: int = 0
-    """In a row, over sessions."""
+    """Consecutive failures, over all sessions."""
     code: str = ""
     reason: str = ""
     """Why the last attempt failed; empty after one that succeeded."""
 
     def welcomed(self, after: float | None, now: float) -> CertificateRenewal:
-        """A session is open; ``after``: seconds the hub gave, None: it renews nothing.  A pause continues."""
+        """A session is open.  ``after``: seconds until the request; None: the hub does not renew."""
         pause = self.due if self.failures and self.due is not None else 0.0
         due = None if after is None else max(now + after, min(pause, now + RETRY_SECONDS_MAX))
         return msgspec.structs.replace(self, due=due, asked=False)
 
     def hastened(self, after: float, now: float) -> CertificateRenewal:
-        """Another authority signs now: ask after so long at the latest.  What waits or was refused goes on as it is."""
+        """Another authority signs now: ask in ``after`` seconds at the latest.  A pending request or a pause stays."""
         if self.asked or self.failures:
             return self
         return msgspec.structs.replace(self, due=now + after if self.due is None else min(self.due, now + after))
 
     def asking(self) -> CertificateRenewal:
-        """A request is made and leaves."""
+        """A request is sent."""
         return msgspec.structs.replace(self, asked=True)
 
     def issued(self, after: float | None, now: float) -> CertificateRenewal:
-        """The new pair is on disk."""
+        """The new pair is on disk.  ``after``: in how many seconds to ask for the next one."""
         return CertificateRenewal(due=None if after is None else now + after)
 
     def failed(
@@ -67,7 +67,7 @@ class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
         return CertificateRenewal(due=now + pause, failures=self.failures + 1, code=code, reason=reason)
 
     def ended(self) -> CertificateRenewal:
-        """The session ended; what was under way is asked for again in the next one."""
+        """The session ended; a pending request is repeated in the next one."""
         return msgspec.structs.replace(self, asked=False, due=self.due if self.failures else None)
 
     def seconds_left(self, now: float) -> float | None:
@@ -76,14 +76,14 @@ class CertificateRenewal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CertificateStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One moment.  ``renewal`` is None where the files are not the agent's own to renew."""
+    """The state of the certificate.  ``renewal`` is None if another program manages the files."""
 
     certificate: Certificate | None
     renewal: CertificateRenewal | None
     renewal_in_seconds: float | None
     """Until the next request; None: none is due, or one is pending."""
     distrust: str = ""
-    """Why the clock is not believed."""
+    """Why the clock is not trusted; empty: it is."""
     authorities: str = ""
     """Digest of the trusted authorities."""
     counters: Mapping[str, int] = {}
@@ -115,17 +115,17 @@ def families(identity: CertificateStatus) -> list[Family]:
         Family(
             name="fairlead_edge_identity_events_total",
             kind="counter",
-            help="certificates renewed, also late, taken back, authorities replaced and refused, what failed by code",
+            help="renewals, late renewals, rollbacks, authorities replaced and refused, failures by code",
             labels=("event",),
             samples={(event,): float(count) for event, count in identity.counters.items()},
         ),
         single("fairlead_edge_renewal_failures", "gauge", "renewals that failed since the last one", failures),
-        single("fairlead_edge_clock_distrusted", "gauge", "1 while the clock is not believed", bool(identity.distrust)),
+        single("fairlead_edge_clock_distrusted", "gauge", "1 while the clock is not trusted", bool(identity.distrust)),
     ]
 
 
 def _state(renewal: CertificateRenewal | None) -> str:
-    """``off``: others renew the files, or this hub renews none."""
+    """``off``: another program renews the files, or the hub does not renew certificates."""
     if renewal is None:
         return "off"
     if renewal.asked:

@@ -1,15 +1,15 @@
-"""May this device's clock be believed, and if not: what is the earliest the present can be?
+"""Whether this device's clock can be trusted, and if not, what is the earliest that the current time can be.
 
-                     earliest                              latest that is believed
+                     earliest                              latest that is trusted
     ── 1970 ──────────┬──────────────── now ──────────────────┬───────── 2099 ──
-     behind: not      │  believed: certificates are           │  ahead: not believed
-     believed         │  checked as usual                     │
+     behind: not      │  trusted: certificates are            │  ahead: not trusted
+     trusted          │  checked as usual                     │
                       └ max(build date, own certificate's not-before, time of the last session [+ boot time since])
 
-Where the clock is not believed, certificates are held against ``earliest`` alone: those that ended before it are
-refused, names and authorities are checked as always.  What ended later than that is accepted until the clock is set:
-an older certificate of the hub then passes.  Within one boot the time since the last session is measured, not
-believed; across boots only the lower bound remains.
+While the clock is not trusted, the dates of certificates are checked against ``earliest`` alone: certificates that
+expired before it are refused, and names and authorities are checked as always.  A certificate that expired later is
+accepted until the clock is set, so an old certificate of the hub may pass.  Within one boot the time since the last
+session is measured by the boot clock; across boots only the lower bound remains.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import msgspec
 from fairlead_edge.outbox.age import ClockReading
 
 BUILD_DATE: Final = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
-"""This program did not exist before."""
+"""The current time cannot be earlier than this."""
 BEHIND_SECONDS: Final = 3600.0
-"""A clock may be so much slow: clocks of a boot drift apart in a session of months."""
+"""Tolerance for a slow clock: wall clock and boot clock drift apart in a session of months."""
 STEP_SECONDS: Final = 86_400.0
-"""A clock that went so much further than the boot time since the last session was set, and perhaps wrongly."""
+"""A wall clock that has advanced this much more than the boot clock since the last session was set, perhaps wrongly."""
 AHEAD_SECONDS: Final = 10 * 365.25 * 86_400.0
-"""No device comes back after longer, with a certificate and a program that old."""
+"""No device is expected back after a longer time, with a certificate and a program that old."""
 
 
 class Anchor(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A lower bound of the time at which a session opened, kept on disk.  ``wall_seconds``: a Unix time."""
+    """A lower bound of the time when a session opened, kept on disk.  ``wall_seconds``: a Unix time."""
 
     wall_seconds: float
     boot_id: str
@@ -40,14 +40,14 @@ class Anchor(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """``distrust``: why the clock is not believed; empty: it is.  ``earliest``: a Unix time."""
+    """``distrust``: why the clock is not trusted; empty: it is.  ``earliest``: a Unix time."""
 
     earliest: float
     distrust: str = ""
 
 
 def judge(reading: ClockReading, anchor: Anchor | None, *, own_not_before: float | None) -> Judgement:
-    """``own_not_before``: of our own certificate, whose hub knew the time."""
+    """Judge a clock reading.  ``own_not_before``: from the node's certificate, because the hub knew the time."""
     floor = max(BUILD_DATE.timestamp(), own_not_before or 0.0)
     measured = None
     if anchor is not None:
@@ -65,7 +65,10 @@ def judge(reading: ClockReading, anchor: Anchor | None, *, own_not_before: float
 
 
 def anchored(reading: ClockReading, judgement: Judgement, *, peer_not_before: float | None) -> Anchor:
-    """A session opened: a clock that was believed saw the hub's certificate valid; else its not-before is a bound."""
+    """The anchor of a session that has just opened.
+
+    A trusted clock has found the hub's certificate valid; otherwise only ``peer_not_before``, its start, is a bound.
+    """
     known = judgement.earliest if judgement.distrust else max(reading.wall_seconds, judgement.earliest - BEHIND_SECONDS)
     return Anchor(
         wall_seconds=max(known, peer_not_before or 0.0),

@@ -1,9 +1,9 @@
-"""A settings file with some of its top keys changed, and everything else as people wrote it: comments, order, blanks.
+"""Changes top-level keys of a settings file and leaves everything else as people wrote it: comments, order, blanks.
 
-    text ─edited({"node": "shop-17"})─▶ text, which says the same but for these keys
+    text ─edited({"node": "shop-17"})─▶ the text with only these values changed
 
-TOML allows more ways of writing than are understood here.  Therefore the result is read and compared with what it
-should say; a text that cannot be edited so is refused, never damaged.
+TOML allows more notations than this module understands.  Therefore the result is parsed and compared with the wanted
+values; a text that cannot be edited like this is refused, never damaged.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _KEY: Final = re.compile(r"\s*[A-Za-z0-9_-]+\s*=")
 
 
 class CannotEdit(Exception):
-    """The text cannot be edited safely; the reason is in the text."""
+    """The settings file cannot be edited safely; the message says why."""
 
 
 def fresh(values: Mapping[str, str]) -> str:
-    """A new file."""
+    """The text of a new file."""
     head = "# Written by `fairlead edge join`. Every key: docs/reference/edge.md.\n"
     return head + "".join(f"{_line(key, value)}\n" for key, value in values.items())
 
 
 def edited(text: str, values: Mapping[str, str]) -> str:
-    """``text`` with these texts as values of its top keys.  Raises ``CannotEdit``."""
+    """``text`` with these values for its top-level keys.  Raises ``CannotEdit``."""
     try:
         wanted = {**tomllib.loads(text), **values}
     except (ValueError, RecursionError) as error:
@@ -44,11 +44,11 @@ def edited(text: str, values: Mapping[str, str]) -> str:
         result = "".join([*lines[:place], *new, *lines[place:]])
         if _says(result, wanted):
             return result
-    raise CannotEdit("a key stands in it in a form that is not changed by programs")
+    raise CannotEdit("one of the keys is written in a form that cannot be edited automatically")
 
 
 def _replace(lines: list[str], end: int, key: str, value: str) -> bool:
-    """Change the value where the key is given as a plain text on one line; a comment behind it stays."""
+    """Change the value if the key has a plain string on one line; a comment after it stays."""
     written = re.compile(rf"""(\s*{re.escape(key)}\s*=\s*)("[^"\\\n]*"|'[^'\n]*')(\s*(?:#.*)?\n)""")
     for at in range(end):
         if found := written.fullmatch(lines[at]):
@@ -76,5 +76,5 @@ def _line(key: str, value: str) -> str:
 
 
 def _text(value: str) -> str:
-    # JSON's escapes are TOML's, too.
+    # JSON's escapes are valid in TOML.
     return json.dumps(value, ensure_ascii=False)

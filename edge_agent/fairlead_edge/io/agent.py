@@ -1,7 +1,7 @@
-"""The agent: everything that runs, and how it hangs together.
+"""The running agent: builds all parts, connects them, and runs their loops.
 
-It serves what is held at once, on the local API, and only then dials the hub.  When it is stopped nothing new is taken,
-and what was taken is committed.
+The local API serves the stored objects at once; only then is the hub dialled.  When the agent is stopped, it accepts
+nothing new and commits what it has accepted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _log = logs.get("edge.app")
 
 
 class Agent:
-    """The running agent, made from an opened folder; ``run`` serves until it is stopped."""
+    """The agent on an opened folder; ``run`` serves until it is stopped."""
 
     def __init__(self, opened: OpenedFolder, spans: Spans | None) -> None:
         settings, folder, token, store, outbox, encrypted = opened
@@ -172,7 +172,7 @@ class Agent:
                 await first_failure(tasks, stop)
             finally:
                 self._stopping = True
-                # Not after damage: the program goes on, and systemd never takes STOPPING=1 back.
+                # Not after damage or a move: the program goes on, and STOPPING=1 cannot be taken back from systemd.
                 if not isinstance(sys.exception(), StoreDamaged | Switched):
                     manager.stopping()
                 _log.info("stopping")
@@ -211,7 +211,7 @@ class Agent:
         return loops
 
     async def _watch_stores(self) -> None:
-        """A failure that any caller meets ends the agent."""
+        """End the agent when a store has failed, whichever caller noticed it."""
         writers = (self._store.writer, self._outbox.writer)
         waiting = [asyncio.create_task(writer.failed.wait()) for writer in writers]
         try:
@@ -224,7 +224,7 @@ class Agent:
     async def _drain(self, tasks: list[asyncio.Task[Any]]) -> None:
         had_session = self._link.upstream_window > 0
         self._link.stop()
-        if had_session:  # a goodbye is under way
+        if had_session:  # let the link say goodbye to the hub
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS_MAX):
                     await self._link.ended.wait()
@@ -277,7 +277,7 @@ class Agent:
     def _age_of(self, held: HeldObject) -> float:
         now, contact = self._outbox.now(), self._link.last_contact()
         known = held.stored_at if contact is None else max(contact, held.stored_at)
-        # A clock behind its own record was restarted (its file was removed): at least its whole reading has passed.
+        # A clock behind the record was restarted (its file was removed): at least its whole reading has passed.
         return now - known if known <= now else now
 
     def _unready(self) -> str:
@@ -288,12 +288,12 @@ class Agent:
 
 
 def _files(settings: EdgeSettings) -> tls.Files:
-    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # EdgeSettings refuses mtls without them
     return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
 
 
 async def first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any]) -> None:
-    """Wait for ``stop``; raises what a task raised.  A task may end: the hub can refuse the link for good."""
+    """Wait for ``stop``; raise the first exception of a task.  A task may return, as the link does when refused."""
     running = set(tasks)
     while not stop.done():
         done, _ = await asyncio.wait({*running, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -304,7 +304,7 @@ async def first_failure(tasks: list[asyncio.Task[Any]], stop: asyncio.Task[Any])
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The failure itself, out of the groups it came in: of several, the one that is the disk's."""
+    """The failure inside nested exception groups; of several, the disk's is preferred."""
     while isinstance(error, BaseExceptionGroup):
         failed = error.subgroup(StoreFailed) or error
         error = failed.exceptions[0]

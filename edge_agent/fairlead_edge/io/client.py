@@ -7,8 +7,8 @@
         work(message.body)
         edge.ack("filter", "in", [message.id])
 
-A request that got no answer is repeated under the same Idempotency-Key until ``patience_seconds`` are over, as long as
-that can help: what is published is stored once, however often the agent is restarted meanwhile.
+A request without an answer is retried with the same Idempotency-Key for up to ``patience_seconds``, so a message is
+stored once however often the agent is restarted meanwhile.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ T = TypeVar("T")
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What an application publishes; ``body`` is anything msgspec can make JSON of, or bytes as they are.
+    """A message to publish; ``body`` is anything msgspec can encode as JSON, or raw bytes.
 
-    A module with a token of its own may leave ``source`` out: the agent knows who it is.
+    A module that uses its own token may omit ``source``.
     """
 
     source: str = ""
@@ -65,7 +65,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class HeldFor(msgspec.Struct, frozen=True):
-    """The refused route, of an EdgeRoutes object, that a message waits for, and what is wrong with it."""
+    """The refused route of an EdgeRoutes object for which a message is held, and what is wrong with the route."""
 
     route: str
     object: str
@@ -73,9 +73,9 @@ class HeldFor(msgspec.Struct, frozen=True):
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """One result: an id and deliveries, or the ``error`` for which this message was refused.
+    """The result for one message: an id and deliveries, or the ``error`` for which it was refused.
 
-    ``held``: no route took it, and it waits until the refused route is repaired."""
+    ``held``: no route matched, and the message is held until a refused route is repaired."""
 
     id: str = ""
     deliveries: list[Delivery] = []
@@ -97,7 +97,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that was refused for good, or given out as often as its policy allows; ``number`` names it."""
+    """A message that was permanently refused, or delivered as often as its policy allows; ``number`` identifies it."""
 
     number: int
     endpoint: str
@@ -135,10 +135,10 @@ class _Unknown(msgspec.Struct):
 
 
 class EdgeClient:
-    """Talks to the agent at ``url``.  ``token`` is the text of ``data_dir/token``, needed with ``security = "mtls"``.
+    """A client of the agent at ``url``.  ``token``: content of ``data_dir/token``, needed with ``security = "mtls"``.
 
-    Raises ``Permanent`` for what would fail again, ``Temporary`` when patience ended first, ``LocalError`` for an
-    address or a token that cannot be one.
+    Raises ``Permanent`` for errors that a retry would not fix, ``Temporary`` when ``patience_seconds`` are over, and
+    ``LocalError`` for a malformed address or token.
     """
 
     def __init__(self, url: str, *, token: str | None = None, patience_seconds: float = PATIENCE_SECONDS) -> None:
@@ -148,14 +148,14 @@ class EdgeClient:
             raise LocalError(f"the agent's address {error}") from None
         self._headers = {"Authorization": f"Bearer {_checked(token)}"} if token else {}
         self._patience_seconds = patience_seconds
-        # The agent is on this machine: a proxy of the environment is not for it.
+        # The agent is on this machine, so proxies from the environment do not apply.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def publish(self, messages: Sequence[Message], *, key: str | None = None) -> list[Published]:
-        """Returns when everything accepted is on the node's disk; one result a message, in order.
+        """Publish ``messages``; returns one result per message, in order, when the accepted ones are on disk.
 
-        ``key`` makes the request the same over restarts of the application; absent, this call makes one.
-        Raises ``Permanent`` when not one message was accepted.
+        ``key``: the Idempotency-Key, to be kept by an application that repeats a request after a restart; by default
+        each call makes a new one.  Raises ``Permanent`` when no message was accepted.
         """
         content = msgspec.json.encode({"messages": [_submission(message) for message in messages]})
         answer = self._ask("/v1/messages", content, {"Idempotency-Key": key or uuid.uuid4().hex})
@@ -172,18 +172,18 @@ class EdgeClient:
     ) -> list[Taken]:
         """Lease messages of an input, most urgent first; waits up to ``wait_seconds`` for the first.
 
-        What is not acknowledged within ``lease_seconds`` is given out again: choose what the work takes at most.
+        Messages not acknowledged within ``lease_seconds`` are delivered again, so it must exceed the processing time.
         """
         path = f"{_input(module, input)}?max={messages_max}&wait={wait_seconds:g}&lease={lease_seconds:g}"
         answer = self._ask(path, None, {}, timeout_seconds=TIMEOUT_SECONDS + wait_seconds)
         return [_taken(message) for message in self._read(answer, _Messages).messages]
 
     def ack(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
-        """Acknowledge these messages durably; returns the ids that are not known (any more)."""
+        """Acknowledge these messages durably; returns the ids that are unknown or no longer leased."""
         return self._settle(module, input, "ack", ids)
 
     def abandon(self, module: str, input: str, ids: Sequence[str]) -> list[str]:
-        """Give these back, to be delivered again as the delivery policy says; returns the ids that are not known."""
+        """Release these messages for redelivery by the delivery policy; returns the ids that are unknown."""
         return self._settle(module, input, "abandon", ids)
 
     def dead_letters(self, *, after: int = 0, limit: int = 100) -> tuple[list[DeadLetter], int | None]:
@@ -193,19 +193,19 @@ class EdgeClient:
         return page.dead_letters, page.next
 
     def replay(self, numbers: Sequence[int] | None = None) -> int:
-        """Put these dead letters (None: all, up to 1,000) back into their queues; returns how many."""
+        """Put these dead letters (None: the first 1,000) back into their queues; returns how many."""
         content = msgspec.json.encode({"numbers": None if numbers is None else list(numbers)})
         return self._read(self._ask("/v1/deadletters/replay", content, {}), _Replayed).replayed
 
     def discard(self, numbers: Sequence[int]) -> int:
-        """Delete these dead letters for good, up to 1,000; returns how many were there."""
+        """Delete these dead letters, at most 1,000; returns how many existed."""
         content = msgspec.json.encode({"numbers": list(numbers)})
         return self._read(self._ask("/v1/deadletters/discard", content, {}), _Discarded).discarded
 
     def receipt(
         self, id: str, *, wait_seconds: float = 0.0, until: Literal["in_topic", "in_table"] = "in_table"
     ) -> dict[str, Any] | None:
-        """Where a message of this node is (``GET /v1/receipts/{id}``); None: it is not known (any more).
+        """Where a message of this node is (``GET /v1/receipts/{id}``); None: it is unknown or forgotten.
 
         Waits up to ``wait_seconds`` (at most 60) until it is in its topic, or in a table.
         """
@@ -219,7 +219,7 @@ class EdgeClient:
         return self._read(answer, dict[str, Any])
 
     def status(self) -> dict[str, Any]:
-        """The agent as it is now: link, objects, queues, delivery policies (``GET /v1/status``)."""
+        """The agent's current status: link, objects, queues, delivery policies (``GET /v1/status``)."""
         return self._read(self._ask("/v1/status", None, {}), dict[str, Any])
 
     def _settle(self, module: str, input: str, verb: str, ids: Sequence[str]) -> list[str]:
@@ -227,13 +227,11 @@ class EdgeClient:
         return self._read(self._ask(f"{_input(module, input)}/{verb}", content, {}), _Unknown).unknown
 
     def _read(self, answer: bytes, type: type[T]) -> T:
-        """Raises ``Permanent`` for an answer that no agent gives: another program listens there."""
+        """Raises ``Permanent`` for a response that no agent sends: another program listens there."""
         try:
             return msgspec.json.decode(answer, type=type)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Permanent(
-                f"{self._url} is not an agent: it answers something else ({error})", code=NO_AGENT
-            ) from None
+            raise Permanent(f"{self._url} is not an agent: unexpected response ({error})", code=NO_AGENT) from None
 
     def _ask(
         self, path: str, content: bytes | None, headers: dict[str, str], timeout_seconds: float = TIMEOUT_SECONDS
@@ -258,22 +256,22 @@ class EdgeClient:
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "reason", None) or error  # urllib puts the cause into an error of its own
+            why = getattr(error, "reason", None) or error  # urllib wraps the cause
             why = getattr(why, "strerror", None) or why
             hint = addresses.scheme_hint(self._url, error)
             raise Temporary(
-                f"no answer from {self._url}: {why}; does the agent run, and is this its http_listen?{hint}"
+                f"no answer from {self._url}: {why}; is the agent running, and is this its http_listen?{hint}"
             ) from error
-        except ValueError as error:  # no URL at all, or one that cannot be written into a request
+        except ValueError as error:  # not a URL, or one that cannot be written into a request
             raise LocalError(f"{self._url!r} is not the address of an agent: {error}") from None
 
 
 def _checked(token: str) -> str:
-    """The token without the newline its file ends with.  What could not travel in a header is refused here: the
-    library's own refusal would quote it, and exceptions are read by many."""
+    """The token without its file's final newline.  A token that no header can carry is refused here, because the error
+    of the HTTP library would quote it."""
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise LocalError("the token is not the text of data_dir/token: one line of visible ASCII characters")
+        raise LocalError("the token is not the content of data_dir/token: one line of visible ASCII characters")
     return token
 
 

@@ -1,9 +1,9 @@
-"""The agent's folder: who owns it now, the token local clients show, and the opening of the store.
+"""The agent's folder: its lock, the token of local clients, and room reserved for a start on a full disk.
 
-data_dir/lock     held by the one running agent
+data_dir/lock     held by the running agent
 data_dir/token    mode 0600; clients send it as ``Authorization: Bearer``
 data_dir/*.db     the stores
-data_dir/reserve  room that is given up when the disk is full at a start: opening a store takes a little
+data_dir/reserve  deleted when the disk is full at a start, because opening a store takes some room
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ TOKEN_MODE: Final = 0o600
 TOKEN_BYTES: Final = 32
 TOKEN_CHARS_MAX: Final = 1024
 RESERVE_BYTES: Final = 6 * 1024 * 1024
-"""Two logs and what SQLite needs beside them."""
+"""Room for two write-ahead logs and what SQLite needs beside them."""
 RESERVE_BYTES_MIN: Final = 512 * 1024
 RESERVE_SECONDS: Final = 60.0
 EPOCH_BITS: Final = 53
-"""Fits exactly into every JSON reader's number."""
+"""JSON readers that use doubles represent such integers exactly."""
 
 _log = logs.get("edge.data_dir")
 
@@ -43,13 +43,13 @@ class DataDir:
         self.path = path
         self._lock = lock(path)
         if path.stat().st_mode & WRITABLE_BY_OTHERS:
-            # It works (a volume may come like this), but a user who may write here may put a token of his own in place.
+            # Not an error (a volume may be mounted like this), but whoever may write here can replace the token.
             _log.warning("data_dir_writable", path=str(path), reason="other users of this machine may write to it")
-        with contextlib.suppress(OSError):  # who owns it is a courtesy, and the disk may be full
+        with contextlib.suppress(OSError):  # the process id is only for people, and the disk may be full
             os.pwrite(self._lock, f"{os.getpid():<15}\n".encode(), 0)
 
     def token(self) -> str:
-        """The token of local clients; made at the first call ever.  Raises ``StoreUnusable`` when it is unusable."""
+        """The token of local clients, created on first use.  Raises ``StoreUnusable``."""
         path = self.path / "token"
         try:
             if not path.exists():
@@ -62,18 +62,18 @@ class DataDir:
         except (OSError, UnicodeDecodeError) as error:
             raise StoreUnusable(f"{path}: {error}") from error
         if not token:
-            raise StoreUnusable(f"{path}: is empty; remove it and a new one is made")
+            raise StoreUnusable(f"{path}: is empty; remove it, and the next start creates a new one")
         return token
 
     def use_reserve(self) -> None:
-        """Before the stores are opened: on a full disk, give up the room that was kept for this."""
+        """Called before the stores are opened: on a full disk, delete the reserve."""
         with contextlib.suppress(OSError):
             if self._free() < RESERVE_BYTES and (self.path / "reserve").exists():
                 (self.path / "reserve").unlink()
                 _log.warning("disk_full", path=str(self.path), remedy=FREE_SOME)
 
     def take_reserve(self, *, spare: int = 2 * RESERVE_BYTES) -> None:
-        """If there is plenty of space (``spare``), reserve a little for a start on a full disk."""
+        """Reserve room for a start on a full disk if at least ``spare`` bytes are free."""
         path = self.path / "reserve"
         with contextlib.suppress(OSError):
             if not path.exists() and self._free() >= spare:
@@ -82,7 +82,7 @@ class DataDir:
                 draft.replace(path)
 
     async def keep_reserve(self) -> None:
-        """Runs until cancelled: takes the reserve again once there is room."""
+        """Recreate the reserve once there is room; runs until cancelled."""
         while True:
             await asyncio.sleep(RESERVE_SECONDS)
             self.take_reserve()
@@ -92,13 +92,13 @@ class DataDir:
         return found.f_bavail * found.f_frsize
 
     def close(self) -> None:
-        """Let another agent have it; the stores' logs are gone now, and their room is kept for the next start."""
+        """Release the folder.  The stores' logs are gone by now, and their room is reserved for the next start."""
         self.take_reserve(spare=RESERVE_BYTES_MIN)
         os.close(self._lock)
 
 
 def lock(path: Path) -> int:
-    """Make the folder where it is missing and take its lock, which closing the descriptor ends.
+    """Create the folder if it is missing and lock it; returns the descriptor that holds the lock.
 
     Raises ``StoreUnusable``.
     """
@@ -110,7 +110,7 @@ def lock(path: Path) -> int:
     except OSError as error:
         raise StoreUnusable(f"data_dir {path}: {error.strerror}") from error
     try:
-        # The kernel drops the lock with the process, however it ends; a file's mere presence would outlive it.
+        # The kernel releases the lock however the process ends; the mere presence of a file would outlive it.
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         owner = os.pread(opened, 32, 0).decode(errors="replace").strip()
@@ -126,11 +126,11 @@ def _reserve(path: Path, size: int) -> None:
                 return os.posix_fallocate(file.fileno(), 0, size)
             except OSError:
                 size //= 2
-    raise OSError("no room to keep")
+    raise OSError("no room for the reserve")
 
 
 def size(file: Path) -> int:
-    """Bytes it takes; 0 while it is not there."""
+    """Size of ``file`` in bytes; 0 if it does not exist."""
     try:
         return file.stat().st_size
     except OSError:
@@ -138,5 +138,5 @@ def size(file: Path) -> int:
 
 
 def new_epoch() -> int:
-    """A random number for one opening of the store; never 0."""
+    """A random number that identifies one opening of the store; never 0."""
     return secrets.randbelow((1 << EPOCH_BITS) - 1) + 1

@@ -1,7 +1,7 @@
-"""The data plan of the line: the gate that the pump asks, fed with clocks and with what the kernel counted.
+"""The data plan of the line: feeds the pump's gate with clocks and with the bytes the kernel counted.
 
 meter ─bytes─▶ gate ─held?─▶ pump         look: before each decision
-                └─ count ──▶ DayFile      leaving: before a batch leaves, with the batch in it
+                └─ count ──▶ DayFile      leaving: before a batch leaves, including that batch
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ NAME: Final = "link.day"
 SLOT_BYTES: Final = 256
 
 COUNT_MAX: Final = 1 << 53
-"""More is damage."""
+"""A larger count is a damaged one."""
 
 _decoder: Final = msgspec.json.Decoder(tuple[str, float, int])
 
 
 class DayFile:
-    """``link.day``: the day's count of the line's bytes, in two slots written in turn.
+    """``link.day``: the day's count of the line's bytes, in two slots written alternately.
 
-    Written before a batch leaves, with the batch in it, so that the process may end in any way without forgetting a
-    message; flushed from time to time, so that a power cut forgets a minute at most.  A torn or damaged slot leaves the
-    other.  A failing disk leaves the old count; no caller waits for it.  If the file cannot be opened, the agent logs
-    that once and counts from its start.
+    It is written before each batch leaves and includes that batch, so a crash forgets no message; it is flushed from
+    time to time, so a power cut forgets a minute at most.  If one slot is torn, the other is used.  Disk errors are
+    ignored.  If the file cannot be opened, the agent logs this once and counts from its start.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,16 +55,16 @@ class DayFile:
                 "day_file_unusable",
                 path=str(folder / NAME),
                 reason=error.strerror,
-                remedy="remove it or give it to the agent's user, and start again; until then a start begins at 0",
+                remedy="remove it or give it to the agent's user, and restart; until then each start counts from 0",
             )
 
     def read(self) -> DayCount | None:
-        """None: nothing was counted yet, or it cannot be read."""
+        """The last count; None: nothing was counted yet, or it cannot be read."""
         found = [each for slot in range(2) if (each := self._slot(slot)) is not None]
         return max(found, key=lambda each: (each.date, each.began, each.used), default=None)
 
     def write(self, count: DayCount) -> None:
-        """Survives the end of the process; not yet a power cut."""
+        """Write ``count`` so that it survives a crash of the process, but not yet a power cut."""
         self._turn ^= 1
         content = msgspec.json.encode((count.date, count.began, count.used))
         line = b"%08x %b\n" % (zlib.crc32(content), content)
@@ -75,14 +74,14 @@ class DayFile:
             os.pwrite(self._file, line.ljust(SLOT_BYTES), self._turn * SLOT_BYTES)
 
     def flush(self) -> None:
-        """Survives a power cut; may take its time."""
+        """Make the last count survive a power cut; blocks for the disk."""
         if self._file is None:
             return
         with contextlib.suppress(OSError):
             os.fdatasync(self._file)
 
     def close(self) -> None:
-        file, self._file = self._file, None  # its number may be another file's soon
+        file, self._file = self._file, None  # the descriptor's number will be reused
         if file is not None:
             os.close(file)
 
@@ -102,16 +101,16 @@ class DayFile:
 
 
 TICK_SECONDS: Final = 1.0
-"""How often to write the count if there is a budget: a crash forgets no more of the session's own bytes."""
+"""How often to write the count if there is a budget; a crash forgets at most this much of the session's overhead."""
 IDLE_TICK_SECONDS: Final = 60.0
-"""Without a budget, only people read it, to see what a day costs."""
+"""How often without a budget, when the count is only for information."""
 FLUSH_SECONDS: Final = 60.0
 
 _log = logs.get("edge.plan")
 
 
 class DataPlan:
-    """One per agent.  ``clock`` is the store's, ``wall`` a Unix time; limits of 0 do not limit."""
+    """The agent's data plan.  ``clock`` is the store's clock, ``wall`` a Unix time; a limit of 0 means no limit."""
 
     def __init__(
         self,
@@ -141,43 +140,43 @@ class DataPlan:
 
     @property
     def gate(self) -> PumpGate:
-        """What the pump asks."""
+        """The gate that the pump asks before it sends."""
         return self._gate if self._limits.any else OPEN
 
     def look(self, in_flight: int) -> None:
-        """Before the pump decides; ``in_flight``: bytes of batches that are unanswered."""
+        """Update the gate before the pump decides; ``in_flight``: bytes of unanswered batches."""
         self._in_flight = in_flight
         if self._limits.any:
             self._read()
 
     def leaving(self, in_flight: int) -> None:
-        """A batch leaves now; ``in_flight`` with it."""
+        """A batch leaves now; ``in_flight`` includes it."""
         self._in_flight = in_flight
         if self._limits.bytes_per_day:
             self._write()
 
     def status(self) -> LineStatus:
-        """As it is now."""
+        """The current status."""
         self._read()
         carried = msgspec.structs.asdict(self.meter.carried())
         return status.of(self._gate, carried, self._limits, self._clock())
 
     async def run(self) -> None:
-        """Until cancelled: counts what the session alone carries, and says once that the budget is used up."""
+        """Count the session's overhead and log once when the budget is used up; runs until cancelled."""
         seconds = TICK_SECONDS if self._limits.bytes_per_day else IDLE_TICK_SECONDS
         flushed = self._clock()
         while True:
             self._read()
             if self._gate.count != self._written:
                 self._write()
-            self._say()
+            self._log_budget()
             if self._limits.bytes_per_day and self._clock() - flushed >= FLUSH_SECONDS:
                 flushed = self._clock()
                 await asyncio.to_thread(self._file.flush)
             await asyncio.sleep(seconds)
 
     def close(self) -> None:
-        """Writes the final count."""
+        """Write the final count and close the file."""
         self.meter.end()
         self._in_flight = 0
         self._read()
@@ -194,7 +193,7 @@ class DataPlan:
             self._written = count
             self._file.write(count.plus(self._in_flight))
 
-    def _say(self) -> None:
+    def _log_budget(self) -> None:
         is_used_up, count, ends = self._gate.is_used_up, self._gate.count, self._gate.day_ends
         if is_used_up and not self._was_used_up and count is not None and ends is not None:
             _log.warning(
@@ -203,7 +202,7 @@ class DataPlan:
                 bytes=count.used,
                 bytes_per_day=self._limits.bytes_per_day,
                 next_day_in_seconds=round(ends - self._clock()),
-                remedy="messages wait and go on by themselves the next day; raise [link] bytes_per_day to send now",
+                remedy="messages wait until the next day; raise [link] bytes_per_day to send them now",
             )
         elif self._was_used_up and not is_used_up:
             _log.info("day_budget_renewed", date=count.date if count is not None else "")
@@ -211,7 +210,7 @@ class DataPlan:
 
 
 def open_plan(settings: EdgeSettings, folder: Path, *, clock: Callable[[], float]) -> DataPlan:
-    """Its day's count is kept in ``folder``; ``clock`` is the store's."""
+    """The data plan of the settings.  The day's count is kept in ``folder``; ``clock`` is the store's."""
     return DataPlan(
         folder,
         clock=clock,

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all: a draft beside the file, flushed, then renamed over it."""
+"""Atomic replacement of files: a draft is written beside the file, flushed, and renamed over it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def replace(
     durable: bool = True,
     check: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write ``content`` to ``path`` for ``owner`` (user, group; None: who writes).  Raises ``OSError``.
+    """Replace ``path`` by ``content``, owned by ``owner`` (user, group; None: the current user).  Raises ``OSError``.
 
-    A crash leaves the file as it was, or as it should be.  With ``durable`` it is on disk when this returns.  ``check``
-    may raise for a draft that must not replace the file.
+    A crash leaves either the old file or the new one.  With ``durable`` the new one is on disk when this returns.
+    ``check`` may raise for a draft that must not replace the file.
     """
     draft = draft or draft_of(path)
     draft.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(draft, NEW_FILE, mode), "wb") as file:
-            os.fchmod(file.fileno(), mode)  # also under an umask that takes more away
+            os.fchmod(file.fileno(), mode)  # independent of the umask
             if owner is not None:
                 os.fchown(file.fileno(), *owner)
             file.write(content)
@@ -45,14 +45,14 @@ def replace(
             check(draft)
         os.replace(draft, path)
     except BaseException:
-        draft.unlink(missing_ok=True)  # a full disk gets its room back
+        draft.unlink(missing_ok=True)  # frees its room on a full disk
         raise
     if durable:
         flush(path.parent)
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or the names in a folder.  Raises ``OSError``."""
+    """Flush a file, or a folder's entries, to disk.  Raises ``OSError``."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(opened)

@@ -1,9 +1,8 @@
-"""Counts what the link's connections carry, one after the other, including failed attempts.
+"""Counts the bytes of the link's connections, including failed attempts.
 
-The kernel counts (``TCP_INFO``, Linux 4.19 and later): bytes of TCP's content, so TLS, its handshake and the WebSocket
-frames are included; retransmissions are counted separately, and headers are packets times ``HEADER_BYTES``.  A copy of
-each connection's descriptor is held while it lasts, so that its last bytes are counted even when the library has closed
-it already.
+The counts are the kernel's (``TCP_INFO``, Linux 4.19 and later): the payload of TCP, which includes TLS and WebSocket
+framing; retransmissions separately; and headers, estimated as packets times ``HEADER_BYTES``.  The meter holds a
+duplicate of the connection's descriptor, so that the last bytes are counted after the library has closed it.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _SEGMENTS: Final = struct.Struct("=II")
 _RECEIVED_AT: Final = 128
 _SEGMENTS_AT: Final = 136
 _SENT_AT: Final = 200
-"""Places of tcpi_bytes_received, tcpi_segs_out and tcpi_segs_in, tcpi_bytes_sent and tcpi_bytes_retrans in ``struct
+"""Offsets of tcpi_bytes_received, tcpi_segs_out and tcpi_segs_in, tcpi_bytes_sent and tcpi_bytes_retrans in ``struct
 tcp_info``."""
 HEADER_BYTES: Final = {socket.AF_INET: 20 + 32, socket.AF_INET6: 40 + 32}
-"""IP, and TCP with its time stamps."""
+"""The headers of IP, and of TCP with timestamps."""
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """Bytes each way, those that TCP sent again, and those of the headers of all packets."""
+    """Bytes sent and received, bytes retransmitted (``again``), and bytes of packet headers."""
 
     up: int = 0
     down: int = 0
@@ -49,7 +48,7 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 def read(connection: socket.socket) -> Carried | None:
-    """None: this system does not count it.  Raises ``OSError`` for a socket that is closed."""
+    """The kernel's counts; None if this system has none.  Raises ``OSError`` for a closed socket."""
     if sys.platform != "linux":
         return None
     found = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _SIZE)
@@ -64,7 +63,7 @@ def read(connection: socket.socket) -> Carried | None:
 
 
 FRAME_BYTES: Final = 100
-"""Added to each frame where the kernel does not count: headers of WebSocket, TLS, TCP and IP."""
+"""An estimate of the headers of a frame (WebSocket, TLS, TCP, IP) for systems whose kernel does not count."""
 
 
 class FrameCounts(Protocol):
@@ -74,27 +73,27 @@ class FrameCounts(Protocol):
 
 
 class LineMeter:
-    """One per link."""
+    """Counts the bytes of one link."""
 
     def __init__(self) -> None:
         self._past = Carried()
         self._last = Carried()
-        """Of the connection there is."""
+        """Counts of the current connection."""
         self._copy: socket.socket | None = None
         self._frames: FrameCounts | None = None
 
     def without_kernel(self, frames: FrameCounts) -> None:
-        """What to go by on a system whose kernel does not count."""
+        """The counts to use on a system whose kernel does not count."""
         self._frames = frames
 
     def watch(self, connection: socket.socket) -> None:
-        """A connection begins.  Close its copy with ``end``."""
+        """Count a new connection, until ``end``."""
         self.end()
         with contextlib.suppress(OSError):
             self._copy = socket.socket(fileno=os.dup(connection.fileno()))
 
     def end(self) -> None:
-        """It is over."""
+        """The connection is over; take its final count."""
         self._look()
         self._past, self._last = self._past.plus(self._last), Carried()
         if self._copy is not None:
@@ -102,7 +101,7 @@ class LineMeter:
             self._copy = None
 
     def carried(self) -> Carried:
-        """Since the start."""
+        """The counts since the start."""
         self._look()
         return self._past.plus(self._last)
 

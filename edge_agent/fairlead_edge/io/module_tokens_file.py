@@ -1,4 +1,4 @@
-"""The tokens file: read at the start, and again when it changes; while it is bad, the last good one counts."""
+"""The file of module tokens, read at the start and after each change; an invalid file leaves the last tokens in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logs.get("edge.module_tokens")
 
 
 class ModuleTokensFile:
-    """Raises ``BadTokens``, with the file's name, when it cannot be used at the start."""
+    """The tokens file at ``path``.  Raises ``BadTokens``, with the file's name, if it is invalid at the start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -25,11 +25,11 @@ class ModuleTokensFile:
         self._tokens = self._read()
 
     def read_tokens(self) -> ModuleTokens:
-        """The tokens of the last good file."""
+        """The tokens of the last valid file."""
         return self._tokens
 
     async def keep_loaded(self) -> None:
-        """Runs until cancelled."""
+        """Check for changes every second; runs until cancelled."""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             self.reload()
@@ -43,7 +43,7 @@ class ModuleTokensFile:
         try:
             self._tokens = self._read()
         except BadTokens as error:
-            remedy = "the last good ones stay in use until it is fixed"
+            remedy = "the last valid tokens stay in use until the file is fixed"
             _log.error("module_tokens_refused", reason=str(error), remedy=remedy)
         else:
             _log.info("module_tokens_loaded", modules=self._tokens.count)
@@ -66,7 +66,7 @@ class ModuleTokensFile:
             raise BadTokens(f"{self._path}: is not UTF-8") from None
         except FileNotFoundError:
             made = f"fairlead edge module-token MODULE --tokens-file {self._path}"
-            raise BadTokens(f"tokens_file {self._path} does not exist; this makes it: {made}") from None
+            raise BadTokens(f"tokens_file {self._path} does not exist; create it with: {made}") from None
         except OSError as error:
             raise BadTokens(f"{self._path}: {error.strerror}") from None
         except BadTokens as error:

@@ -1,9 +1,9 @@
-"""Opens the agent's folder with all it keeps there, in the one order that loses nothing.
+"""Opens the agent's folder and its stores, in the only safe order.
 
-    lock ──▶ identity and settings after a move ──▶ reserve used ──▶ token ──▶ encryption ──▶ objects ──▶ messages
-         ──▶ reserve taken again
+    lock ──▶ identity and settings after a move ──▶ use reserve ──▶ token ──▶ encryption ──▶ objects ──▶ messages
+         ──▶ take reserve
 
-A move to another hub comes first: what it changed decides which key and which stores are opened.
+A move is completed first, because it changes the settings by which the stores are opened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairlead_edge.settings import EdgeSettings
 
 
 class OpenedFolder(NamedTuple):
-    """``settings`` as they count here: after a move the folder knows the hub, not yet the settings file."""
+    """The open folder.  ``settings`` are those in force: after a move they may differ from the settings file."""
 
     settings: EdgeSettings
     folder: data_dir.DataDir
@@ -41,13 +41,13 @@ class OpenedFolder(NamedTuple):
 
     @property
     def encryption(self) -> Encryption:
-        """Encryption, for the agent's status."""
+        """How the stores are encrypted, for the agent's status."""
         access = self.access
         return Encryption(access.extent, access.key, access.objects is not PLAIN, access.messages is not PLAIN)
 
 
 async def open_folder(settings: EdgeSettings, stack: contextlib.AsyncExitStack, *, thorough: bool) -> OpenedFolder:
-    """``stack`` closes what was opened, also when a later step fails.
+    """Open the folder; ``stack`` closes what was opened, even if a later step fails.  ``thorough``: check all rows.
 
     Raises ``StoreUnusable`` (``NotPermitted`` for files of another user), ``MoveFilesError``, ``IdentityFilesError``
     and ``BadKey``.

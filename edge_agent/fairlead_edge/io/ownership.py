@@ -1,6 +1,6 @@
-"""Files that the agent's user may not use, because they belong to another: which, whose, and the command that helps.
+"""Refuses files that belong to another user, with an error that names the file, its owner and the command to fix it.
 
-They are looked for before a store is opened: SQLite would call it a read-only database or a file that cannot be opened.
+They are checked before a store is opened, because SQLite would only report a read-only or unopenable database.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairlead_edge.errors import NotPermitted
 
 
 def user_name(number: int) -> str:
-    """The name of a user, or the number where it has none."""
+    """The name of a user, or the number if it has none."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
@@ -23,9 +23,9 @@ def user_name(number: int) -> str:
 
 
 def refuse_foreign(folder: Path, patterns: Iterable[str]) -> None:
-    """Every file of the agent's in ``folder``, and one level below, can be read and written.  Raises ``NotPermitted``.
+    """Check that the agent can read and write its files in ``folder`` and one level below.  Raises ``NotPermitted``.
 
-    Others are left out: on a disk of its own the folder holds a ``lost+found`` of root's.
+    Only files that match ``patterns`` are checked: the root of a file system has a ``lost+found`` that root owns.
     """
     try:
         found = sorted(path for pattern in patterns for path in folder.glob(pattern))
@@ -34,14 +34,15 @@ def refuse_foreign(folder: Path, patterns: Iterable[str]) -> None:
     except PermissionError as error:
         raise not_permitted(Path(error.filename), error, give=folder) from None
     except OSError:
-        return  # a file that went meanwhile, or a disk that fails: said where it is opened
+        return  # a file disappeared, or the disk fails: opening the stores will report it
     for path in found:
         if not os.access(path, os.R_OK | os.W_OK, effective_ids=True) and _is_foreign(path):
             raise not_permitted(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)), give=folder)
 
 
 def refuse_unreadable(named: Iterable[tuple[str, str]]) -> None:
-    """``named``: settings and the files they name.  Raises ``NotPermitted``; who opens it says what is missing."""
+    """Check the files that settings name (pairs of setting and path).  Raises ``NotPermitted``; other errors are left
+    to the code that opens the files."""
     for setting, text in named:
         path = Path(text)
         try:
@@ -53,7 +54,7 @@ def refuse_unreadable(named: Iterable[tuple[str, str]]) -> None:
 
 
 def not_permitted(path: Path, error: OSError, *, give: Path | None = None, setting: str = "") -> NotPermitted:
-    """``give``: the folder that should belong to the agent's user as a whole; None: the file alone."""
+    """The error for ``path``.  ``give``: the folder to suggest for ``chown -R``; None: suggest the file alone."""
     try:
         place = path if path.exists() else path.parent
         owner = f"it belongs to user {user_name(place.stat().st_uid)}"

@@ -1,8 +1,8 @@
-"""The EdgeRoutes objects this node holds, turned into the router of its messages whenever one of them changes.
+"""Builds the router of the node's messages from its EdgeRoutes objects whenever one of them changes.
 
-They are kept once more in a file beside the store: a node that lost its routes would answer publishers as one that has
-none: 200, and no delivery.  Where the store lacks what the disk damaged, and only there, the routes last used are taken
-from this copy until the hub sent what is missing.
+A copy of the objects is kept in a file beside the store, because a node that lost its routes would answer publishers as
+if it had none: 200, and no delivery.  Only while the store lacks damaged objects, missing routes are taken from the
+copy, until the hub has sent the objects again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _decoder = msgspec.json.Decoder(list[HeldObject])
 
 
 class RoutesInUse:
-    """``use`` gets each new router, or why there is none; ``changed`` is called when a status is new."""
+    """``use`` is called with each new router, or the reason why there is none; ``changed`` when a status changed."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RoutesInUse:
         self._changed = changed
         self._routes = NodeRoutes(node, [], ever=False)
         self._refused: set[tuple[str, str, str]] = set()
-        """Refused routes that were logged: each is logged once, and again when it was repaired in between."""
+        """Refused routes that are logged already."""
 
     @property
     def statuses(self) -> Mapping[str, message.RoutesStatus]:
@@ -59,12 +59,12 @@ class RoutesInUse:
         return self._routes.statuses
 
     async def load(self) -> None:
-        """Read the held objects; where the disk lost some, also the copy beside the store."""
+        """Read the EdgeRoutes objects from the store, and from the copy if the store lacks damaged objects."""
         held, _ = await self._store.select(GROUP, node_routes.PLURAL)
         if self._store.lacking:
             known = {each.resource.name for each in held}
             held += [each for each in self._copy.read() if each.resource.name not in known]
-        # Kinds are remembered after their last object went: a node that ever had routes answers publishers.
+        # The store keeps a kind after its last object is deleted: a node that ever had routes accepts messages.
         ever = any(
             (kind.group, kind.plural) == (api_group.GROUP, node_routes.PLURAL) for kind in await self._store.kinds()
         )
@@ -95,14 +95,14 @@ class RoutesInUse:
 
 
 class RoutesCopy:
-    """The copy at ``path``; not flushed, for it is of use only when something else fails as well."""
+    """The copy at ``path``.  It is not flushed, because it is needed only if something else fails as well."""
 
     def __init__(self, path: Path, access: FileAccess = PLAIN) -> None:
         self._path = path
         self._access = access
 
     def write(self, held: Iterable[HeldObject]) -> None:
-        """Write the routes now in use; when the disk takes nothing, the older ones stay."""
+        """Write the routes in use; if the disk refuses, the old copy stays."""
         content = msgspec.json.encode(list(held))
         draft = self._path.with_suffix(".new")
         with contextlib.suppress(OSError):
@@ -110,7 +110,7 @@ class RoutesCopy:
             draft.replace(self._path)
 
     def read(self) -> list[HeldObject]:
-        """The routes written last; none when the copy is damaged, too."""
+        """The routes written last; none if the copy is damaged, too."""
         try:
             crc, content = self._access.unseal(self._path.read_bytes(), self._path.name).split(b" ", 1)
             return _decoder.decode(content) if int(crc, 16) == zlib.crc32(content) else []

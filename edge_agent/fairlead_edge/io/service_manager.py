@@ -3,9 +3,8 @@
 The protocol of ``sd_notify``: one datagram with lines ``KEY=value`` to the socket named by ``NOTIFY_SOCKET``.  Without
 that variable (a Pod, a terminal) everything here does nothing.
 
-The watchdog's pings come from a task of the event loop, so they stop when the loop stops: a call that blocks for good
-or an endless loop ends in a restart after ``WatchdogSec``.  They say nothing about the hub or the disk on purpose: a
-restart fixes neither.
+Watchdog pings are sent by a task of the event loop, so a call that blocks forever or an endless loop leads to a restart
+after ``WatchdogSec``.  They do not depend on the hub or the disk, because a restart fixes neither.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from typing import Final
 from fairlead_wire.io import logs
 
 PINGS_PER_TIMEOUT: Final = 3
-"""Two may come late before systemd gives the agent up."""
+"""Two pings may be missed before systemd kills the agent."""
 REPAIR_SECONDS: Final = 3600
-"""While damaged stores are reopened nothing pings: reading a full disk of a small device may take this long."""
+"""The watchdog's timeout while damaged stores are reopened, when no pings are sent; a small device may be slow."""
 
 STATE_SECONDS_MAX: Final = 2.0
-"""How long to wait for room in the manager's queue: a lost READY=1 would never be sent again."""
+"""How long to wait for room in systemd's queue, because a lost READY=1 would not be sent again."""
 
 _log = logs.get("edge.service_manager")
 
 
 class ServiceManager:
-    """The program that started the agent, when it wants to hear of it.
+    """The service manager that started the agent, if it wants notifications.
 
     Args:
-      address: Path of a Unix datagram socket; "" for none; "@" first for one without a file.
-      watchdog_seconds: After how long a silence it kills the agent; 0 for never.
+      address: Path of a Unix datagram socket; "" for none; abstract sockets begin with "@".
+      watchdog_seconds: It kills the agent after this long without a ping; 0 for never.
     """
 
     def __init__(self, address: str = "", *, watchdog_seconds: float = 0.0) -> None:
@@ -44,28 +43,28 @@ class ServiceManager:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, pid: int | None = None) -> ServiceManager:
-        """As systemd sets it.  A watchdog meant for another process (``WATCHDOG_PID``) is not for us."""
+        """From the variables that systemd sets.  A watchdog for another process (``WATCHDOG_PID``) is ignored."""
         own = str(os.getpid() if pid is None else pid)
         microseconds = environ.get("WATCHDOG_USEC", "")
         ours = environ.get("WATCHDOG_PID", own) == own and microseconds.isascii() and microseconds.isdigit()
         return cls(environ.get("NOTIFY_SOCKET", ""), watchdog_seconds=int(microseconds) / 1e6 if ours else 0.0)
 
     def ready(self) -> None:
-        """The local API answers: what starts after the agent may start."""
+        """The local API is serving, so units ordered after the agent may start."""
         lines = [f"WATCHDOG_USEC={round(self._watchdog_seconds * 1e6)}"] if self._watchdog_seconds else []
         self._send(["READY=1", "STATUS=serving", *lines])
 
     def repairing(self) -> None:
         """Stores are being reopened and checked, which blocks the event loop."""
         lines = [f"WATCHDOG_USEC={REPAIR_SECONDS * 1_000_000}"] if self._watchdog_seconds else []
-        self._send(["STATUS=a store is damaged: saving what can be read", *lines])
+        self._send(["STATUS=a store is damaged: salvaging what can be read", *lines])
 
     def stopping(self) -> None:
         """Nothing new is accepted."""
         self._send(["STOPPING=1", "STATUS=stopping"])
 
     async def keep_alive(self) -> None:
-        """Ping until cancelled; waits for ever where no watchdog looks."""
+        """Ping until cancelled; without a watchdog, only wait."""
         if not (self._address and self._watchdog_seconds):
             await asyncio.get_running_loop().create_future()
         while True:
@@ -81,5 +80,5 @@ class ServiceManager:
                 sender.connect(self._address)
                 sender.send("\n".join(lines).encode())
         except OSError as error:
-            # Never a reason to stop; where pings do not arrive, systemd acts by itself.
-            _log.warning("service_manager_silent", **logs.describe_error(error), remedy="look at NOTIFY_SOCKET")
+            # Not a reason to stop: if pings do not arrive, systemd acts on its own.
+            _log.warning("service_manager_silent", **logs.describe_error(error), remedy="check NOTIFY_SOCKET")

@@ -1,4 +1,4 @@
-"""The agent's status, read from its parts: for the local API, as metrics, and for the hub while it is connected."""
+"""Collects the agent's status from its parts: for the local API, as metrics, and for the hub."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from fairlead_edge.outbox.plan.status import LineStatus
 from fairlead_wire.errors import Temporary
 
 WHOLE_SECONDS: Final = 60.0
-"""A session open for so long has compared what is held, and brought what was missing."""
+"""After this time, a session has compared the stored objects and sent the missing ones."""
 REPORT_SECONDS: Final = 30.0
-"""How often the hub gets the agent's status, when it changed."""
+"""How often a changed status is sent to the hub."""
 
 
 class StatusReporter:
-    """``agent`` is the version of the program."""
+    """Reads the status of all parts of the agent.  ``agent`` is the version of the program."""
 
     def __init__(
         self,
@@ -75,23 +75,23 @@ class StatusReporter:
 
     @property
     def held(self) -> int:
-        """Objects, now."""
+        """The current number of stored objects."""
         return self._held
 
     async def count(self) -> None:
-        """Once, before changes are followed."""
+        """Count the stored objects, once before ``follow`` is called."""
         self._held = (await self._store.summary(0)).held
 
     def follow(self, change: VersionedChange[HeldObject]) -> None:
-        """An object came, changed or went."""
+        """An object was stored, replaced or removed."""
         self._held += (change.current is not None) - (change.previous is not None)
 
     def lost(self, objects: int) -> None:
-        """This many objects were removed because the disk changed them."""
+        """This many damaged objects were removed."""
         self._held -= objects
 
     def changed(self) -> None:
-        """Something the hub should know soon."""
+        """Something changed that the hub should know soon."""
         self._changed.set()
 
     async def read(self) -> AgentStatus:
@@ -143,7 +143,10 @@ class StatusReporter:
         return metrics.render(agent_metrics.families(await self.read()))
 
     async def run(self) -> None:
-        """Runs until cancelled: sends a changed status to the hub, and notes when no object is missing any more."""
+        """Send the status to the hub when it changes, and record when no object is missing any more.
+
+        Runs until cancelled.
+        """
         while True:
             self._changed.clear()
             self._link.report(agent_status.for_hub(await self.read()))

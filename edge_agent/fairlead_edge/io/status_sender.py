@@ -1,4 +1,4 @@
-"""Sends to the hub what programs on this node report of objects, and keeps the rules by which they may.
+"""Sends the statuses that programs report of objects to the hub, and stores the rules by which they may report.
 
 statuses.patch ─▶ Sending ─▶ link: report ─ack, nack─▶ statuses.settle
 hub: rules ─▶ statuses.replace_rules
@@ -25,14 +25,14 @@ from fairlead_wire.io import logs
 from fairlead_wire.link import codec
 
 ANSWER_SECONDS_MAX: Final = 120.0
-"""A hub that keeps the link and never answers is asked again after so long."""
+"""The timeout for an answer; then the report is sent again."""
 RULES_RETRY_SECONDS: Final = 5.0
 
 _log = logs.get("edge.statuses")
 
 
 class ReportLink(Protocol):
-    """The part of ``Link`` that is used here."""
+    """The methods of ``Link`` used here."""
 
     @property
     def takes_reports(self) -> bool: ...
@@ -43,7 +43,7 @@ class ReportLink(Protocol):
 
 
 class StatusSender:
-    """See the module.  Call ``follow`` with a link before ``run``."""
+    """Sends reported statuses.  Call ``follow`` with a link before ``run``."""
 
     def __init__(self, statuses: StatusStore, log: WatchHistory[HeldObject], random: Random) -> None:
         self._statuses, self._random = statuses, random
@@ -59,11 +59,11 @@ class StatusSender:
 
     @property
     def lines(self) -> list[StatusSummary]:
-        """Every status reported here, by the order of their changes."""
+        """All statuses reported on this node, the least recently changed first."""
         return list(self._sending.lines.values())
 
     def counts(self) -> Counter[str]:
-        """How many there are, by state."""
+        """The number of statuses by state."""
         return self._sending.counts()
 
     @property
@@ -71,17 +71,17 @@ class StatusSender:
         return self._statuses.known.digest
 
     def follow(self, link: ReportLink) -> None:
-        """Send over this link."""
+        """Use this link."""
         self._link = link
         link.on_open(self._wake.set)
 
     def rules_received(self, header: message.StatusRules, content: bytes) -> None:
-        """The hub sent the rules by which it takes statuses from now on."""
+        """The hub sent new rules for statuses."""
         self._newest_rules = header, content
         self._wake.set()
 
     async def run(self) -> None:
-        """Runs until cancelled.  Raises ``StoreFailed``."""
+        """Send statuses and store rules; runs until cancelled.  Raises ``StoreFailed``."""
         for line in await self._statuses.lines():
             if line.key not in self._sending.lines:
                 self._sending.put(line)
@@ -89,7 +89,7 @@ class StatusSender:
         try:
             while True:
                 self._wake.clear()
-                await self._learn()
+                await self._store_rules()
                 due = self._start()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), None if due is None else max(0.0, due - loop.time()))
@@ -100,7 +100,7 @@ class StatusSender:
             for task in self._tasks:
                 task.cancel()
 
-    async def _learn(self) -> None:
+    async def _store_rules(self) -> None:
         if self._newest_rules is None:
             return
         header, content = self._newest_rules
@@ -110,7 +110,7 @@ class StatusSender:
             )
         except RemoteError as error:
             _log.warning("status_rules_malformed", reason=str(error))
-        except Temporary as error:  # a full disk: the rules before stay in force
+        except Temporary as error:  # a full disk: the old rules stay in force
             _log.warning("status_rules_not_kept", reason=str(error))
             asyncio.get_running_loop().call_later(RULES_RETRY_SECONDS, self._wake.set)
             return
@@ -121,7 +121,7 @@ class StatusSender:
             self._wake.set()
 
     def _start(self) -> float | None:
-        """Start what may go now; returns when to look again."""
+        """Start sending what is due; returns when the next one is."""
         loop = asyncio.get_running_loop()
         if self._link is None or not self._link.takes_reports:
             return None
@@ -136,7 +136,7 @@ class StatusSender:
         found = await self._statuses.outgoing(key)
         if found is None:
             self._sending.lost(key)
-            if self._sending.lines.get(key) is before:  # the object went, or its row was damaged
+            if self._sending.lines.get(key) is before:  # the object was removed, or its row is damaged
                 self._sending.gone(key)
             return
         encoding, content = codec.pack(found.status)
@@ -154,7 +154,7 @@ class StatusSender:
             await self._answered(key, found, answer)
         except StoreFailed:
             raise
-        except Temporary as error:  # it is not noted yet: the same goes again, which changes nothing there
+        except Temporary as error:  # the answer is not stored, so the same status is sent again, which is harmless
             self._later(key, found, error.retry_after_seconds, everything=False)
 
     async def _answered(self, key: Key, found: Outgoing, answer: message.Ack | message.Nack) -> None:
@@ -166,7 +166,7 @@ class StatusSender:
         code = reason = ""
         if isinstance(answer, message.Nack):
             code, reason = answer.code or "refused", answer.reason[: message.REASON_CHARS_MAX]
-            remedy = "fix the cause, then let the program report again; GET /v1/statuses lists all"
+            remedy = "fix the cause and let the program report again; GET /v1/statuses lists all"
             _log.warning("status_refused", object=found.resource.path, code=code, reason=reason, remedy=remedy)
         await self._statuses.settle(key, found.uid, found.sequence, code=code, reason=reason)
         self.counters["refused" if code else "written"] += 1

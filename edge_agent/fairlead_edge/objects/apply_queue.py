@@ -1,12 +1,12 @@
-"""Changes on their way in: updates that arrive in parts, the queue of work for the store, and acks once it is done.
+"""Incoming changes: reassembles updates that arrive in parts, queues work for the store, and tracks acks.
 
     update, chunks ─Chunks─▶ whole ─ApplyQueue─▶ batches ─▶ store ─▶ AckTracker ─▶ ack, nack
 
-The queue is in the order it came, weighed, and handed out in batches.  A run of writes becomes one batch for the store;
-a query is handed out alone, so that its answer is true for all that came before it and for nothing that came after.
+The queue is first in, first out.  Consecutive writes form one batch for the store; a query is taken alone, so that its
+answer includes everything that arrived before it and nothing that arrived after.
 
-An object larger than a frame should be, or than a slow link should carry in one piece, comes as one header and then its
-parts.  Each part is reported to the sender as progress, so that its ack timer measures silence, not size.
+An object that is too large for one frame, or for a slow link in one piece, arrives as a header followed by its parts.
+Each part is reported to the sender as progress, so that its ack timer measures silence, not size.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from fairlead_wire.link.codec import CONTENT_BYTES_MAX
 
 BATCH_WRITES_MAX: Final = 256
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-"""One batch to the store; what exceeds it waits for the next."""
+"""The limits of one batch for the store."""
 QUEUE_BYTES_MAX: Final = 16 * 1024 * 1024
 QUEUE_LENGTH_MAX: Final = 4096
-"""Beyond these the link is read no further (``has_room``)."""
+"""Beyond these limits nothing is read from the link (``has_room``)."""
 WORK_BYTES: Final = 256
-"""Weight of a piece of work besides its content."""
+"""The weight of an item besides its content."""
 
 
 class QueuedChange(msgspec.Struct, frozen=True):
-    """A change the hub asked for in message ``id``."""
+    """A change that the hub requested in message ``id``."""
 
     id: int
     write: Put | Remove
@@ -45,14 +45,14 @@ class QueuedChange(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A piece of work that is no write; ``header`` None: the hello that opens the session."""
+    """An item that is not a write; ``header`` None: the hello that opens the session."""
 
     header: message.Welcome | message.Compare | message.ListBuckets | None
     weight: int = WORK_BYTES
 
 
 class ApplyQueue:
-    """First in, first out; bounded by the caller, who asks ``has_room`` before taking in more."""
+    """The queue of work; the caller bounds it by checking ``has_room`` before it reads more."""
 
     def __init__(self) -> None:
         self._work: deque[QueuedChange | Query] = deque()
@@ -67,7 +67,7 @@ class ApplyQueue:
         self._weight += work.weight
 
     def take(self) -> list[QueuedChange] | Query | None:
-        """The next query, or as many of the next writes as fit into one batch; None when nothing is left."""
+        """The next query, or as many of the next writes as fit into one batch; None if the queue is empty."""
         if not self._work:
             return None
         if isinstance(self._work[0], Query):
@@ -95,7 +95,7 @@ UNFINISHED_MAX: Final = 8
 """Updates that may arrive in parts at the same time."""
 PARTS_MAX: Final = 1024
 UNFINISHED_BYTES_MAX: Final = 2 * CONTENT_BYTES_MAX
-"""Parts held of all of them together, packed."""
+"""The total size of their parts, packed."""
 RETRY_SECONDS: Final = 1.0
 
 
@@ -108,7 +108,7 @@ class Arrived(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chunks:
-    """The parts received in one session.  Refusals are temporary unless the object itself is too large."""
+    """Reassembles the updates of one session.  Refusals are temporary unless the object itself is too large."""
 
     def __init__(self) -> None:
         self._updates: dict[int, message.Update] = {}
@@ -116,35 +116,35 @@ class Chunks:
         self._bytes = 0
 
     def begin(self, update: message.Update) -> WriteRefused | None:
-        """Expect the parts of ``update``; the answer to the sender when they are not wanted."""
+        """Expect the parts of ``update``; returns the refusal if it cannot be accepted."""
         if not 0 < update.chunks <= PARTS_MAX:
             return WriteRefused(
-                code="too_large", reason=f"{update.chunks} parts, at most {PARTS_MAX} are taken", permanent=True
+                code="too_large", reason=f"{update.chunks} parts, at most {PARTS_MAX} are accepted", permanent=True
             )
         if len(self._updates) >= UNFINISHED_MAX:
-            return _busy(f"{UNFINISHED_MAX} updates are arriving in parts already")
+            return _busy(f"{UNFINISHED_MAX} updates are already arriving in parts")
         self._updates[update.id] = update
         self._parts[update.id] = []
         return None
 
     def add(self, chunk: message.Chunk, content: bytes) -> Arrived | WriteRefused | None:
-        """One part came; None when none is expected (its update was refused or dropped).
+        """Add a part; None if none is expected, because its update was refused or dropped.
 
-        Raises ``Malformed`` when it is not the next one: within a session frames arrive in order.
+        Raises ``Malformed`` if it is not the next one, because frames arrive in order within a session.
         """
         update = self._updates.get(chunk.id)
         if update is None:
             return None
         parts = self._parts[chunk.id]
         if chunk.index != len(parts):
-            raise Malformed(f"chunk {chunk.index} of message {chunk.id} came, {len(parts)} was next")
+            raise Malformed(f"chunk {chunk.index} of message {chunk.id} arrived, expected {len(parts)}")
         if sum(map(len, parts)) + len(content) > CONTENT_BYTES_MAX:
             self._forget(chunk.id)
             reason = f"{update.resource}: more than {CONTENT_BYTES_MAX} bytes"
             return WriteRefused(code="too_large", reason=reason, permanent=True)
         if self._bytes + len(content) > UNFINISHED_BYTES_MAX:
             self._forget(chunk.id)
-            return _busy(f"{UNFINISHED_BYTES_MAX} bytes of unfinished updates are held already")
+            return _busy(f"unfinished updates already take {UNFINISHED_BYTES_MAX} bytes")
         parts.append(content)
         self._bytes += len(content)
         if len(parts) < update.chunks:
@@ -153,7 +153,7 @@ class Chunks:
         return Arrived(update=update, chunks=update.chunks, content=b"".join(parts))
 
     def drop(self, path: str) -> list[int]:
-        """Forget unfinished updates of this object; returns their message ids."""
+        """Drop unfinished updates of this object; returns their message ids."""
         dropped = [id for id, update in self._updates.items() if update.resource == path]
         for id in dropped:
             self._forget(id)
@@ -169,12 +169,12 @@ def _busy(reason: str) -> WriteRefused:
 
 
 class AckTracker:
-    """Acks of one session: which updates and deletes are durable, which are refused, which are still open.
+    """Tracks the acks of one session: which updates and deletes are durable, refused, or still open.
 
         opened(id) ─▶ open ─┬─ settled([(id, outcome)]) ─▶ cumulative ack below the oldest open id, single acks above it
                             └─ refused(id)              ─▶ nack
 
-    There are as many open ids as the hub has in flight.
+    The number of open ids is bounded by what the hub has in flight.
     """
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class AckTracker:
         self._open.add(id)
 
     def refused(self, id: int, refused: WriteRefused) -> message.Nack:
-        """The change is not stored, for good or for now."""
+        """The nack for a change that is not stored, permanently or temporarily."""
         self._open.discard(id)
         return message.Nack(
             parent_id=id,
@@ -196,7 +196,7 @@ class AckTracker:
         )
 
     def settled(self, batch: Iterable[tuple[int, Outcome]]) -> list[message.Ack | message.Nack]:
-        """A batch is durable, except what was refused: what to answer, in this order."""
+        """A batch is durable, except refused writes; returns the answers in order."""
         answers: list[message.Ack | message.Nack] = []
         acked: list[int] = []
         for id, outcome in batch:
@@ -205,7 +205,7 @@ class AckTracker:
             else:
                 self._open.discard(id)
                 acked.append(id)
-        # An update that still arrives in parts has a lower id than what overtook it: a cumulative ack stays below.
+        # An update that is still arriving in parts was overtaken by later ids: a cumulative ack must stay below it.
         bound = min(self._open, default=None)
         below = [id for id in acked if bound is None or id < bound]
         if below:

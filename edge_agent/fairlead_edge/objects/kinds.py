@@ -1,8 +1,8 @@
-"""Kinds of objects: what discovery shows clients of each.
+"""Kinds of objects, for discovery.
 
-The kind of an object is in its content, plural and scope are in its path; short names of the built-in kinds
-are known here, so that ``kubectl get cm,po`` works and an empty node answers "No resources found".  Events are
-among them because ``kubectl describe`` asks for those of every object.
+The kind of an object is in its content, its plural and scope are in its path.  The built-in kinds and their short names
+are listed here, so that ``kubectl get cm,po`` works and an empty node answers "No resources found"; Events, too,
+because ``kubectl describe`` lists those of every object.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ CATEGORIES: Final = {
     for plural, _, _, group, _, _ in _BUILT_IN
     if plural in _WORKLOADS or group == api_group.GROUP
 }
-"""``kubectl get all`` and ``kubectl get fairlead`` ask for these."""
+"""The categories by which ``kubectl get all`` and ``kubectl get fairlead`` find these types."""
 SHORT_NAMES: Final = {(group, plural): list(short) for plural, _, _, group, _, short in _BUILT_IN}
 ALWAYS_SERVED: Final = tuple(
     Kind(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)
     for plural, kind, namespaced, group, version, _ in _BUILT_IN
     if group in ("", api_group.GROUP)
 )
-"""Listed by discovery whether anything of them is held or not."""
+"""Discovery lists these kinds even if there are no objects of them."""
 
 
 def served(held: Iterable[Kind]) -> list[Kind]:
-    """The kinds a client may ask for: the core ones and all that were ever held."""
+    """The kinds that clients may request: those always served and all that were ever stored."""
     by_path = {(kind.group, kind.version, kind.plural): kind for kind in (*ALWAYS_SERVED, *held)}
     return [by_path[path] for path in sorted(by_path)]

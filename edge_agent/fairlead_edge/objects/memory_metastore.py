@@ -1,4 +1,4 @@
-"""The twin of the object store for tests and the simulation: the same answers and refusals in memory."""
+"""The in-memory twin of the object store, with the same results and refusals, for tests and the simulation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from fairlead_wire.objects import digest
 
 
 class MemoryMetastore:
-    """Durable means that the call returned.  ``bytes_max``: contents held."""
+    """Durable means that the call returned.  ``bytes_max`` limits the total size of contents."""
 
     def __init__(self, *, version: int = 1, bytes_max: int = 1 << 40, usable: Usable = anything) -> None:
         self._usable = usable
@@ -62,7 +62,7 @@ class MemoryMetastore:
         return self._log
 
     def reopened(self, version: int) -> MemoryMetastore:
-        """The same disk after a restart: all that was durable, and an empty change log."""
+        """The store after a restart: everything durable, and an empty change log."""
         opened = opening_version(self._log.version, version)
         again = MemoryMetastore(version=opened, bytes_max=self._bytes_max, usable=self._usable)
         again._objects.update(self._objects)
@@ -77,7 +77,7 @@ class MemoryMetastore:
 
     async def persist_fence(self, fence: int) -> None:
         if fence < self._fence:
-            raise LocalError(f"fence {fence} is below {self._fence}, which was obeyed before")
+            raise LocalError(f"fence {fence} is lower than {self._fence}, which was obeyed before")
         self._fence, self._stale_hub = fence, None
 
     async def lower_fence(self, fence: int) -> None:
@@ -195,7 +195,7 @@ class MemoryMetastore:
 
 
 class MemoryStatuses:
-    """The twin of the statuses on disk, over the objects of a ``MemoryMetastore``, which it changes in place."""
+    """The in-memory twin of the statuses on disk; changes the objects of its ``MemoryMetastore`` in place."""
 
     def __init__(self, objects: dict[Key, HeldObject], log: WatchHistory[HeldObject]) -> None:
         self._objects, self._log = objects, log
@@ -205,7 +205,7 @@ class MemoryStatuses:
         self.known = KnownStatusRules()
 
     def taken_over(self, before: MemoryStatuses) -> None:
-        """The same disk after a restart."""
+        """Take over the statuses, as after a restart."""
         self._kept, self._sequence, self.known = dict(before._kept), before._sequence, before.known
 
     def listen(self, listener: Callable[[StatusSummary], None]) -> None:
@@ -251,5 +251,5 @@ class MemoryStatuses:
         self._objects[key] = status_store.with_status(self._objects[key], after)
 
     def forget(self, key: Key) -> None:
-        """The object is gone, and its status with it."""
+        """Forget the status of an object that was removed."""
         self._kept.pop(key, None)

@@ -1,18 +1,18 @@
-"""The objects a node holds: the port, the writes it takes, and the outcome of a write.
+"""The object store: its port, its writes, and their outcomes.
 
-The store is the truth of what this edge holds (the records in the cluster only follow it).  A write is
-judged against what is there *inside* the transaction that makes it: content by its digest, identity by UID.
+The store is authoritative for what this node holds; the records in the cluster only follow it.  A write is compared
+with the stored object *inside* the transaction that makes it: content by digest, identity by UID.
 
-    Put     content does not match its digest, or is not the object its path names   → WriteRefused, permanent
-            same UID and digest as held                                              → Unchanged (nothing to do)
-            anything else                                → Stored: replaces whatever had the name, atomically
-    Remove  the UID held under the name              → Removed
-            no such name, or another UID under it    → Absent: it is not held, which is what was asked for
+    Put     content does not match its digest, or is not the object of its path      → WriteRefused, permanent
+            same UID and digest as stored                                            → Unchanged (nothing to do)
+            anything else                           → Stored: atomically replaces the object of this name
+    Remove  the UID stored under this name          → Removed
+            no such name, or another UID under it   → Absent: the desired state already
 
-A version that this program cannot use is held all the same, for it is what the cluster wants; the newest usable one
-of the same object is then kept beside it, in the same transaction, as its *fallback*.
+A version that this program cannot use is stored anyway, because the cluster wants it; the last usable version of the
+same object is then kept beside it, in the same transaction, as its *fallback*.
 
-Every call resolves only when its effect is durable.  ``now`` is seconds of a clock the caller keeps.
+Every call returns only when its effect is durable.  ``now`` is in seconds of the caller's clock.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from fairlead_wire.objects import digest
 from fairlead_wire.objects.resource import Resource
 
 FIRST: Final = ("", "")
-"""Below the (namespace, name) of every object."""
+"""Sorts before the (namespace, name) of every object."""
 REASON_CHARS_MAX: Final = 300
-"""Limit of what a refusal quotes: it travels in a frame's header."""
+"""How much a refusal quotes, because it is sent in a frame's header."""
 STORE_FULL_RETRY_SECONDS: Final = 5.0
-"""How long to wait before a refused write is tried again: a clean-up may have made room by then."""
+"""How long to wait before a write refused for lack of room is retried."""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
-    """Hold this object: ``content`` is its canonical JSON, ``digest`` the hex SHA-256 of exactly these bytes."""
+    """Store this object: ``content`` is its canonical JSON, ``digest`` the hex SHA-256 of exactly these bytes."""
 
     resource: Resource
     uid: str
@@ -50,18 +50,18 @@ class Put(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remove(msgspec.Struct, frozen=True, kw_only=True):
-    """Forget the object of this UID."""
+    """Remove the object with this UID."""
 
     resource: Resource
     uid: str
 
 
 class HeldObject(msgspec.Struct, frozen=True, kw_only=True):
-    """One object as it is held.
+    """A stored object.
 
-    ``resource_version`` is the cluster's, ``local_version`` the edge's own (rising with every change here),
-    ``stored_at`` when it was written.  ``status`` is what programs here reported of it (JSON; empty: nothing), and
-    ``report`` how far that got; neither is part of the content or its digest.
+    ``resource_version`` is the cluster's; ``local_version`` is the store's own and rises with every change;
+    ``stored_at`` is the time of the write.  ``status`` is what programs on this node reported (JSON; empty: nothing),
+    and ``report`` how far that got; neither is part of the content or its digest.
     """
 
     resource: Resource
@@ -76,23 +76,23 @@ class HeldObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """The object is held now; ``change`` is what watchers get."""
+    """The object was stored; ``change`` is for watchers."""
 
     change: VersionedChange[HeldObject]
 
 
 class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
-    """The same content was held already."""
+    """The same content was already stored."""
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """The object is gone; ``change`` is what watchers get."""
+    """The object was removed; ``change`` is for watchers."""
 
     change: VersionedChange[HeldObject]
 
 
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing with this UID is held under the name."""
+    """No object with this UID is stored under this name."""
 
 
 class WriteRefused(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ Outcome = Stored | Unchanged | Removed | Absent | WriteRefused
 
 
 class ObjectChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The next objects of a type, and the store's version they are true at; with ``more`` the last is no end."""
+    """The next objects of a type as of ``version`` of the store; ``more``: others follow."""
 
     objects: list[HeldObject]
     version: int
@@ -116,18 +116,18 @@ class ObjectChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A digest of everything held: the number of objects, and sums by bucket."""
+    """A digest of the whole store: the number of objects, and sums by bucket."""
 
     held: int
     buckets: digest.Buckets
 
 
 Usable = Callable[[Resource, bytes], bool]
-"""Can this program do with the content what its kind is for?"""
+"""Whether this program can use the content of an object."""
 
 
 def anything(resource: Resource, content: bytes) -> bool:
-    """Every content is usable: no kind is used here, so none needs a fallback."""
+    """Treats every content as usable, so that no fallbacks are kept."""
     return True
 
 
@@ -139,44 +139,41 @@ def fallback(previous: HeldObject, put: Put, usable: Usable) -> Literal["drop", 
 
 
 class Metastore(Protocol):
-    """Port.  Twins: ``memory_metastore`` and ``io.objects.sqlite_metastore``; one conformance suite."""
+    """The port, implemented by ``memory_metastore`` and ``io.objects.sqlite_metastore``; one conformance suite."""
 
     @property
     def log(self) -> WatchHistory[HeldObject]:
-        """Changes since the store was opened, newest last; what watches read."""
+        """Changes since the store was opened, newest last; watches read it."""
 
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
-        """Do each write in order, each for itself; resolves when all that were not refused are durable."""
+        """Make each write, in order and independently; returns when all that were not refused are durable."""
 
     async def persist_fence(self, fence: int) -> None:
-        """Remember the highest fencing number obeyed; a lower one than remembered is a ``LocalError``.
-
-        No hub is refused any more.
-        """
+        """Store the highest fencing number obeyed, and forget ``stale_hub``.  Raises ``LocalError`` for a lower one."""
 
     async def lower_fence(self, fence: int) -> None:
-        """Replace the remembered number by this lower one: no hub has shown the higher one for long."""
+        """Replace the stored number by this lower one, and forget ``stale_hub``."""
 
     async def stale_hub(self) -> StaleHub | None:
         """Since when hubs with lower numbers are refused; None: none is."""
 
     async def persist_stale_hub(self, found: StaleHub) -> None:
-        """Remember it until a number is obeyed or given up."""
+        """Store this until a number is obeyed or given up."""
 
     async def fence(self) -> int:
-        """The highest fencing number obeyed, unless it was given up; 0 = none."""
+        """The highest fencing number obeyed and not given up; 0: none."""
 
     async def summary(self, bits: int | None = None) -> StoreSummary:
-        """Sums of all entries in ``2**bits`` buckets; None: as many as suit the number of entries."""
+        """Sums of all entries in ``2**bits`` buckets; None: chosen by the number of entries."""
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
-        """The entries held in these buckets, sorted by resource path."""
+        """The entries in these buckets, sorted by resource path."""
 
     async def get(self, group: str, plural: str, namespace: str, name: str) -> HeldObject | None:
         """One object, or None."""
 
     async def select(self, group: str, plural: str, namespace: str | None = None) -> tuple[list[HeldObject], int]:
-        """Objects of a type ordered by (namespace, name), and the store's version they are true at."""
+        """Objects of a type ordered by (namespace, name), and the store's version at that moment."""
 
     async def select_chunk(
         self,
@@ -187,33 +184,33 @@ class Metastore(Protocol):
         after: tuple[str, str] = FIRST,
         bytes_max: int | None = None,
     ) -> ObjectChunk:
-        """The same, above the (namespace, name) ``after``, until their contents take ``bytes_max`` or more."""
+        """Like ``select``, but only objects above the (namespace, name) ``after``, until they take ``bytes_max``."""
 
     async def count(
         self, group: str, version: str, plural: str, namespace: str | None = None, *, after: tuple[str, str] = FIRST
     ) -> int:
-        """How many of this version of the type follow ``after``."""
+        """How many objects of this version of the type follow ``after``."""
 
     async def fallbacks(self, group: str, plural: str) -> list[HeldObject]:
-        """The newest usable versions of objects whose held version is not, ordered by (namespace, name)."""
+        """The last usable versions of objects whose current version is unusable, ordered by (namespace, name)."""
 
     async def kinds(self) -> list[Kind]:
-        """Every kind ever held here, sorted; kept when the last object goes, so that clients still find it."""
+        """Every kind ever stored, sorted; a kind stays when its last object is removed, so that clients find it."""
 
     async def touch(self, contact_at: float) -> None:
-        """Remember when the hub was last heard."""
+        """Store the time of the last contact with the hub."""
 
     async def contact_at(self) -> float | None:
-        """When the hub was last heard, also before a restart; None = never."""
+        """The time of the last contact with the hub, over restarts; None: never."""
 
 
 def refused(error: Permanent) -> WriteRefused:
-    """The answer to a write that failed ``content.verify``."""
+    """The outcome of a write that failed ``verify``."""
     return WriteRefused(code=error.code, reason=str(error), permanent=True)
 
 
 def store_full(limit_bytes: int) -> WriteRefused:
-    """The answer to a write the store has no room for; the same again later may succeed."""
+    """The outcome of a write for which there is no room; a retry may succeed."""
     return WriteRefused(
         code="store_full",
         reason=f"the object store has reached its limit of {limit_bytes} bytes",
@@ -223,7 +220,7 @@ def store_full(limit_bytes: int) -> WriteRefused:
 
 
 def same_content(held: HeldObject | None, put: Put) -> bool:
-    """True when what is held is what is offered, whatever version it came under."""
+    """Whether the stored object has the UID, content and API version of ``put``, whatever its resourceVersion."""
     return held is not None and (held.uid, held.digest, held.resource.version) == (
         put.uid,
         put.digest,
@@ -232,21 +229,21 @@ def same_content(held: HeldObject | None, put: Put) -> bool:
 
 
 def opening_version(stored: int, wall_milliseconds: int) -> int:
-    """The store's version at an opening: above all it ever gave out, also if the disk is an older copy.
+    """The store's version at an opening: above all earlier ones, even if the disk is an older copy.
 
-    Tying it to the clock gives a watcher of the lost history 410 instead of silently missing changes;
-    the stored number guards against a clock that went back.
+    It follows the clock, so that watchers of a lost history get 410 instead of missing changes silently; the stored
+    number guards against a clock that was set back.
     """
     return max(stored + 1, wall_milliseconds)
 
 
 def key_of(resource: Resource) -> tuple[str, str, str, str]:
-    """The identity under which one object replaces another; leaves the version out, as ``Resource.key`` does."""
+    """The key under which one object replaces another; without the API version, as ``Resource.key``."""
     return resource.group, resource.plural, resource.namespace, resource.name
 
 
 def hold(put: Put, *, local_version: int, now: float, previous: HeldObject | None = None) -> HeldObject:
-    """The held object once ``put`` is written; a status reported of the same object stays."""
+    """The stored object after ``put``; a status reported of the same object is kept."""
     same = previous if previous is not None and previous.uid == put.uid else None
     return HeldObject(
         resource=put.resource,
@@ -268,11 +265,11 @@ def summarise(entries: Iterable[tuple[str, str]], bits: int | None) -> StoreSumm
     return StoreSummary(held=len(pairs), buckets=digest.Buckets.of(pairs, chosen))
 
 
-# ---- is the content what the message that brought it says? ----------------------------------------
+# ---- verification of content ---------------------------------------------------------------------
 
 
 class _ObjectMetadata(msgspec.Struct):
-    """What is read of the metadata here and by lists: as an API server gives it, or it is not an object."""
+    """The metadata that is used here and by lists; content of another shape is not a Kubernetes object."""
 
     name: str = ""
     namespace: str = ""
@@ -292,7 +289,7 @@ _whole: msgspec.json.Decoder[object] = msgspec.json.Decoder()
 
 
 def _document(content: bytes) -> _ObjectDocument:
-    """Decode all of it, once: what a typed decoder skips would make every later list of its kind fail.
+    """Decode the whole content, because a typed decoder would skip invalid parts that make every later list fail.
 
     Raises ``Permanent``.
     """
@@ -305,10 +302,10 @@ def _document(content: bytes) -> _ObjectDocument:
 
 
 def verify(put: Put) -> Kind:
-    """Check that the content is what the header says.  Returns its kind; raises ``Permanent`` with a code."""
+    """Check that the content matches the header; returns its kind.  Raises ``Permanent`` with a code."""
     actual = digest.content_digest(put.content)
     if actual != put.digest:
-        raise Permanent(f"content has digest {actual[:12]}…, announced was {put.digest[:12]}…", code="digest_mismatch")
+        raise Permanent(f"content has digest {actual[:12]}…, announced: {put.digest[:12]}…", code="digest_mismatch")
     if not message.is_uid(put.uid) or len(put.resource_version) > message.NAME_CHARS_MAX:
         raise Permanent(
             f"an object needs a UID of letters, digits, - and _, and at most {message.NAME_CHARS_MAX} characters in it"

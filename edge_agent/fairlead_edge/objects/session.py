@@ -1,16 +1,16 @@
 """One session with the hub, as a state machine: events and the time in, effects out.
 
-    Connected ──▶ Summarise ──Summarised──▶ Send(hello) … welcome ──▶ PersistFence, Opened
-    Received(update, delete) ──▶ Apply ──Applied──▶ Send(ack | nack)        one batch at a time, in order
-    Received(compare, list)  ──▶ Summarise | ListEntries ──▶ Send(buckets | entries)
+    Connected ──▶ Summarise ──Summarised──▶ SendFrame(hello) … welcome ──▶ PersistFence, SessionOpened
+    FrameReceived(update, delete) ──▶ Apply ──Applied──▶ SendFrame(ack | nack)      one batch at a time, in order
+    FrameReceived(compare, list)  ──▶ Summarise | ListEntries ──▶ SendFrame(buckets | entries)
 
-Nothing is acknowledged before ``Applied`` reports that it is durable.  Work is done strictly in the order it came,
-so an answer to ``compare`` covers every change sent before it.  While one batch is being written the next
-collects: a slow disk makes larger commits, not a longer queue.
+Nothing is acknowledged before ``Applied`` reports that it is durable.  Work is done strictly in order, so the answer to
+``compare`` includes every change sent before it.  While one batch is being written, the next one is collected: a slow
+disk leads to larger commits, not to a longer queue.
 
-The caller performs effects in the order given, and reports ``Applied``, ``FencePersisted``, ``Summarised`` or
-``EntriesListed`` for each of the effects that ask for it; there is never more than one of these outstanding.  One
-``EdgeSession`` lives as long as its connection; the store is what survives.
+The caller carries out effects in order, and reports ``Applied``, ``FencePersisted``, ``Summarised`` or
+``EntriesListed`` for each effect that asks for it; at most one of these is outstanding.  An ``EdgeSession`` lives as
+long as its connection.
 """
 
 from __future__ import annotations
@@ -55,17 +55,16 @@ from fairlead_wire.objects.digest import BITS_MAX
 
 ENTRIES_PER_FRAME: Final = 2000
 STATUS_BYTES_MAX: Final = 2 * 1024 * 1024
-"""A longer status goes without its routes: it must not end the session, and thousands of bad routes explain
-themselves at length."""
+"""A longer status is sent without its routes, because thousands of refused routes must not end the session."""
 STALE_HUB_RETRY_SECONDS: Final = 1.0
 
 Request = message.Upstream | message.Report | message.AskTables | message.Renew
 
 
 class EdgeSession:
-    """The edge's end of one connection.  Pure: performs nothing itself.
+    """The edge's end of one connection, without I/O.
 
-    ``fence``: the highest ever obeyed; ``status_rules``: digest of the rules of statuses that are held.
+    ``fence``: the highest fencing number obeyed; ``status_rules``: digest of the stored rules for statuses.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class EdgeSession:
         self._status: message.EdgeStatus | None = None
         self._sent_status: message.EdgeStatus | None = None
         self._inputs: list[Effect] | None = []
-        """Effects about inputs that came before the hub's fence was durable; None once it is."""
+        """Effects of inputs that arrived before the hub's fence was durable; None afterwards."""
 
     @property
     def is_open(self) -> bool:
@@ -92,24 +91,24 @@ class EdgeSession:
 
     @property
     def has_room(self) -> bool:
-        """False: read nothing more from the connection until some work is done."""
+        """False: nothing more should be read from the connection until some work is done."""
         return self._queue.has_room
 
     @property
     def last_received(self) -> float:
-        """When the last message of the hub came, of the clock of ``now``."""
+        """When the last frame of the hub arrived, by the clock of ``now``."""
         return self.session.last_received
 
     def close(self) -> None:
-        """The connection is gone: every further event is answered with nothing."""
+        """The connection is gone; further events have no effects."""
         self.session.close()
 
     def next_tick(self) -> float:
-        """Time (of the clock of ``now``) at which ``Ticked`` is due."""
+        """When ``Ticked`` is due, by the clock of ``now``."""
         return self.session.next_tick()
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """One step.  After a ``Close`` every further event is answered with nothing."""
+        """Handle one event; returns its effects.  After a ``Close``, further events have none."""
         if self.session.state is SessionState.CLOSED:
             return []
         try:
@@ -119,10 +118,10 @@ class EdgeSession:
             return [Close(code="protocol", reason=str(error))]
 
     def ask(self, request: Request, now: float, content: bytes = b"") -> tuple[int, SendFrame]:
-        """Send a request under the next id; ``Answered`` with that id follows, unless the session ends.
+        """Send a request with the next id; ``Answered`` with that id follows, unless the session ends.
 
-        Some requests are only for a hub whose welcome says that it answers them.  Raises ``LocalError`` unless the
-        session is open.
+        Some requests may be sent only to a hub whose welcome announces them.  Raises ``LocalError`` unless the session
+        is open.
         """
         if not self.is_open:
             raise LocalError("no session is open")
@@ -130,11 +129,11 @@ class EdgeSession:
         return id, self._send(msgspec.structs.replace(request, id=id), now, content)
 
     def answer_input(self, answer: message.Ack | message.Nack, now: float) -> list[Effect]:
-        """A message for a module is durable here, or was refused; no effect if the session has ended meanwhile."""
+        """A message for a module is durable or was refused; no effects if the session has ended."""
         return [self._send(answer, now)] if self.is_open else []
 
     def report_inputs(self, parent_id: int, states: bytes, now: float) -> list[Effect]:
-        """The states the hub asked for (JSON array of ``message.InputReached``)."""
+        """Send the states that the hub requested (JSON array of ``message.InputReached``)."""
         return [self._send(message.InputStates(parent_id=parent_id), now, states)] if self.is_open else []
 
     def _handle(self, event: Event, now: float) -> list[Effect]:
@@ -161,7 +160,7 @@ class EdgeSession:
             case _:
                 assert_never(event)
 
-    # ---- what the hub says -----------------------------------------------------------------------
+    # ---- frames of the hub -----------------------------------------------------------------------
 
     def _receive(self, header: message.FromHub, content: bytes, now: float) -> list[Effect]:
         match header:
@@ -214,7 +213,7 @@ class EdgeSession:
         if welcome.protocol != message.PROTOCOL:
             raise Malformed(f"the hub speaks protocol {welcome.protocol}, this edge {message.PROTOCOL}")
         if welcome.fence < self._fence:
-            # A hub that lost its lease but does not know it yet: what it says may be older than what is held.
+            # This hub has lost its Lease without knowing it: its objects may be older than the stored ones.
             self.session.close()
             reason = f"hub {welcome.hub} has fence {welcome.fence}, {self._fence} was obeyed before"
             return [Close(code="stale_hub", reason=reason, retry_after=STALE_HUB_RETRY_SECONDS)]
@@ -233,7 +232,7 @@ class EdgeSession:
     def _chunk(self, header: message.Chunk, content: bytes, now: float) -> list[Effect]:
         arrived = self._chunks.add(header, content)
         if arrived is None:
-            return []  # of an update that was refused or superseded: its last parts were on their way
+            return []  # the update was refused or superseded while its last parts were on their way
         if isinstance(arrived, WriteRefused):
             return [self._nack(header.id, arrived, now)]
         if arrived.content is None:
@@ -245,7 +244,7 @@ class EdgeSession:
         try:
             plain = codec.unpack(header.encoding, content)
         except RemoteError as error:
-            # The hub parks an object that cannot be unpacked; the session and the other objects go on.
+            # The hub parks an object that cannot be unpacked; session and other objects are not affected.
             code = "too_large" if isinstance(error, FrameTooLarge) else "malformed_content"
             refused = WriteRefused(code=code, reason=str(error), permanent=True)
             return [self._nack(header.id, refused, now)]
@@ -259,7 +258,7 @@ class EdgeSession:
         return self._enqueue(QueuedChange(header.id, put, header.traceparent))
 
     def _supersede(self, path: str, now: float) -> list[Effect]:
-        """A newer message about an object came: the parts received of an older one are of no use any more.
+        """Drop the parts of an older update, because a newer message for the object has arrived.
 
         The older one is refused explicitly, because a cumulative ack of later ones would declare it durable.
         """
@@ -357,7 +356,7 @@ class EdgeSession:
             case Timer.PEER_SILENT:
                 silence = now - self.session.last_received
                 self.session.close()
-                return [Close(code="silent", reason=f"nothing was heard from the hub for {silence:.1f} s")]
+                return [Close(code="silent", reason=f"the hub was silent for {silence:.1f} s")]
             case None:
                 return []
 
@@ -372,7 +371,7 @@ def _require_bits(bits: int) -> None:
 
 
 def _entry_frames(parent_id: int, entries: list[message.HeldEntry]) -> Iterator[tuple[message.Entries, bytes]]:
-    """The answer to a list of buckets; one empty frame when nothing is held there."""
+    """The answer to a list of buckets; a single empty frame if there are no entries."""
     for start in range(0, max(1, len(entries)), ENTRIES_PER_FRAME):
         last = start + ENTRIES_PER_FRAME >= len(entries)
         encoding, content = codec.pack(msgspec.json.encode(entries[start : start + ENTRIES_PER_FRAME]))

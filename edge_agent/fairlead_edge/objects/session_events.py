@@ -1,7 +1,4 @@
-"""What happens to a session with the hub, and what it wants done: values that ``EdgeSession.handle`` takes and returns.
-
-``Event`` is any of the first, ``Effect`` any of the second; effects are performed in the order they are returned.
-"""
+"""The events that ``EdgeSession.handle`` takes, and the effects that it returns, to be carried out in order."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class FrameReceived(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """The batch of the last ``Apply`` is durable, except what was refused; one outcome for each write."""
+    """The batch of the last ``Apply`` is durable, except refused writes; one outcome for each write."""
 
     outcomes: list[Outcome]
 
@@ -34,30 +31,30 @@ class FencePersisted(msgspec.Struct, frozen=True):
 
 
 class Summarised(msgspec.Struct, frozen=True):
-    """The sums asked for by the last ``Summarise``."""
+    """The result of the last ``Summarise``."""
 
     summary: StoreSummary
 
 
 class EntriesListed(msgspec.Struct, frozen=True):
-    """The entries asked for by the last ``ListEntries``."""
+    """The result of the last ``ListEntries``."""
 
     entries: list[message.HeldEntry]
 
 
 class Ticked(msgspec.Struct, frozen=True):
-    """Time passed; due at ``EdgeSession.next_tick``."""
+    """Time has passed; due at ``EdgeSession.next_tick``."""
 
 
 class StatusReported(msgspec.Struct, frozen=True):
-    """This is the agent's status now."""
+    """The agent's status has changed."""
 
     status: message.EdgeStatus
 
 
 Event = Connected | FrameReceived | Applied | FencePersisted | Summarised | EntriesListed | Ticked | StatusReported
 
-# ---- effects: what is to be done ----------------------------------------------------------------
+# ---- effects: what to do ------------------------------------------------------------------------
 
 
 class SendFrame(msgspec.Struct, frozen=True):
@@ -75,13 +72,13 @@ class Apply(msgspec.Struct, frozen=True):
 
 
 class PersistFence(msgspec.Struct, frozen=True):
-    """Remember this fence; answer ``FencePersisted``."""
+    """Store this fence; answer ``FencePersisted``."""
 
     fence: int
 
 
 class Summarise(msgspec.Struct, frozen=True):
-    """Sum what is held (bits None: what suits its number); answer ``Summarised``."""
+    """Summarise the store (bits None: chosen by the number of objects); answer ``Summarised``."""
 
     bits: int | None
 
@@ -117,36 +114,36 @@ class AuthoritiesReceived(msgspec.Struct, frozen=True):
 
 
 class InputReceived(msgspec.Struct, frozen=True):
-    """Store this message for a module (content: as ``message.Input`` says); ``EdgeSession.answer_input`` when done."""
+    """Store this message for a module (content: see ``message.Input``), then call ``EdgeSession.answer_input``."""
 
     header: message.Input
     content: bytes
 
 
 class InputStatesRequested(msgspec.Struct, frozen=True):
-    """Report the state of these; call ``EdgeSession.report_inputs`` when it is known."""
+    """Read the states of these messages, then call ``EdgeSession.report_inputs``."""
 
     header: message.AskInputs
 
 
 class StatusRulesReceived(msgspec.Struct, frozen=True):
-    """The hub sent the rules by which it takes status from here (content: JSON array of ``message.StatusRule``)."""
+    """The hub sent the rules for reported statuses (content: JSON array of ``message.StatusRule``)."""
 
     rules: message.StatusRules
     content: bytes
 
 
 class Close(msgspec.Struct, frozen=True):
-    """End the connection, for this reason, and connect again after ``retry_after`` seconds (0: at the usual pace).
+    """Close the connection, and connect again after ``retry_after`` seconds (0: at the usual pace).
 
-    None: do not connect again, the hub said so.
+    ``retry_after`` None: do not connect again, because the hub refused permanently.
     """
 
     code: str
     reason: str
     retry_after: float | None = 0.0
     fence: int | None = None
-    """The fencing number of a hub that holds the Lease and is refused because its number is lower."""
+    """The fencing number of a hub that holds the Lease, but is refused because its number is lower."""
     approved: bool = False
     """A person approved giving up the higher number."""
 

@@ -1,8 +1,8 @@
-"""The changes since the store was opened: bounded, in memory, newest last.
+"""The changes since the store was opened: in memory, bounded, newest last.
 
-Watches read it, and a paged list is rewound with it to the version its first page was read at.  It is not on
-disk: a watcher that comes back after a restart of the agent gets 410 and lists again, which is local and
-cheap, while logging every content twice would cost each update a second write.
+Watches read it, and later pages of a list are rewound with it to the version of the first page.  It is not on disk:
+after a restart of the agent a watcher gets 410 and lists again, which is local and cheap, while a log on disk would
+cost each update a second write.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fairlead_wire.errors import FairleadError
 
 CHANGES_MAX: Final = 4096
 BYTES_MAX: Final = 16 * 1024 * 1024
-"""Contents kept alive by the log; whichever limit is met first drops the oldest changes."""
+"""Contents kept in memory by the log; beyond either limit, the oldest changes are dropped."""
 
 
 class HistoryExpired(FairleadError):
-    """The requested history is no longer held (or never was); list again.  Kubernetes answers 410."""
+    """The requested history is not available (any more); the client must list again.  Kubernetes answers 410."""
 
 
 class Sized(Protocol):
@@ -36,7 +36,7 @@ Object = TypeVar("Object", bound=Sized)
 
 
 class VersionedChange(msgspec.Struct, Generic[Object], frozen=True, kw_only=True):
-    """One change at ``version``: created (no ``previous``), deleted (no ``current``), else replaced."""
+    """One change at ``version``: created (no ``previous``), deleted (no ``current``), or replaced."""
 
     version: int
     previous: Object | None
@@ -44,14 +44,14 @@ class VersionedChange(msgspec.Struct, Generic[Object], frozen=True, kw_only=True
 
     @property
     def subject(self) -> Object:
-        """The object as it is now, or as it last was."""
+        """The current object, or the deleted one."""
         found = self.current if self.current is not None else self.previous
         assert found is not None
         return found
 
 
 class WatchHistory(Generic[Object]):
-    """Changes after ``floor`` up to ``version``.  Listeners are called for each new one and must not raise."""
+    """The changes after ``floor`` up to ``version``.  Listeners are called for each new one and must not raise."""
 
     def __init__(self, version: int, *, changes_max: int = CHANGES_MAX, bytes_max: int = BYTES_MAX) -> None:
         self.floor = version
@@ -63,7 +63,7 @@ class WatchHistory(Generic[Object]):
         self._listeners: list[Callable[[VersionedChange[Object]], None]] = []
 
     def append(self, change: VersionedChange[Object]) -> VersionedChange[Object]:
-        """Add a durable change.  Versions rise; a change from before a loss is passed to listeners, but not kept."""
+        """Add a durable change; versions must rise.  A change from before a loss is only passed to listeners."""
         if change.version > self.version:
             self.version = change.version
             self._changes.append(change)
@@ -79,18 +79,18 @@ class WatchHistory(Generic[Object]):
         return change
 
     def lose(self, version: int) -> None:
-        """The history is lost: watchers get "expired" and start again at ``version``."""
+        """Drop the history: watchers get ``HistoryExpired`` and start again at ``version``."""
         self.floor = self.version = max(version, self.version)
         self._changes.clear()
         self._bytes = 0
 
     def since(self, version: int, *, bytes_max: int | None = None) -> list[VersionedChange[Object]]:
-        """Changes above ``version``, oldest first; with ``bytes_max`` as many as reach it, and those after them later.
+        """Changes above ``version``, oldest first; with ``bytes_max``, only the first ones that reach this size.
 
-        Raises ``HistoryExpired`` when they are not all held.
+        Raises ``HistoryExpired`` if some of them were dropped.
         """
         if not self.floor <= version <= self.version:
-            raise HistoryExpired(f"version {version} is outside of what is kept, {self.floor} to {self.version}")
+            raise HistoryExpired(f"version {version} is outside of the history, {self.floor} to {self.version}")
         found: list[VersionedChange[Object]] = []
         for change in reversed(self._changes):
             if change.version <= version:

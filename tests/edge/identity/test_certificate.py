@@ -28,7 +28,6 @@ def test_it_asks_when_the_hub_said() -> None:
 
 
 def test_a_hub_that_renews_nothing_is_not_asked() -> None:
-    """An older one, or one without a signer."""
     assert CertificateRenewal().welcomed(None, 50.0).seconds_left(1e9) is None
     assert CertificateRenewal().welcomed(1.0, 50.0).asking().issued(None, 60.0).due is None
 

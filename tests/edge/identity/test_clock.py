@@ -22,7 +22,6 @@ def reading(wall: float, *, boot_id: str = "two", boot: float = 60.0) -> ClockRe
 
 @pytest.mark.parametrize("anchor", [None, ANCHOR])
 def test_a_device_without_a_battery_begins_in_1970(anchor: Anchor | None) -> None:
-    """It knows that it is later than its certificate and its last session."""
     found = judge(reading(12.0), anchor, own_not_before=ISSUED)
     assert "1970-01-01" in found.distrust and found.earliest == (NOW if anchor else ISSUED)
     assert judge(reading(12.0), None, own_not_before=None).earliest == BUILD_DATE.timestamp()
@@ -40,7 +39,6 @@ def test_a_device_that_was_switched_off_for_long_is_believed(away: float) -> Non
 
 @pytest.mark.parametrize("step", [-10 * YEAR, 10 * YEAR, -2 * BEHIND_SECONDS, 2 * STEP_SECONDS])
 def test_a_clock_that_steps_while_it_runs_is_noticed(step: float) -> None:
-    """The boot clock measured what really passed."""
     later = reading(NOW + DAY + step, boot_id="one", boot=1000.0 + DAY)
     found = judge(later, ANCHOR, own_not_before=ISSUED)
     assert found.distrust and found.earliest == NOW + DAY
@@ -49,7 +47,6 @@ def test_a_clock_that_steps_while_it_runs_is_noticed(step: float) -> None:
 
 @given(wall=st.floats(-1e9, 1e11), boot=st.floats(0, 1e9), same=st.booleans(), not_before=st.floats(0, 5e9))
 def test_the_bound_never_falls(wall: float, boot: float, same: bool, not_before: float) -> None:
-    """Whatever clocks say, a session leaves a bound that is not below the one before it."""
     now = reading(wall, boot_id="one" if same else "two", boot=boot)
     judgement = judge(now, ANCHOR, own_not_before=ISSUED)
     left = anchored(now, judgement, peer_not_before=not_before)
@@ -59,7 +56,6 @@ def test_the_bound_never_falls(wall: float, boot: float, same: bool, not_before:
 
 
 def test_a_session_with_a_clock_that_is_not_believed_raises_the_bound_by_the_hub_s_certificate() -> None:
-    """Never by the clock: once in 2099, for ever in 2099."""
     now = reading(4_085_000_000.0)
     judgement = judge(now, ANCHOR, own_not_before=ISSUED)
     left = anchored(now, judgement, peer_not_before=NOW + 40 * DAY)

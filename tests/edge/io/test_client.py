@@ -64,7 +64,6 @@ async def lengths(agent: Agent) -> dict[str, int]:
 
 
 async def test_published_messages_are_stored_and_answered(agent: Agent) -> None:
-    """One result each, in order; a refused one has its reason."""
     messages = [
         Message(source=SOURCE, body={"t": 1}, properties={"priority": "3", "ttl": "60"}),
         Message(source="nonsense", body=1),
@@ -78,7 +77,6 @@ async def test_published_messages_are_stored_and_answered(agent: Agent) -> None:
 
 
 async def test_lost_answers_do_not_store_twice(agent: Agent) -> None:
-    """The same key goes with every try."""
     agent.failures = [lambda: web.Response(status=503)] * 3
     [result] = await asyncio.to_thread(agent.client().publish, [Message(source=SOURCE, body=1)])
     assert result.id
@@ -87,14 +85,12 @@ async def test_lost_answers_do_not_store_twice(agent: Agent) -> None:
 
 
 async def test_patience_ends(agent: Agent) -> None:
-    """With the reason, for the application to decide."""
     agent.failures = [lambda: web.json_response({"error": {"code": "store_full", "message": "full"}}, status=507)] * 99
     with pytest.raises(Temporary, match="full"):
         await asyncio.to_thread(agent.client(patience_seconds=0.01).publish, [Message(source=SOURCE, body=1)])
 
 
 async def test_agent_that_is_not_there_is_temporary() -> None:
-    """No program listens."""
     with pytest.raises(Temporary, match="no answer"):
         await asyncio.to_thread(
             EdgeClient("http://127.0.0.1:9", patience_seconds=0).publish, [Message(source=SOURCE, body=1)]
@@ -102,7 +98,6 @@ async def test_agent_that_is_not_there_is_temporary() -> None:
 
 
 async def test_what_would_fail_again_is_permanent(agent: Agent) -> None:
-    """Raised at once, whatever the answer looks like."""
     with pytest.raises(Permanent) as refused:
         await asyncio.to_thread(agent.client().publish, [Message(source="nonsense", body=1)])
     assert refused.value.code == "bad_source"
@@ -110,12 +105,6 @@ async def test_what_would_fail_again_is_permanent(agent: Agent) -> None:
     with pytest.raises(Permanent) as refused:
         await asyncio.to_thread(agent.client().publish, [Message(source=SOURCE, body=1)])
     assert refused.value.code == "http_404"
-
-
-async def test_token_goes_along(agent: Agent) -> None:
-    """As the local API wants it."""
-    await asyncio.to_thread(agent.client(token="t0ken").publish, [Message(source=SOURCE, body=1)])
-    assert agent.asked[0].headers["Authorization"] == "Bearer t0ken"
 
 
 async def test_token_may_be_the_files_text_as_it_is(agent: Agent) -> None:
@@ -133,7 +122,6 @@ def test_a_token_that_is_none_is_refused_without_being_shown(token: str) -> None
 
 
 async def test_module_takes_acknowledges_and_abandons(agent: Agent) -> None:
-    """Bodies come back as they were given."""
     client = agent.client()
     to: dict[str, str | None] = {"endpoint": "edge-1/a b/in/1"}
     messages = [

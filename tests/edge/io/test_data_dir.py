@@ -12,7 +12,6 @@ from fairlead_edge.io.data_dir import EPOCH_BITS, DataDir, lock, new_epoch, size
 
 
 def test_two_agents_on_one_folder_are_one_too_many(tmp_path: Path) -> None:
-    """The second learns who the first is; when the first is gone the folder is free again."""
     first = DataDir(tmp_path / "data")
     with pytest.raises(StoreUnusable, match=r"in use by another edge agent \(process \d+\)"):
         DataDir(tmp_path / "data")
@@ -66,7 +65,6 @@ def test_an_empty_token_is_never_accepted(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    """The reason and the path, not a traceback."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnusable, match=r"data_dir .*file/data: "):
         DataDir(tmp_path / "file" / "data")

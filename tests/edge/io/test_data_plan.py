@@ -70,11 +70,6 @@ def test_a_kill_forgets_no_batch_that_left(tmp_path: Path) -> None:
     assert after.gate.held(5, 100, 0.0) is not None and after.gate.held(5, 99, 0.0) is None
 
 
-def test_a_folder_of_before_begins_at_nothing(tmp_path: Path) -> None:
-    plan, _ = plan_of(tmp_path, Clocks())
-    assert plan.status().used == 0 and not plan.status().used_up
-
-
 async def test_what_the_session_alone_carries_is_written_and_said_once(tmp_path: Path) -> None:
     clocks = Clocks()
     plan, meter = plan_of(tmp_path, clocks)
@@ -167,11 +162,6 @@ def test_after_its_end_it_writes_into_no_file_that_got_its_number(tmp_path: Path
 
 
 AGENT: dict[str, Any] = {"node": "n", "hub_url": "ws://127.0.0.1:1", "data_dir": "/d", "security": "insecure"}
-
-
-def test_a_file_without_limits_limits_nothing(tmp_path: Path) -> None:
-    plan = open_plan(msgspec.convert(AGENT, EdgeSettings), tmp_path, clock=lambda: 0.0)
-    assert plan.gate is OPEN
 
 
 def test_limits_windows_and_the_zone_of_the_day_are_those_of_the_file(tmp_path: Path) -> None:

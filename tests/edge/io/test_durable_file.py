@@ -11,7 +11,6 @@ from fairlead_edge.io import durable_file
 
 
 def test_the_file_is_replaced_with_its_mode_and_no_draft_stays(tmp_path: Path) -> None:
-    """Also where a kill left a draft behind."""
     path = tmp_path / "a.json"
     durable_file.draft_of(path).write_text("half")
     for content in (b"one", b"two"):
@@ -22,8 +21,6 @@ def test_the_file_is_replaced_with_its_mode_and_no_draft_stays(tmp_path: Path) -
 
 @pytest.mark.parametrize("error", [OSError("full"), ValueError("no pair")])
 def test_what_must_not_replace_the_file_leaves_it_as_it_was(tmp_path: Path, error: Exception) -> None:
-    """And gives the disk its room back."""
-
     def refuse(draft: Path) -> None:
         assert draft.read_bytes() == b"bad"
         raise error

@@ -18,7 +18,6 @@ def test_the_head_of_a_file_names_its_data_key() -> None:
 
 
 def test_plain_files_are_as_they_are(tmp_path: Path) -> None:
-    """Readable by any SQLite."""
     connection = PLAIN.connect(tmp_path / "a.db")
     connection.execute("CREATE TABLE t(a)")
     connection.close()

@@ -11,7 +11,6 @@ from fairlead_edge.module_tokens import BadTokens, line
 
 
 def test_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Replaced, damaged, opened to others, gone: the last good one counts."""
     path = tmp_path / "modules"
     path.write_text(line("filter", "one"))
     path.chmod(0o600)

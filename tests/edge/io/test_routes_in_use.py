@@ -63,7 +63,6 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 
 async def test_a_change_puts_another_router_in_use(bench: Bench) -> None:
-    """Without a restart; a route that is refused leaves the others."""
     routes = bench.open()
     await routes.load()
     assert bench.used == [(None, "")] and bench.changes == 0
@@ -75,7 +74,6 @@ async def test_a_change_puts_another_router_in_use(bench: Bench) -> None:
 
 
 async def test_routes_survive_the_loss_of_the_store(bench: Bench) -> None:
-    """The copy beside it is read where the disk damaged something, until the hub has sent what was missing."""
     routes = bench.open()
     await routes.load()
     await bench.store.apply([edge_routes("a", {"all": "FROM /messages/* INTO $upstream"})], now=0)
@@ -95,7 +93,6 @@ async def test_routes_survive_the_loss_of_the_store(bench: Bench) -> None:
 
 
 def test_what_was_written_last_is_read(tmp_path: Path) -> None:
-    """Byte for byte; nothing of it once any of it is damaged."""
     copy = RoutesCopy(tmp_path / "routes.copy")
     assert copy.read() == []
     objects = [held(config_map(name)) for name in ("a", "b")]
@@ -109,5 +106,4 @@ def test_what_was_written_last_is_read(tmp_path: Path) -> None:
 
 
 def test_no_room_is_no_error(tmp_path: Path) -> None:
-    """It stays as it was."""
     RoutesCopy(tmp_path / "missing" / "routes.copy").write([])

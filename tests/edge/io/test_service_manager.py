@@ -82,7 +82,7 @@ def test_each_state_is_one_datagram(manager: Manager) -> None:
     ours.ready()
     ours.stopping()
     assert manager.listen() == [
-        "STATUS=a store is damaged: saving what can be read", "WATCHDOG_USEC=3600000000",
+        "STATUS=a store is damaged: salvaging what can be read", "WATCHDOG_USEC=3600000000",
         "READY=1", "STATUS=serving", "WATCHDOG_USEC=60000000",
         "STOPPING=1", "STATUS=stopping",
     ]  # fmt: skip
@@ -122,7 +122,6 @@ def test_socket_without_a_file() -> None:
     ],
 )
 async def test_pings_only_where_a_watchdog_looks(manager: Manager, environ: dict[str, str], pings: bool) -> None:
-    """Another process's watchdog is none of ours."""
     ours = ServiceManager.from_environment({"NOTIFY_SOCKET": manager.path, **environ}, pid=7)
     task = asyncio.create_task(ours.keep_alive())
     await until(lambda: not pings or manager.listen().count("WATCHDOG=1") > 2)
@@ -149,7 +148,6 @@ async def test_a_loop_that_is_blocked_does_not_ping(manager: Manager) -> None:
 
 
 def test_silence_of_the_manager_stops_nothing(tmp_path: Path) -> None:
-    """Neither no manager, nor one that is gone."""
     ServiceManager().ready()
     ServiceManager(str(tmp_path / "gone")).ready()
 

@@ -23,7 +23,6 @@ from fairlead_wire import message
 
 
 async def test_what_is_held_is_counted_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the store at first, then change by change; the hub gets it at once when something changed."""
     store = SqliteMetastore(tmp_path, node="edge-1", bytes_max=1 << 24, wall_milliseconds=1)
     outbox = SqliteOutbox(tmp_path / "outbox.db", epoch=7, max_bytes=1 << 20)
     link = Link(

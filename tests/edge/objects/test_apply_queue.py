@@ -48,7 +48,6 @@ def test_a_batch_is_bounded_in_number_and_bytes() -> None:
 
 
 def test_room_ends_with_bytes_or_number_and_comes_back() -> None:
-    """Deletions have no content and weigh something all the same."""
     work = ApplyQueue()
     while work.has_room:
         work.add(write(1, size=1 << 20))
@@ -74,19 +73,7 @@ def part(id: int, index: int) -> message.Chunk:
     return message.Chunk(id=id, index=index)
 
 
-def test_parts_become_one_content() -> None:
-    """The last part hands over the whole; nothing is kept."""
-    held = Chunks()
-    assert held.begin(update(1)) is None
-    first = held.add(part(1, 0), b"ab")
-    assert isinstance(first, Arrived) and (first.chunks, first.content) == (1, None)
-    last = held.add(part(1, 1), b"cd")
-    assert isinstance(last, Arrived) and (last.chunks, last.content) == (2, b"abcd")
-    assert held.add(part(1, 2), b"ef") is None
-
-
 def test_updates_may_arrive_side_by_side() -> None:
-    """Small objects overtake a large one, and so may parts of another."""
     held = Chunks()
     held.begin(update(1, name="a"))
     held.begin(update(2, name="b"))
@@ -114,7 +101,6 @@ def test_an_absurd_number_of_parts_is_refused_for_good(parts: int) -> None:
 
 
 def test_too_many_at_once_are_asked_to_come_back() -> None:
-    """Half-received objects cannot pile up."""
     held = Chunks()
     for id in range(apply_queue.UNFINISHED_MAX):
         assert held.begin(update(id, name=f"n{id}")) is None
@@ -125,7 +111,6 @@ def test_too_many_at_once_are_asked_to_come_back() -> None:
 
 
 def test_an_object_over_the_limit_is_refused_and_forgotten() -> None:
-    """Memory is given back at once; what still comes of it is passed over."""
     held = Chunks()
     half = b"x" * (CONTENT_BYTES_MAX // 2 + 1)
     held.begin(update(1, parts=3))
@@ -136,7 +121,6 @@ def test_an_object_over_the_limit_is_refused_and_forgotten() -> None:
 
 
 def test_all_of_them_together_are_bounded() -> None:
-    """Several large ones at once do not fit; one at a time they do."""
     held = Chunks()
     large = b"x" * (CONTENT_BYTES_MAX - 1)
     answers = []
@@ -165,11 +149,6 @@ def acks(answers):
     return [(one.parent_id, one.cumulative) for one in answers if isinstance(one, message.Ack)]
 
 
-def test_a_batch_is_one_cumulative_ack(receipts):
-    """Everything before it is durable too."""
-    assert acks(receipts.settled([(1, Unchanged()), (2, Unchanged()), (3, Unchanged())])) == [(3, True)]
-
-
 def test_what_overtook_an_open_update_is_acked_by_itself(receipts):
     """2 still arrives in parts: nothing may say that it is durable."""
     assert acks(receipts.settled([(1, Unchanged()), (3, Unchanged()), (4, Absent())])) == [
@@ -178,13 +157,6 @@ def test_what_overtook_an_open_update_is_acked_by_itself(receipts):
         (4, False),
     ]
     assert acks(receipts.settled([(2, Unchanged())])) == [(2, True)]
-
-
-def test_a_refusal_is_answered_first_and_holds_nothing_up(receipts):
-    """Its nack stands before the cumulative ack that passes over it: the hub must not take it for stored."""
-    nack, ack = receipts.settled([(1, Unchanged()), (2, FULL), (3, Unchanged())])
-    assert nack == message.Nack(parent_id=2, code="store_full", reason="no room", permanent=False, retry_after=5.0)
-    assert ack == message.Ack(parent_id=3, cumulative=True)
 
 
 def test_an_update_that_is_given_up_no_longer_bounds_the_acks(receipts):

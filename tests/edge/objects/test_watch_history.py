@@ -20,7 +20,6 @@ def versions(log: WatchHistory[HeldObject], since: int) -> list[int]:
 
 
 def test_changes_since_a_version_come_oldest_first() -> None:
-    """A watch that has seen 12 gets 13 and 14."""
     log: WatchHistory[HeldObject] = WatchHistory(10)
     for version in (11, 12, 13, 14):
         log.append(change(version))
@@ -41,7 +40,6 @@ def test_what_it_does_not_know_it_says(version: int) -> None:
 
 
 def test_the_oldest_are_dropped_when_there_are_too_many() -> None:
-    """A watcher that fell behind gets an error, and the log stays small."""
     log: WatchHistory[HeldObject] = WatchHistory(0, changes_max=3)
     for version in range(1, 11):
         log.append(change(version))
@@ -59,7 +57,6 @@ def test_the_oldest_are_dropped_when_they_are_too_large() -> None:
 
 
 def test_listeners_hear_of_each_change_until_they_leave() -> None:
-    """Watches and the router follow the store this way."""
     log: WatchHistory[HeldObject] = WatchHistory(0)
     heard: list[int] = []
     forget = log.listen(lambda each: heard.append(each.version))
@@ -70,7 +67,6 @@ def test_listeners_hear_of_each_change_until_they_leave() -> None:
 
 
 def test_the_subject_of_a_deletion_is_what_was_deleted() -> None:
-    """There is always an object to speak of."""
     last = held(config_map("gone"))
     assert VersionedChange(version=1, previous=last, current=None).subject is last
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 from typing import Any
 
-from tests.support.hubs.hub_server import WAIT_SECONDS
+from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer
 
 from fairlead_edge.errors import StoreFailed
 from fairlead_edge.io.link.link import Link
@@ -48,6 +48,15 @@ async def running(link: Link) -> AsyncIterator[asyncio.Task[None]]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def linked() -> AsyncIterator[tuple[HubServer, Link]]:
+    """A hub, and a link that runs to it."""
+    async with HubServer() as hub:
+        link = make(hub.url, MemoryMetastore())
+        async with running(link):
+            yield hub, link
 
 
 async def until(condition: Callable[[], bool]) -> None:

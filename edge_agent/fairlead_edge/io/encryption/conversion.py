@@ -1,13 +1,13 @@
-"""A store's files from one data key to another, or from and to none: in place, so that no old page stays behind.
+"""Converts a store's files from one data key to another, or from or to none; in place, so that no old page remains.
 
-Pages in use, pages that hold nothing any more, the log, and copies a salvage set aside: every byte is written over.
-A journal beside the store (``X.converting``) says how far it is and holds the piece that is written now:
+Every byte is overwritten: used pages, free pages, the log, and the copies that a salvage set aside.  A journal beside
+the store (``X.converting``) records the progress and holds the piece that is being written:
 
     piece ──▶ journal, flushed ──▶ file, flushed ──▶ next piece
 
-Killed anywhere, the next start writes the piece in the journal once more and goes on behind it.  Two places in the
-journal take turns, so that one piece is whole whenever the power goes; before the first one is whole no file is
-touched.  It needs room for two pieces, however large the store is.
+After a crash, the next start rewrites the piece in the journal and continues after it.  The journal has two slots that
+are used alternately, so one piece is intact whenever the power fails; no file is touched before the first piece is in
+the journal.  The journal has room for two pieces, however large the store is.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ PIECE_PAGES: Final = 256
 JOURNAL: Final = ".converting"
 _HEAD_BYTES: Final = 4096
 _PIECE: Final = struct.Struct("<IQIQI")
-"""CRC-32 of all that follows, its number, which file, where in it, how many bytes."""
+"""CRC-32 of everything after it, number of the piece, index of the file, offset, size in bytes."""
 _SLOT_BYTES: Final = 4096 + PIECE_PAGES * FRAME_BYTES
 _WAL: Final = "-wal"
 _GONE: Final = ("-shm", "-journal", ".new", ".new-wal", ".new-shm", ".new-journal", PLAIN_SCHEMA, SEALED_SCHEMA)
-"""Made again by SQLite, by a salvage that is repeated, or at the opening."""
+"""Files that are removed, because SQLite, a repeated salvage, or the next opening recreates them."""
 _DATABASES: Final = ("", ".damaged", ".salvaging")
 
 
 class ConversionPlan(msgspec.Struct, frozen=True):
-    """Names of data keys, "" for none, and the files in the order they are done."""
+    """Names of the old and the new data key ("" for none), and the files in the order of their conversion."""
 
     since: str
     until: str
@@ -59,10 +59,10 @@ _plans: Final = msgspec.json.Decoder(ConversionPlan)
 
 
 def unfinished(store: Path) -> ConversionPlan | None:
-    """What was begun and did not come to its end; None when nothing was, or no file was touched yet.
+    """The plan of an interrupted conversion; None if there is none or no file was touched yet.
 
-    Raises ``OSError`` and ``StoreUnusable`` for a journal that is there and cannot be read: the files may be half
-    converted, and nothing else says how far.
+    Raises ``OSError`` or ``StoreUnusable`` if the journal exists and cannot be read: the files may be half converted,
+    and only the journal records how far.
     """
     path = journal_of(store)
     try:
@@ -78,8 +78,8 @@ def unfinished(store: Path) -> ConversionPlan | None:
             return _plans.decode(content)
     if is_whole:
         raise StoreUnusable(
-            f"{path}: is damaged, and the store beside it may be half converted: bring both back from a copy of the "
-            "folder, or remove this file to go on with what a salvage finds; nothing was changed"
+            f"{path}: is damaged, and the store beside it may be half converted: restore both from a copy of the "
+            "folder, or remove this file to continue with what a salvage finds; nothing was changed"
         )
     return None
 
@@ -89,9 +89,9 @@ def journal_of(store: Path) -> Path:
 
 
 def run(store: Path, since: Pages, until: Pages) -> int:
-    """Convert every SQLite file of ``store``; goes on where an earlier run ended.  Returns the bytes written.
+    """Convert every SQLite file of ``store``, resuming an interrupted run.  Returns the bytes written.
 
-    No connection may have any of them open.  Raises ``OSError``: no room for the journal, or the disk fails.
+    No connection may have any of the files open.  Raises ``OSError``: no room for the journal, or the disk fails.
     """
     plan = unfinished(store)
     assert plan is None or (plan.since, plan.until) == (since.name, until.name)
@@ -115,7 +115,7 @@ def run(store: Path, since: Pages, until: Pages) -> int:
 
 
 def finish(store: Path) -> None:
-    """The conversion is recorded elsewhere, too: forget the journal."""
+    """Remove the journal, once the conversion is recorded elsewhere, too."""
     journal_of(store).unlink(missing_ok=True)
     durable_file.flush(store.parent)
 
@@ -139,7 +139,7 @@ def _begin(store: Path, plan: ConversionPlan) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError:
-        draft.unlink(missing_ok=True)  # a full disk gets its room back
+        draft.unlink(missing_ok=True)  # frees its room on a full disk
         raise
     durable_file.flush(path.parent)
 
@@ -174,7 +174,7 @@ def _pieces(files: list[Path], last: _Piece | None, since: Pages, until: Pages) 
 
 
 def _frame(frame: bytes, since: Pages, until: Pages) -> bytes:
-    """Its header names the page; a frame of zeros was never used."""
+    """Convert a frame of the log, whose header names the page; a frame of zeros was never used."""
     number = int.from_bytes(frame[:4], "big")
     if not number:
         return frame

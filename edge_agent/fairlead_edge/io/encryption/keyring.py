@@ -1,7 +1,7 @@
 """The data keys of an agent, each wrapped by the operator's key, in ``encryption.keys`` and a copy of it.
 
-The operator's key encrypts only these, so that another one takes over in a moment.  A data key that is used no more is
-dropped: then the disk's old pages are lost even to those who have both.
+The operator's key encrypts only the data keys, so it can be replaced quickly.  A data key that is no longer used is
+dropped; then old pages on the disk cannot be decrypted any more, even with the operator's key.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _VERSION: Final = 1
 
 
 class DataKey(NamedTuple):
-    """A key for pages; ``name`` is in the head of each file."""
+    """A key for pages; the head of each encrypted file contains ``name``."""
 
     name: str
     secret: bytes
 
-    def __repr__(self) -> str:  # never in a log, or in a traceback's locals
+    def __repr__(self) -> str:  # keeps the secret out of logs and tracebacks
         return f"DataKey({self.name})"
 
 
@@ -56,7 +56,7 @@ _decoder: Final = msgspec.json.Decoder(_KeyringDocument)
 
 
 def fingerprint(key: bytes) -> str:
-    """Names an operator's key without saying anything about it."""
+    """Identifies an operator's key without revealing anything about it."""
     return hmac.new(key, b"fairlead-edge/1 fingerprint", hashlib.sha256).hexdigest()[:16]
 
 
@@ -65,7 +65,7 @@ def new_key() -> DataKey:
 
 
 class Keyring(NamedTuple):
-    """``keys``, newest first; ``wrapped_by``: fingerprints of the operator's keys that open it."""
+    """``keys``: newest first; ``wrapped_by``: fingerprints of the operator's keys that unwrap them."""
 
     keys: tuple[DataKey, ...]
     wrapped_by: frozenset[str]
@@ -83,7 +83,7 @@ def exists(folder: Path) -> bool:
 
 
 def read(folder: Path, operator_keys: list[bytes]) -> Keyring | None:
-    """The keyring; None when there is none.  Raises ``StoreUnusable``: damaged, or none of these keys opens it."""
+    """The keyring; None if there is none.  Raises ``StoreUnusable``: it is damaged, or these keys do not unwrap it."""
     if not exists(folder):
         return None
     document = _read_either(folder)
@@ -106,7 +106,7 @@ def read(folder: Path, operator_keys: list[bytes]) -> Keyring | None:
 
 
 def write(folder: Path, keys: tuple[DataKey, ...], operator_keys: list[bytes]) -> Keyring:
-    """Replace it, durably; each of the operator's keys opens it then.  Raises ``OSError``."""
+    """Durably replace the keyring; each of ``operator_keys`` can unwrap it.  Raises ``OSError``."""
     wrapped = [_Wrapped(key.name, {fingerprint(by): _wrap(by, key) for by in operator_keys}) for key in keys]
     content = msgspec.json.format(msgspec.json.encode(_KeyringDocument(_VERSION, wrapped)))
     line = content + b"\n" + hashlib.sha256(content).hexdigest().encode() + b"\n"
@@ -116,13 +116,13 @@ def write(folder: Path, keys: tuple[DataKey, ...], operator_keys: list[bytes]) -
 
 
 def remove(folder: Path) -> None:
-    """Remove the keyring: nothing is encrypted any more."""
+    """Remove the keyring, when nothing is encrypted any more."""
     for name in (COPY_NAME, FILE_NAME):
         (folder / name).unlink(missing_ok=True)
 
 
 def is_whole(folder: Path) -> bool:
-    """Both copies are there and say the same: one was not written yet, or was lost."""
+    """Whether both copies exist and are equal; otherwise one was not written yet, or was lost or damaged."""
     try:
         return (folder / FILE_NAME).read_bytes() == (folder / COPY_NAME).read_bytes()
     except OSError:
@@ -138,13 +138,13 @@ def _read_either(folder: Path) -> _KeyringDocument:
                 document = _decoder.decode(content)
                 if document.version == _VERSION and document.keys:
                     return document
-                wrong = wrong or f"has version {document.version}, this program knows {_VERSION}"
+                wrong = wrong or f"has version {document.version}; this program supports {_VERSION}"
         except (OSError, ValueError, RecursionError) as error:
             wrong = wrong or (error.strerror or "" if isinstance(error, OSError) else "") or "is damaged"
     raise StoreUnusable(
         f"{folder / FILE_NAME}: {wrong or 'is damaged'}, and so is {COPY_NAME}: the stores beside it are encrypted "
-        "with the keys it holds; bring it back from a copy of this folder, or move the folder away to begin anew "
-        "without what it holds; nothing was changed"
+        "with the keys it holds; restore it from a copy of this folder, or move the folder away to start without its "
+        "content; nothing was changed"
     )
 
 
@@ -157,7 +157,7 @@ def _unwrap(by: bytes, name: str, wrapped: str) -> bytes:
     content = base64.b64decode(wrapped, validate=True)
     secret = AESGCM(by).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], _bound(name))
     if len(secret) != DATA_KEY_BYTES:
-        raise ValueError("no data key")
+        raise ValueError("not a data key")
     return secret
 
 

@@ -1,10 +1,10 @@
-"""Before the stores are opened: is the key the right one, and are the files as the settings want them?
+"""Prepares encryption before the stores are opened: reads the key and converts the files to what the settings say.
 
-    no key given   ──▶ files that are encrypted are refused
-    a key given    ──▶ data keys unwrapped ──▶ unfinished conversions end ──▶ each store as wanted ──▶ old data keys go
+    no key in the settings ──▶ encrypted files are refused
+    a key in the settings  ──▶ unwrap data keys ──▶ finish conversions ──▶ convert each store ──▶ drop old data keys
 
-The operator's key: ``[store] encryption_key`` names a file, or ``credential:NAME`` of systemd.  Where nothing is
-encrypted nothing of ``cryptography`` is imported.  What is refused is left as it is.
+``[store] encryption_key`` names a file with the operator's key, or ``credential:NAME`` of systemd.  ``cryptography`` is
+imported only if something is encrypted.  Refused files are not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CREDENTIAL: Final = "credential:"
 CREDENTIALS_DIRECTORY: Final = "CREDENTIALS_DIRECTORY"
 FILE_BYTES_MAX: Final = 4096
 DIFFERENT_BYTES_MIN: Final = 8
-"""A random key has fewer different bytes than this once in more than 2^100."""
+"""A random key has fewer different bytes with a probability below 2^-100."""
 OTHERS: Final = 0o077
 HOW: Final = "make one with: openssl rand -hex 32 > FILE"
 
@@ -43,7 +43,7 @@ PREVIOUS: Final = "previous_encryption_key"
 
 
 class OpenedStores(NamedTuple):
-    """How the stores are reached, and what to say of it."""
+    """Access to the files of both stores, and how they are encrypted, for the status."""
 
     objects: FileAccess = PLAIN
     messages: FileAccess = PLAIN
@@ -61,8 +61,10 @@ class EncryptionOptions(NamedTuple):
 
 
 def prepare(folder: Path, wanted: EncryptionOptions, environ: Mapping[str, str]) -> OpenedStores:
-    """Raises ``BadKey`` (a setting is wrong) and ``StoreUnusable``; then nothing was changed, or it goes on
-    at the next start."""
+    """Bring the stores to the state that the settings ask for.
+
+    Raises ``BadKey`` (a setting is wrong) and ``StoreUnusable``.  Then nothing was changed, or the next start resumes.
+    """
     if wanted.key is None:
         _refuse_encrypted(folder)
         return OpenedStores()
@@ -78,13 +80,13 @@ def prepare(folder: Path, wanted: EncryptionOptions, environ: Mapping[str, str])
         return sealing.bring(folder, keys, extent)
     except OSError as error:
         raise StoreUnusable(
-            f"{folder}: its encryption cannot be changed: {error.strerror or error}; free some room or look at the "
-            "disk: it goes on where it was at the next start"
+            f"{folder}: its encryption cannot be changed: {error.strerror or error}; free some room or check the "
+            "disk; the next start resumes the conversion"
         ) from error
 
 
 def is_encrypted(folder: Path) -> bool:
-    """Does anything here need a key?"""
+    """Whether anything in the folder needs a key."""
     traces = (*KEYRING_FILES, *(f"{store}{SEALED_SCHEMA}" for store in STORES))
     return any((folder / name).exists() for name in traces) or any(
         name_in_head(folder / f"{store}{end}") for store in STORES for end in ("", ".salvaging")
@@ -92,7 +94,7 @@ def is_encrypted(folder: Path) -> bool:
 
 
 def name_in_head(path: Path) -> str | None:
-    """Which data key the file names; "" for none, None where there is no file or its head is damaged."""
+    """The data key that the file names; "" for none, None if there is no file or its head is damaged."""
     try:
         with path.open("rb") as file:
             return key_name(file.read(16))
@@ -113,14 +115,14 @@ class BadKey(LocalError):
 
 
 def read_key(setting: str, value: str, environ: Mapping[str, str], *, data_dir: Path | None = None) -> bytes:
-    """The 32 bytes behind ``value``, which ``setting`` says.  Raises ``BadKey``."""
+    """The 32 bytes of the key that ``value``, given by ``setting``, names.  Raises ``BadKey``."""
     path = key_path(setting, value, environ)
     try:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
             mode = path.stat().st_mode
     except PermissionError as error:
-        # Not HOW: what is there may be the key that the stores are encrypted with.
+        # Do not suggest HOW: the file may hold the key that the stores are encrypted with.
         remedy = f"give it to the user that runs the agent: chown USER {path}"
         raise BadKey(f"[store] {setting}: {path}: {error.strerror}; {remedy}") from None
     except OSError as error:
@@ -129,36 +131,36 @@ def read_key(setting: str, value: str, environ: Mapping[str, str], *, data_dir: 
     key = _decoded(content)
     if key is None:
         raise BadKey(
-            f"[store] {setting}: {path}: holds no key of {KEY_BYTES} bytes (as they are, as {2 * KEY_BYTES} hex "
-            f"digits, or in base 64); {HOW}"
+            f"[store] {setting}: {path}: holds no key of {KEY_BYTES} bytes (raw, as {2 * KEY_BYTES} hex digits, or "
+            f"in base 64); {HOW}"
         )
     if len(set(key)) < DIFFERENT_BYTES_MIN:
         raise BadKey(f"[store] {setting}: {path}: its bytes are not random; {HOW}")
     if stat.S_IMODE(mode) & OTHERS and not value.startswith(CREDENTIAL):
         _log.warning("encryption_key_readable", path=str(path), remedy=f"other users may read it: chmod 600 {path}")
     if data_dir is not None and path.resolve().is_relative_to(data_dir.resolve()):
-        remedy = "a disk that is stolen has its key on it: keep it on another one, or as a systemd credential"
+        remedy = "whoever steals the disk has the key: keep it on another disk, or as a systemd credential"
         _log.warning("encryption_key_beside_store", path=str(path), remedy=remedy)
     return key
 
 
 def key_path(setting: str, value: str, environ: Mapping[str, str]) -> Path:
-    """The file of the key.  Raises ``BadKey`` when systemd gave no credentials."""
+    """The file of the key.  Raises ``BadKey`` if systemd passed no credentials."""
     if not value.startswith(CREDENTIAL):
         return Path(value)
     name = value.removeprefix(CREDENTIAL)
     folder = environ.get(CREDENTIALS_DIRECTORY, "")
     if not folder:
         raise BadKey(
-            f"[store] {setting}: {value}: systemd gave this process no credentials; put LoadCredential={name}:FILE or "
-            f"LoadCredentialEncrypted={name}:FILE into its unit"
+            f"[store] {setting}: {value}: systemd passed no credentials to this process; put "
+            f"LoadCredential={name}:FILE or LoadCredentialEncrypted={name}:FILE into its unit"
         )
     return Path(folder) / name
 
 
 def _decoded(content: bytes) -> bytes | None:
     if len(content) == KEY_BYTES and not (content.isascii() and content.decode().isprintable()):
-        return content  # random bytes are never all letters: those are a password, or digits of a shorter key
+        return content  # random bytes are not all printable: 32 letters are a password, or digits of a shorter key
     text = content.strip()
     with contextlib.suppress(ValueError):
         if len(text) == 2 * KEY_BYTES:

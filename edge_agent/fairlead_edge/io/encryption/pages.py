@@ -1,8 +1,8 @@
-"""SQLite's pages, encrypted on their way to the disk and decrypted on their way back: AES-256-XTS, as whole disks are.
+"""Encrypts SQLite's pages on their way to the disk: AES-256-XTS, as disk encryption does.
 
-A page keeps its length, so that every file has its layout, and damage to a disk stays where it is: one flipped bit
-spoils 16 bytes, and the checksum of the row they belong to shows it.  The tweak is the page's number: a page that was
-moved to another place cannot be read.  The first ``CLEAR_BYTES`` of the first page stay readable, but for the magic.
+A page keeps its length, so files keep their layout and damage stays local: one flipped bit spoils 16 bytes, which the
+checksum of their row detects.  The tweak is the page's number, so a page moved to another place cannot be read.  The
+first ``CLEAR_BYTES`` of the first page stay readable, except for the magic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TWEAK_BYTES: Final = 16
 
 
 class Pages(Protocol):
-    """To what lies on disk, and back; ``name`` of the data key, "" of none."""
+    """Converts pages to their form on disk and back; ``name``: that of the data key, "" for none."""
 
     name: str
 
@@ -44,7 +44,7 @@ class PlainPages:
 
 
 class EncryptedPages:
-    """With one key; a page may be cut short, as at the end of a damaged file: whole blocks of it are changed."""
+    """Pages under one key.  Of a short page, as at the end of a damaged file, only whole blocks are encrypted."""
 
     def __init__(self, key: bytes, name: str) -> None:
         assert len(key) == KEY_BYTES
@@ -81,14 +81,14 @@ _numbers: Final = itertools.count(1)
 
 
 class EncryptedVfs(apsw.VFS):
-    """SQLite's files as it sees them.  Registered under ``name`` for as long as this lives.
+    """A SQLite VFS that encrypts the database and its log; registered as ``name`` while this object lives.
 
-        database  page after page
-        log       a header, then frames: a head that names the page, and the page
+        database  a sequence of pages
+        log       a header, then frames: a header that names the page, and the page
 
-    The heads of frames and the log's header lie there as SQLite wrote them; it computes their checksums of the pages as
-    it sees them.  Locks, shared memory and flushes are those of the system's own files.  A rollback journal is made
-    only once, when a new file becomes one with a log, and holds nothing then.
+    Frame headers and the log's header are not encrypted; SQLite computes their checksums over the plain pages.  Locks,
+    shared memory and flushes are those of the underlying files.  A rollback journal exists only once, when a new file
+    is switched to a write-ahead log, and is empty then.
     """
 
     def __init__(self, pages: Pages) -> None:
@@ -135,7 +135,7 @@ class _Log(apsw.VFSFile):
         super().__init__("", name, flags)
         self._pages = pages
         self._head = (-1, 0)
-        """Offset and page number of the frame written last."""
+        """Offset and page number of the last frame header written."""
 
     def xRead(self, amount: int, offset: int) -> bytes:
         since = (offset - HEADER_BYTES) % FRAME_BYTES

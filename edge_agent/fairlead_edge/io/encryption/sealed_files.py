@@ -1,11 +1,11 @@
-"""A store's files under one data key: each store has keys of its own, derived from it.
+"""A store's files under one data key, from which the keys of each store are derived.
 
-Small files beside the stores are sealed as a whole: AES-256-GCM, bound to the name of the file.
+Small files beside the stores are sealed as a whole with AES-256-GCM, bound to the name of the file:
 
     magic, name of the data key, size, salt, counter, ciphertext with its tag
 
-Some of them are written after each commit for years, more often than one key may be used with random nonces.  So each
-opening has a key of its own (from the data key and a random salt) and counts.
+Some of them are written after each commit for years, more often than one key may be used with random nonces.  Therefore
+each opening derives a key from the data key and a random salt, and uses a counter as its nonce.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ SALT_BYTES: Final = 16
 _COUNTER_BYTES: Final = 12
 
 Derive = Callable[[bytes], bytes]
-"""Salt to a key of 32 bytes."""
+"""Derives a key of 32 bytes from a salt."""
 
 
 class SmallFiles:
-    """``name`` is that of the data key behind ``derive``."""
+    """Seals and unseals small files.  ``name`` is that of the data key behind ``derive``."""
 
     def __init__(self, derive: Derive, name: str, random: Callable[[int], bytes] = os.urandom) -> None:
         self._derive = derive
@@ -55,7 +55,7 @@ class SmallFiles:
         return head + self._cipher.encrypt(count.to_bytes(_COUNTER_BYTES, "big"), content, head + name.encode())
 
     def unseal(self, content: bytes, name: str) -> bytes:
-        """Raises ``ValueError``: it is not what was written, or was written with another key."""
+        """The sealed content.  Raises ``ValueError``: it is damaged, or was sealed with another key."""
         head, body = content[: _HEAD.size], content[_HEAD.size :]
         try:
             magic, key, size, salt, count = _HEAD.unpack(head)
@@ -64,7 +64,7 @@ class SmallFiles:
             cipher = AESGCM(self._derive(salt))
             return cipher.decrypt(count.to_bytes(_COUNTER_BYTES, "big"), body[:size], head + name.encode())
         except (struct.error, InvalidTag):
-            raise ValueError("it is not what was sealed") from None
+            raise ValueError("it was changed after it was sealed") from None
 
 
 _PURPOSE: Final = "fairlead-edge/1"
@@ -82,12 +82,12 @@ def pages_of(key: DataKey | None, store: str) -> pages.Pages:
 
 
 def small_files_of(key: DataKey, random: Callable[[int], bytes] = os.urandom) -> SmallFiles:
-    """The small files of all stores; each is bound to its name."""
+    """The sealer for small files of all stores."""
     return SmallFiles(lambda salt: _derived(key, "small files", 32, salt), key.name, random)
 
 
 class SealedFiles:
-    """``file_access.FileAccess`` of ``store`` (the name of its SQLite file).  ``random`` salts its small files."""
+    """The encrypted ``file_access.FileAccess`` of ``store`` (the name of its SQLite file)."""
 
     schema_end = SEALED_SCHEMA
 
@@ -103,7 +103,7 @@ class SealedFiles:
         statementcachesize: int = 100,
     ) -> apsw.Connection:
         connection = apsw.Connection(str(path), flags=flags, vfs=self._vfs.name, statementcachesize=statementcachesize)
-        rows(connection, sql.TEMPORARY_IN_MEMORY)  # what is sorted lies in no file of its own
+        rows(connection, sql.TEMPORARY_IN_MEMORY)  # or SQLite would sort in unencrypted temporary files
         return connection
 
     def seal(self, content: bytes, name: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Brings a folder's stores to what the settings want, with the operator's key at hand (``opening`` calls it).
+"""Brings a folder's stores to the state that the settings ask for (called by ``opening`` with the operator's key).
 
-Data keys are in the keyring before the first page is encrypted with them, and leave it after the last one is not any
-more: whenever the process ends, what lies on disk can be read with the keys the next start gets.
+A data key enters the keyring before the first page is encrypted with it, and leaves the keyring after the last such
+page is gone: whenever the process ends, the next start can read everything on disk.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from fairlead_wire.io import logs
 
 _log = logs.get("edge.encryption")
 _SCHEMA_HEAD: Final = 12
-"""Checksum, size and number before the first page in the file that keeps the pages of the schema."""
+"""Bytes before the first page in the file with the schema pages: checksum, size and number."""
 
 
 class _Small(NamedTuple):
-    """A small file in slots of one size."""
+    """A small file that consists of slots of equal size."""
 
     name: str
     slot_bytes: int
@@ -53,14 +53,14 @@ _SMALL: Final = {
 
 
 def bring(folder: Path, operator_keys: list[bytes], extent: Extent) -> OpenedStores:
-    """The first of the keys is the one to be used.  Raises ``StoreUnusable`` and ``OSError``."""
+    """Convert the stores; the first of ``operator_keys`` is the new one.  Raises ``StoreUnusable`` and ``OSError``."""
     ring = keyring.read(folder, operator_keys)
     operator = operator_keys[:1]
     if ring is None:
         if is_encrypted(folder):
             raise StoreUnusable(
-                f"{folder}: its stores are encrypted, and {keyring.FILE_NAME} with their keys is gone: bring it back "
-                "from a copy of this folder, or move the folder away to begin anew; nothing was changed"
+                f"{folder}: its stores are encrypted, and {keyring.FILE_NAME} with their keys is missing: restore it "
+                "from a copy of this folder, or move the folder away to start empty; nothing was changed"
             )
         ring = keyring.write(folder, (keyring.new_key(),), operator)
     elif keyring.fingerprint(operator[0]) not in ring.wrapped_by:
@@ -92,8 +92,10 @@ def bring(folder: Path, operator_keys: list[bytes], extent: Extent) -> OpenedSto
 
 
 def _copy_again(folder: Path, ring: Keyring, operator: list[bytes]) -> None:
-    """With one copy alone, the next damage would take the stores with it.  Not before the stores were found to fit: the
-    other copy may be the one they fit to.  A full disk does not stop the agent."""
+    """Restore the second copy of the keyring, so that damage to one copy does not cost the stores.
+
+    Only after the stores were found to match: the other copy could be the matching one.  A full disk is no error.
+    """
     try:
         keyring.write(folder, ring.keys, operator)
     except OSError as error:
@@ -107,8 +109,11 @@ def _access(key: DataKey | None, store: str) -> FileAccess:
 
 
 def _convert(store: Path, ring: Keyring, wanted: DataKey | None) -> DataKey | None:
-    """Returns the data key the store has now: another one than ``wanted`` where its head is damaged.  The opening
-    salvages it, and the start after that converts it."""
+    """Convert a store; returns the data key that it has now.
+
+    This is not ``wanted`` if the head of the store is damaged: then the opening salvages it, and the start after that
+    converts it.
+    """
     plan = conversion.unfinished(store)
     if plan is not None:
         _run(store, _named(store, ring, plan.since), _named(store, ring, plan.until))
@@ -143,14 +148,14 @@ def _named(store: Path, ring: Keyring, name: str) -> DataKey | None:
     key = ring.of(name)
     if key is None:
         raise StoreUnusable(
-            f"{store}: is encrypted with data key {name}, which is not among those of {keyring.FILE_NAME}: it and this "
-            "file come from different copies of the folder; bring back both of one copy; nothing was changed"
+            f"{store}: is encrypted with data key {name}, which is not in {keyring.FILE_NAME}: the two files come from "
+            "different copies of the folder; restore both from one copy; nothing was changed"
         )
     return key
 
 
 def _name_kept(store: Path) -> str | None:
-    """The data key named by the schema pages beside the store, when its own head is damaged."""
+    """The data key named by the schema pages beside the store; needed when the store's own head is damaged."""
     for end in (SEALED_SCHEMA, PLAIN_SCHEMA):
         try:
             with store.with_name(store.name + end).open("rb") as file:
@@ -161,7 +166,10 @@ def _name_kept(store: Path) -> str | None:
 
 
 def _reseal(path: Path, small: _Small, ring: Keyring, key: DataKey | None) -> None:
-    """Content that is damaged, or sealed with a lost key, is emptied: it is needed only when a store is damaged."""
+    """Seal a small file with another key, or unseal it.
+
+    Content that is damaged or sealed with a lost key is dropped; it is needed only if a store is damaged.
+    """
     try:
         opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -203,6 +211,6 @@ def _content(slot: bytes, name: str, ring: Keyring) -> bytes:
 
 
 def _lines(slot: bytes) -> Iterable[bytes]:
-    """One line with its end, or the text that is there without one; no older text behind it."""
+    """The first line, without older text behind it."""
     line, end, _ = slot.partition(b"\n")
     return line.rstrip(b"\0"), end

@@ -1,6 +1,6 @@
-"""The device as ``fairlead edge join`` finds and leaves it: its settings file, the agent's user, the folder's lock.
+"""What ``fairlead edge join`` reads and changes on the device: the settings file, the files' owner, the folder's lock.
 
-Read before anything is sent, so that what cannot be written is refused while the token is still good.
+All is checked before anything is sent, so that a file that cannot be written does not cost a token.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ PREFIX: Final = "FAIRLEAD_EDGE_"
 
 
 class CannotConfigure(FairleadError):
-    """The settings file cannot be read or written as it should; it is as it was."""
+    """The settings file cannot be read or written; it was not changed."""
 
 
 class DeviceSettings:
-    """Reads the file at once.  Raises ``CannotConfigure``."""
+    """The settings file of a device, read at construction.  Raises ``CannotConfigure``."""
 
     def __init__(self, path: Path, environ: Mapping[str, str]) -> None:
         self.path = path
@@ -57,17 +57,17 @@ class DeviceSettings:
 
     @property
     def node(self) -> str:
-        """The node it names; "" when it names none, as the file that comes with the package."""
+        """The node that the settings name; "" if none, as in the file that comes with the package."""
         found = self._effective("node")
         return found if node_names.is_node_name(found) else ""
 
     def text(self, key: str) -> str:
-        """A top key's text as the agent will see it; "" when there is none."""
+        """The text of a top-level key as the agent will see it; "" if there is none."""
         return self._effective(key)
 
     @property
     def data_dir(self) -> Path:
-        """As the settings say, else the system's folder for the system's file, else beside the file."""
+        """The folder that the settings name; by default one beside the file, or the system's for the system's file."""
         if found := self._effective("data_dir"):
             return Path(found).expanduser()
         if self.path.parent == SYSTEM_FOLDER:
@@ -75,7 +75,7 @@ class DeviceSettings:
         return self.path.absolute().parent / f"{self.path.stem}-data"
 
     def write(self, wanted: Mapping[str, str], *, owner: Owner | None, dry: bool = False) -> bool:
-        """Whole or not at all; False: it says all this already, and was left alone.
+        """Atomically write ``wanted`` into the file; returns False if it has these values already and was not changed.
 
         ``dry``: do everything but the last step.  Raises ``CannotConfigure``.
         """
@@ -91,7 +91,7 @@ class DeviceSettings:
         except CannotEdit as error:
             lines = ", ".join(f'{key} = "{value}"' for key, value in values.items())
             raise CannotConfigure(f"{self.path}: {error}; write these into it by hand: {lines}") from None
-        file = self.path.resolve()  # a link stays one
+        file = self.path.resolve()  # a symbolic link stays one
         draft = durable_file.draft_of(file)
         try:
             self._write(draft, text, owner)
@@ -109,13 +109,13 @@ class DeviceSettings:
 
     @property
     def ca_file(self) -> Path:
-        """Beside the settings: the authorities by which local programs verify this node's agent."""
+        """A file beside the settings with the authorities by which local programs verify this node's agent."""
         return self.path.with_name(f"{self.path.stem}-ca.crt")
 
     def publish_issuers(self, files: IdentityFiles) -> str:
-        """Copy them to ``ca_file``, which all users may read.  A sentence for people; "": there are none.
+        """Copy the issuers to ``ca_file``, which all users may read; returns a message for people, "" without issuers.
 
-        The node's own link does without it, so a folder that cannot be written is no error.
+        The node's link does not need this file, so a folder that cannot be written is no error.
         """
         try:
             content = files.issuers.read_bytes()
@@ -125,8 +125,8 @@ class DeviceSettings:
             durable_file.replace(self.ca_file.resolve(), content, mode=CA_FILE_MODE)
         except OSError as error:
             why = error.strerror or str(error)
-            return f"{self.ca_file} cannot be written ({why}): copy {files.issuers} to where local programs may read it"
-        return f"{self.ca_file}: local programs verify this node by it"
+            return f"{self.ca_file} cannot be written ({why}): copy {files.issuers} to where local programs can read it"
+        return f"{self.ca_file}: local programs verify this node with it"
 
     def _effective(self, key: str, otherwise: str = "") -> str:
         """The value the agent will see: a variable overrides the file."""
@@ -137,11 +137,11 @@ class DeviceSettings:
         for key, value in values.items():
             variable = f"{PREFIX}{key.upper()}"
             if variable in self._environ:
-                raise CannotConfigure(f"the variable {variable} is set and would count more than the file; it must be"
-                                      f" {value!r} or be unset")  # fmt: skip
+                raise CannotConfigure(f"the variable {variable} is set and overrides the file; set it to {value!r}"
+                                      f" or unset it")  # fmt: skip
 
     def _check(self, path: Path, wanted: Mapping[str, str]) -> None:
-        """Check that the agent can start with this file."""
+        """Check that the agent can start with these settings."""
         try:
             settings_io.load("edge", EdgeSettings, path, self._environ)
         except settings_io.SettingsError as error:
@@ -166,7 +166,7 @@ class DeviceSettings:
             raise CannotConfigure(f"{self.path}: {error.strerror or error}") from None
 
     def _write(self, draft: Path, text: str, owner: Owner | None) -> None:
-        """With mode and owner of the file it replaces; a new one belongs to who writes it, and to the agent's group."""
+        """Write with mode and owner of the replaced file; a new file gets the current user and the agent's group."""
         draft.parent.mkdir(parents=True, exist_ok=True)
         draft.unlink(missing_ok=True)
         with os.fdopen(os.open(draft, durable_file.NEW_FILE, 0o600), "w") as file:
@@ -192,13 +192,13 @@ _REMEDIES: Final = {
 
 
 class CannotJoin(FairleadError):
-    """One sentence with its remedy.  What was in use before is still in use."""
+    """Joining failed; the text names the remedy.  What was in use before is still in use."""
 
 
 def owner_of(folder: Path, user: str) -> Owner | None:
-    """Who will run the agent, where root prepares it: ``user``, else who owns the folder, else whose home it is.
+    """The user that will run the agent if root runs this: ``user``, else the folder's owner, else whose home it is.
 
-    None: who runs this.  Raises ``CannotJoin``.
+    None: the current user.  Raises ``CannotJoin``.
     """
     if user:
         try:
@@ -219,7 +219,7 @@ def owner_of(folder: Path, user: str) -> Owner | None:
 
 
 def name_of(owner: Owner | None) -> str:
-    """ "" where it is the user of this process."""
+    """The user's name; "" for the user of this process."""
     if owner is None or owner.user == os.geteuid():
         return ""
     return users.name(owner.user)
@@ -227,7 +227,7 @@ def name_of(owner: Owner | None) -> str:
 
 @contextlib.contextmanager
 def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
-    """No agent and no second join at the same time."""
+    """Lock the folder against a running agent and a second join.  Raises ``CannotJoin``."""
     try:
         held = data_dir.lock(folder)
     except StoreUnusable as error:

@@ -1,16 +1,16 @@
-"""The files of the node's identity.  A process or machine that ends at any moment leaves the old pair or the new one.
+"""The files of the node's identity.  A crash or power cut at any moment leaves either the old pair or the new one.
 
 <data_dir>/identity/node-<serial>.pem   key, certificate and chain in one file, 0600: never one without the other
-<data_dir>/identity/node.pem            a link to the one in use
-<data_dir>/identity/authorities.pem     whom the node trusts: the authorities of the hub's certificate
+<data_dir>/identity/node.pem            a link to the pair in use
+<data_dir>/identity/authorities.pem     the authorities of the hub's certificate, which the node trusts
 <data_dir>/identity/issuers.pem         the authorities of nodes' certificates, for programs that connect to the agent
 <data_dir>/identity/pending.pem         a key that waits for its certificate, and its request
 
-    add(key, chain)   a new pair is written and flushed; the one in use stays
-    use(pair)         the link is swapped; the old pair stays beside it
-    confirm()         a session was opened with the pair in use: the others are removed
+    add(key, chain)   writes and flushes a new pair; the one in use stays
+    use(pair)         swaps the link; the old pair stays
+    confirm()         removes the other pairs, after a session was opened with the pair in use
 
-A link by another name, or files elsewhere, belong to other programs: nothing here writes to them.
+Links of other names, and files elsewhere, belong to other programs: nothing here writes to them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ READABLE_MODE: Final = 0o644
 FILE_BYTES_MAX: Final = 256 * 1024
 RESERVED: Final = "reserved"
 RESERVED_BYTES: Final = 256 * 1024
-"""Kept free on the disk while a hub is asked for a certificate; a usual identity takes 8 KiB."""
+"""Kept free on the disk while a certificate is requested; a typical identity takes 8 KiB."""
 
 _PAIR: Final = re.compile(r"node-[0-9a-f]{1,40}\.pem")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.+?-----END (?:[A-Z]+ )?PRIVATE KEY-----\n?", re.S)
@@ -54,15 +54,15 @@ _CERTIFICATE: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTI
 
 
 class IdentityFilesError(FairleadError):
-    """A file of the identity cannot be read or written; the text names it.  What was in use is still in use."""
+    """A file of the identity, named in the text, cannot be read or written.  The pair in use is still in use."""
 
 
 class BadPair(IdentityFilesError):
-    """Key and certificate do not belong together; nothing was changed."""
+    """Key and certificate do not match; nothing was changed."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """One file with a key and the certificate of that key."""
+    """A file with a key and its certificate."""
 
     path: Path
     certificate: Certificate
@@ -71,7 +71,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
     """A key (PEM) and its certificate request (DER), kept until the certificate is in use.
 
-    ``purpose``: one line that says what they were made for; for another purpose another key is made.
+    ``purpose``: one line that says what the key was made for; another purpose needs another key.
     """
 
     key: bytes
@@ -83,14 +83,14 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """The user and group for which files are written, where that is not the one who writes."""
+    """The user and group that own the files, if not those of the current process."""
 
     user: int
     group: int
 
 
 class IdentityFiles:
-    """All methods act at once and raise ``IdentityFilesError``; one process writes at a time.
+    """The identity of one node.  Methods block for the disk and raise ``IdentityFilesError``; one process may write.
 
     ``owner``: files are given to this user, which only root can do.
     """
@@ -106,7 +106,7 @@ class IdentityFiles:
         self._pending = folder / PENDING
         self._owner = owner
         self._writing = threading.Lock()
-        """A renewal and authorities sent by the hub may be written at the same time, and drafts are removed."""
+        """A renewal and new authorities may be written at the same time, and ``confirm`` removes drafts."""
 
     @classmethod
     def of(cls, data_dir: Path, *, owner: Owner | None = None) -> IdentityFiles:
@@ -116,17 +116,17 @@ class IdentityFiles:
     # ---- reading ---------------------------------------------------------------------------------
 
     def current(self) -> Pair | None:
-        """The pair in use; None when there is none.  Raises ``IdentityFilesError`` when it cannot be read."""
+        """The pair in use; None if there is none.  Raises ``IdentityFilesError`` if it cannot be read."""
         try:
             target = os.readlink(self.link)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise IdentityFilesError(
-                f"{self.link}: is no link to a pair of key and certificate: {_why(error)}"
+                f"{self.link}: is not a link to a pair of key and certificate: {_why(error)}"
             ) from None
         if not _PAIR.fullmatch(target):
-            raise IdentityFilesError(f"{self.link}: leads to {target[:80]}, which is none of this folder's pairs")
+            raise IdentityFilesError(f"{self.link}: points to {target[:80]}, which is not a pair of this folder")
         return self.pair(self.folder / target)
 
     def others(self) -> list[Pair]:
@@ -150,7 +150,7 @@ class IdentityFiles:
             raise IdentityFilesError(f"{path}: {error}") from None
 
     def key(self, pair: Pair) -> bytes:
-        """The private key (PEM) of a pair: to sign with, for the key maker alone."""
+        """The private key (PEM) of a pair, only for the key maker to sign with."""
         found = _KEY.search(self._read(pair.path))
         if found is None:
             raise IdentityFilesError(f"{pair.path}: holds no private key")
@@ -161,7 +161,7 @@ class IdentityFiles:
         return b"".join(_CERTIFICATE.findall(self._read(pair.path)))
 
     def pending(self) -> Pending | None:
-        """The pending key; None when there is none or it is unusable (then a new one is made)."""
+        """The pending key; None if there is none or it is unusable (then a new one is made)."""
         try:
             content = self._read(self._pending)
         except IdentityFilesError:
@@ -191,9 +191,9 @@ class IdentityFiles:
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[None]:
-        """Keep room on the disk while the block runs, so that what the hub issues can be written after it.
+        """Reserve room on the disk while the block runs, so that the issued certificate can be written afterwards.
 
-        Raises ``IdentityFilesError`` where there is no room, or a file of the identity cannot be written.
+        Raises ``IdentityFilesError`` if there is no room, or a file of the identity cannot be written.
         """
         path = durable_file.draft_of(self.folder / RESERVED)
         for target in (self.link, self.authorities, self.issuers, self._pending):
@@ -210,23 +210,23 @@ class IdentityFiles:
                 path.unlink(missing_ok=True)
 
     def keep_pending(self, pending: Pending) -> None:
-        """Keep key and request, so that the same request can be repeated when its answer was lost."""
+        """Store key and request, so that the same request can be repeated if its answer is lost."""
         body = base64.encodebytes(pending.request)
         request = b"-----BEGIN CERTIFICATE REQUEST-----\n%b-----END CERTIFICATE REQUEST-----\n" % body
         purpose = f"# {' '.join(pending.purpose.split())}\n".encode()
         self._write(self._pending, purpose + pending.key + request, PRIVATE_MODE)
 
     def drop_pending(self) -> None:
-        """Forget the pending key: it has its certificate, or is no longer wanted."""
+        """Delete the pending key, because it has its certificate or is no longer wanted."""
         with self._sentence(self._pending):
             self._pending.unlink(missing_ok=True)
 
     def write_authorities(self, content: bytes) -> None:
-        """Whole or not at all.  Raises ``BadPair`` when one of them cannot be read, or there are none."""
+        """Atomically replace the authorities.  Raises ``BadPair`` if one cannot be read, or there are none."""
         self._write_bundle(self.authorities, content)
 
     def write_issuers(self, content: bytes) -> bool:
-        """Whole or not at all; True: they replaced others.  Raises ``BadPair`` when one of them cannot be read."""
+        """Atomically replace the issuers; True if others were replaced.  Raises ``BadPair`` if one cannot be read."""
         try:
             before = self._read(self.issuers)
         except IdentityFilesError:
@@ -236,23 +236,23 @@ class IdentityFiles:
         return before not in (b"", content)
 
     def add(self, key: bytes, chain: bytes) -> Pair:
-        """Write a new pair (PEM each) beside the one in use.  Raises ``BadPair`` when they do not fit together.
+        """Write a new pair (PEM each) beside the one in use.  Raises ``BadPair`` if they do not match.
 
         The same pair may be added again.
         """
         try:
             serial = certificate.read(chain).serial
         except ValueError as error:
-            raise BadPair(f"the certificate that was issued cannot be read: {error}") from None
+            raise BadPair(f"the issued certificate cannot be read: {error}") from None
         path = self.folder / f"node-{serial}.pem"
         self._write(path, key.rstrip(b"\n") + b"\n" + chain, PRIVATE_MODE, is_pair=True)
         return self.pair(path)
 
     def use(self, pair: Pair) -> None:
-        """Use this pair from now on: for the next connection and the next start."""
+        """Use this pair from the next connection or start on."""
         draft = durable_file.draft_of(self.link)
         with self._sentence(pair.path):
-            pair.path.stat()  # a link that leads nowhere would lock the node out
+            pair.path.stat()  # a dangling link would lock the node out
         with self._sentence(self.link):
             draft.unlink(missing_ok=True)
             os.symlink(pair.path.name, draft)
@@ -262,7 +262,7 @@ class IdentityFiles:
             durable_file.flush(self.folder)
 
     def confirm(self) -> None:
-        """A session was opened with the pair in use: the others, and what was left half-written, are removed."""
+        """Remove all other pairs and drafts, after a session was opened with the pair in use."""
         current = self._target()
         if current is None or not (self.folder / current).exists():
             return
@@ -317,9 +317,9 @@ class IdentityFiles:
 
 
 def give_folder(folder: Path, owner: Owner) -> None:
-    """Never where a link leads: what lies above may be another user's, who would be given any folder of the machine.
+    """Give ``folder`` to ``owner``.  Raises ``OSError``, also for a symbolic link.
 
-    Raises ``OSError``.
+    Links are not followed: if another user may write to the parent folder, they could be given any folder.
     """
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -337,9 +337,9 @@ def _check_pair(file: Path) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(file), password=_no_password)
     except (ssl.SSLError, ValueError) as error:
-        raise BadPair(f"the certificate that was issued is not one of our key: {error}") from None
+        raise BadPair(f"the issued certificate does not match our key: {error}") from None
 
 
 def _no_password() -> str:
-    """Refuse a password: OpenSSL would ask at the terminal, and an agent has none."""
-    raise ValueError("it is encrypted, and an agent has no password for it")
+    """Refuse encrypted keys; OpenSSL would ask for a password at the terminal."""
+    raise ValueError("the key is encrypted, and an agent has no password for it")

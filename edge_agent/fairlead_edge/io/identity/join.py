@@ -1,12 +1,12 @@
-"""``fairlead edge join``: a device without an identity gets one, by a token that a person brought.
+"""``fairlead edge join``: a device obtains an identity with a join token.
 
     settings read, folder locked ▸ connection 1, unverified: authorities, compared with the token's pin ▸ closed
     ▸ connection 2, verified against the pinned authority: token and certificate request ▸ issued
     ▸ authorities, pair, link, settings file, CA file of local programs ▸ the pending request is dropped
 
-Everything that can be refused here is refused before the token is sent, and room for the answer is reserved.  The key
-and its request are on disk before, so that the same command again, after a lost answer or a kill at any step, asks with
-the same key and gets the same certificate, or finishes what was already received without asking.
+Everything that the device can check is checked before the token is sent, and room for the answer is reserved.  The key
+and its request are written to disk first: if the answer is lost or the command is killed, the same command sends the
+same request and gets the same certificate, or finishes with the answer it had already received.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from fairlead_wire.identity import authority_bundle, certificate
 from fairlead_wire.identity.join_token import JoinToken
 
 RETRY_SECONDS_MAX: Final = 60.0
-"""How long to retry while the hub asks to come back later (too many devices join at once, or it is starting)."""
+"""How long to retry if the hub asks to come back later (too many devices join at once, or it is starting)."""
 BACKOFF: Final = Backoff(0.5, 5.0)
-_ELSEWHERE: Final = "If this device joined before, with another --config, its key is beside that file: give that one"
-_AGAIN: Final = "A device that has joined is given a new one by: fairlead token create --node NAME --replace"
+_ELSEWHERE: Final = "If this device joined before with another --config, its key is beside that file: use that --config"
+_AGAIN: Final = "To let a device join again, make a new token: fairlead token create --node NAME --replace"
 REMEDIES: Final = {
     "token_used": f"{_ELSEWHERE}. {_AGAIN}",
     "name_taken": _ELSEWHERE,
-    "csr_key_reused": "That key is dropped here: run the same command again, and a new one is made",
+    "csr_key_reused": "The key has been deleted on this device: run the same command again to make a new one",
 }
 """What the device can add to the hub's reason, by error code."""
 SKEW_SECONDS: Final = 60.0
-"""A larger difference between the two clocks is reported."""
+"""Larger differences between the two clocks are reported."""
 MISTYPED_DIGITS_MAX: Final = 4
-"""Pins that differ in this few of their 64 digits are one pin, mistyped: by chance none is that close."""
+"""Pins that differ in at most so many of their 64 digits are taken for the same pin, mistyped."""
 NOTHING_SENT: Final = "Nothing was sent"
 NODE_PLACEHOLDER: Final = "node"
-"""For trying out the settings before the hub has assigned a name."""
+"""The name for a dry run of writing the settings, before the hub has assigned one."""
 
 Say = Callable[[str, str], None]
 Asked = TypeVar("Asked")
 
 
 class JoinOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the command line.  ``node`` "": that of the settings file, else of the token."""
+    """Options of the command line.  ``node`` "": the name in the settings file, else in the token."""
 
     url: str
     token: JoinToken
@@ -70,7 +70,7 @@ class JoinOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Joined(msgspec.Struct, frozen=True, kw_only=True):
-    """``owner``: the user who must run the agent, "": the one who joined."""
+    """The result of joining.  ``owner``: the user that must run the agent; "": the one that ran ``join``."""
 
     node: str
     expires: str
@@ -79,7 +79,10 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def join(wanted: JoinOptions, environ: Mapping[str, str], say: Say) -> Joined:
-    """Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.  ``say(what, text)`` reports each step."""
+    """Obtain an identity and write the settings.  ``say(what, text)`` reports each step.
+
+    Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.
+    """
     settings = DeviceSettings(wanted.config, environ)
     node = _node(wanted, settings)
     owner = owner_of(settings.data_dir, wanted.user)
@@ -89,7 +92,7 @@ async def join(wanted: JoinOptions, environ: Mapping[str, str], say: Say) -> Joi
 
 
 async def stage(wanted: JoinOptions, settings: DeviceSettings, files: IdentityFiles, say: Say) -> Pair:
-    """An identity of another hub, into ``files``; nothing that is in use is changed.  Raises as ``join``."""
+    """Obtain an identity of another hub in ``files``; nothing in use is changed.  Raises the errors of ``join``."""
     device = _Device(wanted, settings, wanted.node, None, say, files)
     files.make_folder()
     return await device.issue()
@@ -102,7 +105,7 @@ class _Retryable(CannotJoin):
 
 
 class _Device:
-    """One attempt of one device."""
+    """One run of ``join`` on one device."""
 
     def __init__(
         self,
@@ -132,7 +135,7 @@ class _Device:
     async def issue(self) -> Pair:
         """A pair for which the hub has issued the certificate, now or before."""
         if (issued := self._issued_before()) is not None:
-            self._say("certificate", f"was issued already to {issued.certificate.name}: the files are completed")
+            self._say("certificate", f"was already issued to {issued.certificate.name}; completing the files")
             return issued
         self._refuse_second_identity()
         with self._reserved():
@@ -146,7 +149,7 @@ class _Device:
 
     @contextlib.contextmanager
     def _reserved(self) -> Iterator[None]:
-        """Room for the answer, before it is asked for: a token is spent once."""
+        """Reserve room for the answer before the request, because a token can be used only once."""
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(self._files.reserved())
@@ -158,11 +161,11 @@ class _Device:
         return f"join {self._wanted.token.id} {self._node}".strip()
 
     def _is_ours(self, pending: Pending) -> bool:
-        """True for this token and this name, or no name: the settings file may have got it meanwhile."""
+        """Whether it was made for this token and this name, or no name: the settings may have got one since."""
         return pending.purpose in (self._purpose(), f"join {self._wanted.token.id}")
 
     def _issued_before(self) -> Pair | None:
-        """The pair of the pending key: the answer had arrived, and then the command was ended."""
+        """The pair of the pending key, if an earlier run was killed after the answer had arrived."""
         pending = self._files.pending()
         if pending is None or not self._is_ours(pending):
             return None
@@ -173,13 +176,13 @@ class _Device:
             current = self._files.current()
         except IdentityFilesError as error:
             if not self._wanted.force:
-                raise CannotJoin(f"{error}; with --force it is replaced") from None
+                raise CannotJoin(f"{error}; --force replaces it") from None
             return
         if current is not None and not self._wanted.force:
             own = current.certificate
             raise CannotJoin(
-                f"this device is {own.name} already (until {certificate.day(own.not_after)}), and nothing was sent; to"
-                " join again, give --force and a new token: a spent one is refused as token_used; make one by"
+                f"this device has already joined as {own.name} (until {certificate.day(own.not_after)}), and nothing"
+                " was sent; to join again, use --force and a new token (a used one is refused as token_used), made with"
                 f" fairlead token create --replace {own.name}"
             )
 
@@ -187,7 +190,7 @@ class _Device:
         """The key and request of an earlier attempt with this token, or new ones; on disk before they are sent."""
         found = self._files.pending()
         if found is not None and self._is_ours(found):
-            self._say("key", "the one of an earlier attempt, which brought no certificate")
+            self._say("key", "reusing the key of an earlier attempt that got no certificate")
             return found
         made = await keys.make(node=self._node)
         pending = Pending(key=made.key, request=made.request, purpose=self._purpose())
@@ -204,7 +207,7 @@ class _Device:
         pair = self._files.add(pending.key, answer.certificates)
         own = pair.certificate
         if own.name != answer.node:
-            raise CannotJoin(f"the certificate is one of {own.name}, and the hub said {answer.node}; report it")
+            raise CannotJoin(f"the certificate names {own.name}, but the hub said {answer.node}; report it")
         self._say("certificate", f"{own.name}, by {own.issuer or '?'}, until {certificate.day(own.not_after)}")
         return pair
 
@@ -215,7 +218,7 @@ class _Device:
         if ca_file := self._settings.publish_issuers(self._files):
             self._say("CA file", ca_file)
         self._files.drop_pending()
-        self._say("settings", f"{self._settings.path}{'' if written else ' (said all of it already)'}")
+        self._say("settings", f"{self._settings.path}{'' if written else ' (unchanged)'}")
         return Joined(
             node=name,
             expires=certificate.day(pair.certificate.not_after),
@@ -236,7 +239,7 @@ class _Device:
     # ---- the hub -----------------------------------------------------------------------------------
 
     async def _ask_authorities(self) -> bytes:
-        """PEM of the authorities that the token names.  Nothing of ours is sent."""
+        """PEM of the authorities that the token names.  Sends nothing about this device."""
         url = self._wanted.url
         try:
             async with join_client.connected(url, join_client.unverified(), agent=self._agent) as hub:
@@ -249,7 +252,7 @@ class _Device:
         try:
             found = authority_bundle.by_pin(shown)
         except ValueError as error:
-            raise CannotJoin(f"what {url} sent as its authorities {error}: it is no hub, or a broken one") from None
+            raise CannotJoin(f"what {url} sent as its authorities {error}: it is not a hub, or a broken one") from None
         trusted = [found[pin] for pin in self._wanted.token.pins if pin in found]
         if not trusted:
             is_typed = any(
@@ -258,27 +261,27 @@ class _Device:
                 for shown_pin in found
             )
             likely = (
-                "They are nearly the same: the token was mistyped; paste it"
+                "They are nearly the same, so the token was probably mistyped; paste it"
                 if is_typed
-                else "Either the URL leads to another installation, or a machine in between pretends to be the hub"
+                else "Either the URL belongs to another installation, or a machine in between impersonates the hub"
             )
             raise CannotJoin(
                 f"{url} is not the hub this token was made for: its authority is {' '.join(found) or 'none'}, the"
-                f" token names {' '.join(self._wanted.token.pins)}. {likely}. The token was not sent; look at the URL,"
-                " or make a new token"
+                f" token names {' '.join(self._wanted.token.pins)}. {likely}. The token was not sent; check the URL, or"
+                " make a new token"
             )
         self._say("authority", "is the one that the token names")
         return b"".join(trusted)
 
     async def _ask_certificate(self, context: ssl.SSLContext, pending: Pending) -> IssuedCertificate:
-        """The same request each time: its answer may have been lost."""
+        """Request the certificate; each attempt sends the same request, because an answer may have been lost."""
         try:
             async with join_client.connected(self._wanted.url, context, agent=self._agent) as hub:
                 return await hub.join(self._wanted.token, node=self._node, request=pending.request)
         except HubUnreachable as error:
             if error.refusal is not None:
                 raise CannotJoin(_not_verified(error)) from None
-            raise _Retryable(f"{error}; run the same again: it asks with the same key") from None
+            raise _Retryable(f"{error}; run the same command again: it uses the same key") from None
         except RefusedByHub as error:
             self._forget_refused(error)
             if (remedy := REMEDIES.get(error.code)) is not None:
@@ -286,7 +289,7 @@ class _Device:
             raise
 
     async def _with_retries(self, ask: Callable[[], Awaitable[Asked]]) -> Asked:
-        """Retry when the hub says to come back, and when an answer may have been lost."""
+        """Retry if the hub asks to come back later, and if an answer may have been lost."""
         until, random = time.monotonic() + RETRY_SECONDS_MAX, Random()
         for attempt in itertools.count():
             try:
@@ -298,33 +301,33 @@ class _Device:
                 pause = BACKOFF.pause(attempt, random.random(), asked=asked)
                 if time.monotonic() + pause > until:
                     raise
-                self._say("hub", f"{error}; asked again in {pause:.1f} s")
+                self._say("hub", f"{error}; retrying in {pause:.1f} s")
             await asyncio.sleep(pause)
         raise AssertionError("a count has no end")
 
     def _forget_refused(self, error: RefusedByHub) -> None:
-        """A key that the hub refuses is not sent again."""
+        """Delete a key that the hub refused, so that it is not sent again."""
         if error.code.startswith("csr_"):
             with contextlib.suppress(IdentityFilesError):
                 self._files.drop_pending()
 
 
-# ---- sentences -------------------------------------------------------------------------------------
+# ---- error texts -----------------------------------------------------------------------------------
 
 
 def _first_failure(error: HubUnreachable) -> str:
     if error.refusal is not None or error.hung_up:
         likely = "" if error.refusal is not None else "most likely "
         return (
-            f"{error}: {likely}the hub admits no device without a certificate: its [identity] signer is off; set it"
-            " there, or bring a certificate made elsewhere (docs/howto/install.md)"
+            f"{error}: {likely}the hub accepts no device without a certificate because its [identity] signer is off;"
+            " set it there, or use a certificate made elsewhere (docs/howto/install.md)"
         )
     if error.no_tls:
         return (
-            f"{error}. Nothing was sent. Either this is another port than the hub's listen, or its security is"
+            f"{error}. Nothing was sent. Either this is not the port of the hub's listen setting, or its security is"
             ' "insecure": such a hub signs no certificates; set security = "mtls" and [identity] signer there'
         )
-    return f"{error}; nothing was sent. Look at the URL, the network and a proxy (HTTPS_PROXY), then run it again"
+    return f"{error}; nothing was sent. Check the URL, the network and the proxy (HTTPS_PROXY), then run it again"
 
 
 def _not_verified(error: HubUnreachable) -> str:
@@ -332,11 +335,11 @@ def _not_verified(error: HubUnreachable) -> str:
     assert refused is not None
     said = f"{error}. The token was not sent"
     if refused.ours:
-        return f"{error}; run the same again: it asks with the same key"
+        return f"{error}; run the same command again: it uses the same key"
     if "expired" in refused.check or "not yet valid" in refused.check:
-        return f"{said}: set this device's clock, which shows {certificate.day(_now())}, or renew the hub's certificate"
+        return f"{said}: set this device's clock (it shows {certificate.day(_now())}), or renew the hub's certificate"
     if "mismatch" in refused.check.lower():
-        return f"{said}: use a name that the hub's certificate has, or add this one to it (hub.hosts of the chart)"
+        return f"{said}: use a name from the hub's certificate, or add this one to it (hub.hosts of the chart)"
     return f"{said}: the hub's certificate does not belong to the authority that the token names; make a new token"
 
 
@@ -355,7 +358,7 @@ def _now() -> datetime.datetime:
 
 
 def _trusting(authorities: bytes) -> ssl.SSLContext:
-    """Trusts ``authorities``; if this device's clock cannot be right, checks certificates against the earliest time."""
+    """A context that trusts ``authorities``; if the clock is wrong, dates are checked against the earliest time."""
     context = join_client.verified(authorities)
     judgement = clock.judge(store_clock.read(), None, own_not_before=None)
     if judgement.distrust:
@@ -366,7 +369,7 @@ def _trusting(authorities: bytes) -> ssl.SSLContext:
 def _node(wanted: JoinOptions, settings: DeviceSettings) -> str:
     if wanted.node and settings.node and wanted.node != settings.node:
         raise CannotJoin(
-            f"{settings.path} is of node {settings.node}, and --node says {wanted.node}: correct one of them, or give"
-            " another --config. Nothing was sent"
+            f"{settings.path} belongs to node {settings.node}, but --node says {wanted.node}: correct one of them, or"
+            " use another --config. Nothing was sent"
         )
     return wanted.node or settings.node

@@ -1,10 +1,10 @@
-"""The conversation of a device that has no certificate (yet, or any more), from its side.
+"""The client side of joining: the conversation of a device without a valid certificate with a hub.
 
-    async with joining.connected(url, context, agent="0.2.0") as hub:
+    async with join_client.connected(url, context, agent="0.2.0") as hub:
         pem = await hub.authorities()
         issued = await hub.join(token, node="shop-17", request=der)
 
-``context`` decides whom the device trusts: ``unverified`` for asking who is there, ``verified`` for all else.
+``context`` is ``unverified()`` for asking which authorities the hub has, and ``verified(…)`` for everything else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fairlead_wire.validation.listen_address import is_loopback
 
 OPEN_SECONDS_MAX: Final = 15.0
 ANSWER_SECONDS_MAX: Final = 60.0
-"""A hub writes to the API server and may ask another program to sign before it answers."""
+"""Before it answers, a hub writes to the API server and may ask another program to sign."""
 CLOSE_SECONDS_MAX: Final = 2.0
 FRAME_BYTES_MAX: Final = 1024 * 1024
 REASON_CHARS_MAX: Final = message.REASON_CHARS_MAX
@@ -42,10 +42,10 @@ _issued = msgspec.json.Decoder(message.IssuedCertificates)
 
 
 class HubUnreachable(FairleadError):
-    """No conversation came about, or it broke; the text says where.
+    """The connection failed or broke; the text says where.
 
-    ``refusal``: a certificate was the reason; ``hung_up``: after TLS and without a word, as proxies do where they miss
-    one; ``no_tls``: the port is open, and does not speak TLS.
+    ``refusal``: a certificate was the reason; ``hung_up``: the peer closed after TLS without an answer, as proxies do
+    that require a certificate; ``no_tls``: the port is open, but does not speak TLS.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class HubUnreachable(FairleadError):
 
 
 class RefusedByHub(FairleadError):
-    """The hub said no.  ``retry_after`` None: asking again changes nothing."""
+    """The hub refused the request.  ``retry_after`` None: retrying is useless."""
 
     def __init__(self, code: str, reason: str, retry_after: float | None) -> None:
         super().__init__(f"{code}: {reason}")
@@ -72,8 +72,8 @@ class RefusedByHub(FairleadError):
         self.retry_after = retry_after
 
 
-class StrangeAnswer(FairleadError):
-    """The other side does not behave like a hub."""
+class UnexpectedAnswer(FairleadError):
+    """The peer does not behave like a hub."""
 
 
 class IssuedCertificate(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,15 +83,15 @@ class IssuedCertificate(msgspec.Struct, frozen=True, kw_only=True):
     expires: str
     renew_after_seconds: float | None
     certificates: bytes
-    """PEM: the node's, then its chain."""
+    """PEM: the node's certificate, then its chain."""
     authorities: bytes
-    """PEM: those of the hub's certificate."""
+    """PEM: the authorities of the hub's certificate."""
     issuers: bytes
-    """PEM: those of nodes' certificates; empty: the hub did not say."""
+    """PEM: the authorities of nodes' certificates; empty: the hub did not send them."""
 
 
 def unverified() -> ssl.SSLContext:
-    """Trusts nothing: for asking which authorities there are, when the answer is compared with a pin."""
+    """A context that verifies nothing, only for asking a hub's authorities, which are then compared with a pin."""
     context = handshake.ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
@@ -101,7 +101,7 @@ def unverified() -> ssl.SSLContext:
 
 
 def verified(authorities: bytes) -> handshake.ClientContext:
-    """Trusts these authorities (PEM), and only for the name in the URL.  Shows no certificate."""
+    """A context that trusts these authorities (PEM) and checks the host name.  It presents no certificate."""
     context = handshake.ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=authorities.decode("ascii"))
@@ -111,7 +111,7 @@ def verified(authorities: bytes) -> handshake.ClientContext:
 
 @contextlib.asynccontextmanager
 async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIterator[JoinClient]:
-    """One connection, through the proxy that the agent's own link would take.  Raises ``HubUnreachable``."""
+    """One connection to a hub, through the same proxy as the agent's link.  Raises ``HubUnreachable``."""
     place = urlsplit(url).netloc.rpartition("@")[2]
     dialled: list[_JoinConnection] = []
 
@@ -133,18 +133,18 @@ async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIt
             user_agent_header=f"fairlead-edge/{agent}",
         )
     except InvalidStatus as error:
-        raise HubUnreachable(f"{place} answered HTTP {error.response.status_code}, as no hub does") from None
+        raise HubUnreachable(f"{place} answered HTTP {error.response.status_code}; it is not a hub") from None
     except TimeoutError:
         raise HubUnreachable(f"{place} did not answer within {OPEN_SECONDS_MAX:g} s") from None
     except InvalidProxy as error:
-        raise HubUnreachable(f"{place} cannot be reached: the proxy that is set will not do: {error}") from None
+        raise HubUnreachable(f"{place} cannot be reached: the proxy setting is unusable: {error}") from None
     except (OSError, WebSocketException) as error:
         found = _unreachable(place, error, *(each.lost for each in dialled))
         if found.refusal is None and dialled and not dialled[-1].is_made:
-            raise HubUnreachable(f"{place} takes connections, but does not answer with TLS", no_tls=True) from None
+            raise HubUnreachable(f"{place} accepts connections, but does not speak TLS", no_tls=True) from None
         raise found from None
     except UnicodeError:
-        raise HubUnreachable(f"{place} cannot be reached: that is no name of a host") from None
+        raise HubUnreachable(f"{place} cannot be reached: not a valid host name") from None
     except ImportError:
         raise HubUnreachable(f"{place} cannot be reached: SOCKS proxies are not supported; use an HTTP proxy") from None
     try:
@@ -154,7 +154,7 @@ async def connected(url: str, context: ssl.SSLContext, *, agent: str) -> AsyncIt
 
 
 class JoinClient:
-    """One question at a time.  Raises ``RefusedByHub``, ``HubUnreachable``, ``StrangeAnswer``."""
+    """Sends one request at a time.  Raises ``RefusedByHub``, ``HubUnreachable``, ``UnexpectedAnswer``."""
 
     def __init__(self, connection: ClientConnection, agent: str, place: str) -> None:
         self._connection = connection
@@ -162,7 +162,7 @@ class JoinClient:
         self._place = place
 
     def hub_time(self) -> datetime.datetime | None:
-        """The clock of the other side, from the Date header of its response to the upgrade."""
+        """The hub's clock, from the Date header of its response to the upgrade."""
         response = self._connection.response
         try:
             said = response.headers.get("Date", "") if response is not None else ""
@@ -171,30 +171,30 @@ class JoinClient:
             return None
 
     def hub_certificate(self) -> bytes:
-        """The certificate of the other side (DER)."""
+        """The hub's certificate (DER)."""
         side = self._connection.transport.get_extra_info("ssl_object")
         return (side.getpeercert(binary_form=True) if side is not None else None) or b""
 
     async def authorities(self) -> bytes:
-        """The authorities of the hub's certificate (PEM), as the other side says."""
+        """The authorities of the hub's certificate (PEM), as the peer claims."""
         header, content = await self.ask(message.AskAuthorities())
         if not isinstance(header, message.Authorities):
-            raise StrangeAnswer(f"{self._place} answered {type(header).__name__} when asked for its authorities")
+            raise UnexpectedAnswer(f"{self._place} answered {type(header).__name__} when asked for its authorities")
         return content
 
     async def join(self, token: JoinToken, *, node: str, request: bytes) -> IssuedCertificate:
-        """Send token and certificate request (DER): only where the other side is verified."""
+        """Send token and certificate request (DER); only for a connection with a verified peer."""
         header = message.Join(token_id=token.id, secret=token.secret, node=node, agent=self._agent)
         return self.issued(*await self.ask(header, request))
 
     def issued(self, header: message.ToDevice, content: bytes) -> IssuedCertificate:
         """The certificate in an ``issued`` frame."""
         if not isinstance(header, message.Issued):
-            raise StrangeAnswer(f"{self._place} answered {type(header).__name__} where a certificate was asked for")
+            raise UnexpectedAnswer(f"{self._place} answered {type(header).__name__} when asked for a certificate")
         try:
             found = peer_json.decode(_issued, content)
         except FairleadError as error:
-            raise StrangeAnswer(f"the certificate of {self._place} cannot be read: {error}") from None
+            raise UnexpectedAnswer(f"the certificate from {self._place} cannot be read: {error}") from None
         return IssuedCertificate(
             node=header.node,
             expires=header.expires,
@@ -218,17 +218,17 @@ class JoinClient:
         try:
             answer, body = codec.decode_to_device(frame)
         except FairleadError as error:
-            raise StrangeAnswer(f"the answer of {self._place} cannot be read: {error}") from None
+            raise UnexpectedAnswer(f"the answer of {self._place} cannot be read: {error}") from None
         if isinstance(answer, message.Refuse):
             raise RefusedByHub(answer.code, answer.reason[:REASON_CHARS_MAX], answer.retry_after)
         return answer, body
 
 
 class _JoinConnection(ClientConnection):
-    """Remembers why it ended: the library only says that it did."""
+    """Remembers why the connection ended, which the library does not report."""
 
     is_made = False
-    """TLS is done; before that there is a connection of TCP alone."""
+    """Whether the TLS handshake is done."""
     lost: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -245,9 +245,9 @@ def _unreachable(place: str, error: BaseException, *lost: BaseException | None) 
     if refused is not None:
         return HubUnreachable(f"{place}: {refused}", refused)
     if isinstance(error, ConnectionClosed):
-        return HubUnreachable(f"{place} hung up without an answer")
+        return HubUnreachable(f"{place} closed the connection without an answer")
     if isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
-        return HubUnreachable(f"{place} hung up after TLS without a word", hung_up=True)
+        return HubUnreachable(f"{place} closed the connection after TLS without an answer", hung_up=True)
     if isinstance(error, OSError):
         return HubUnreachable(f"{place} cannot be reached: {error.strerror or text_of(error)}")
-    return HubUnreachable(f"{place} answered as no hub does: {text_of(error)}")
+    return HubUnreachable(f"{place} does not answer like a hub: {text_of(error)}")

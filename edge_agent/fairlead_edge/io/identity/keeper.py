@@ -1,9 +1,9 @@
-"""Joins the parts that keep the node's certificate: the link reports to it, and asks it what to do.
+"""Keeps the node's certificate and authorities current; the link reports its events here.
 
 before a dial ──▶ is the clock trusted? if not, certificates are checked against the earliest possible time
 session opens ──▶ last-session.json; Renewer: when to renew; the old pair is removed
-authorities ───▶ AuthoritiesKeeper: written for the next dial; Renewer: sooner, where another authority signs now
-refused by TLS ─▶ a pair not used before: back to the one before it │ expired: LateRenewal
+authorities ───▶ AuthoritiesKeeper: written for the next dial; Renewer: sooner, if another authority signs now
+refused by TLS ─▶ a new pair: roll back to the one before it │ expired: LateRenewal
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from fairlead_wire import message
 from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import handshake, logs, tls
 
-_KEPT: Final = "the authorities before stay"
+_KEPT: Final = "the old authorities stay in use"
 
 
 class IdentityKeeper:
-    """``renewer`` is None where the files are not those of ``fairlead edge join``: others renew them."""
+    """``renewer`` is None if the files were not made by ``fairlead edge join``, so that another program renews them."""
 
     def __init__(
         self,
@@ -72,15 +72,14 @@ class IdentityKeeper:
             counters=self.authorities.counters + renewer.counters if renewer is not None else self.authorities.counters,
         )
 
-    # ---- what the link says ----------------------------------------------------------------------
+    # ---- link.CertificateKeeper ------------------------------------------------------------------
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
-        """See ``link.CertificateKeeper``, also for the five methods below."""
         before, self.judgement = self.judgement.distrust, self._judge()
         distrust = self.judgement.distrust
         if distrust and not before:
             _log.warning(
-                "clock_distrusted", reason=distrust, remedy="set the clock; certificates are held against that"
+                "clock_distrusted", reason=distrust, remedy="set the clock; certificates are checked against that time"
             )
         elif before and not distrust:
             _log.info("clock_believed")
@@ -136,17 +135,17 @@ class IdentityKeeper:
                 earliest=self._earliest,
             )
         except (LinkUnreachable, TurnedAway) as failed:
-            reason = f"{end.reason}; a late renewal found no hub: {failed}"
+            reason = f"{end.reason}; the late renewal did not reach the hub: {failed}"
             return session_events.Close(code="certificate", reason=reason, retry_after=LATE_SECONDS)
 
 
 def open_keeper(
     settings: EdgeSettings, data_dir: Path, store: Metastore, *, agent: str, renew: Ask
 ) -> IdentityKeeper | None:
-    """The keeper for an agent with these settings; None: security is off."""
+    """The keeper of an agent with these settings; None if security is off."""
     if settings.security != "mtls":
         return None
-    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # EdgeSettings refuses mtls without them
     files = tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
     own, node = IdentityFiles.of(data_dir), settings.node
     renewer = late = None
@@ -162,14 +161,14 @@ def open_keeper(
 
 
 class AuthoritiesKeeper:
-    """Which authorities this node believes: those it holds, replaced by those the hub sends in a session.
+    """The authorities that this node trusts; the hub may replace them in a session.
 
-        authorities ─▶ newest kept ─ read, bounded ─▶ do they vouch for the hub as it is now?
-                                                       ├─ yes: file, fsync, rename; next dial: a fresh TLS context
-                                                       └─ no: a line in the log, the old ones stay
+        authorities ─▶ the newest are kept ─▶ do they verify the hub's current certificate?
+                                               ├─ yes: file, fsync, rename; next dial: a new TLS context
+                                               └─ no: logged, the old ones stay
 
-    ``path`` is what ``tls_ca`` names; ``files`` None: it is not the agent's to write.  Only the file that ``fairlead
-    edge join`` made is written; another belongs to those who put it there.
+    ``path`` is that of ``tls_ca``.  ``files`` is None if the file was not made by ``fairlead edge join``; then it
+    belongs to another program and is never written.
     """
 
     def __init__(self, path: Path, files: IdentityFiles | None) -> None:
@@ -181,7 +180,7 @@ class AuthoritiesKeeper:
         """Bundles that the hub sent, by outcome: replaced, refused."""
 
     def held(self) -> str:
-        """The digest of what the next dial believes; empty: it cannot be read."""
+        """The digest of the authorities for the next dial; empty if they cannot be read."""
         try:
             status = self._path.stat()
             stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
@@ -193,12 +192,12 @@ class AuthoritiesKeeper:
         return self._read[1]
 
     def authorities_received(self, header: message.Authorities, content: bytes) -> None:
-        """Only the newest are kept until they are written."""
+        """Take over authorities that the hub sent; of several, only the newest are written."""
         self._newest = (header, content)
         self._news.set()
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Runs until cancelled; ``changed`` is called when the authorities were replaced."""
+        """Write received authorities; runs until cancelled.  ``changed`` is called after each replacement."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -207,19 +206,19 @@ class AuthoritiesKeeper:
                 changed()
 
     async def take(self, header: message.Authorities, content: bytes) -> bool:
-        """Returns True if they were written."""
+        """Write the authorities if the hub's certificate is verified by them; returns True if they were written."""
         try:
             wanted = authority_bundle.digest(content)
             if wanted == self.held():
                 return False
             if self._files is None:
-                raise ValueError(f"{self._path} is not the agent's to write: put the hub's authorities there")
+                raise ValueError(f"the agent does not manage {self._path}: put the hub's authorities there")
             if not await keys.reaches(header.certificates.encode(), content):
-                raise ValueError("the hub's certificate is of none of them: they would lock this node out")
+                raise ValueError("none of them issued the hub's certificate, so they would lock this node out")
             await asyncio.to_thread(self._files.write_authorities, content)
         except (ValueError, IdentityFilesError, keys.KeyMakerFailed) as error:
             self.counters["authorities_refused"] += 1
-            _log.error("authorities_refused", reason=str(error), remedy=f"look at tls_ca of the hub; {_KEPT}")
+            _log.error("authorities_refused", reason=str(error), remedy=f"check tls_ca of the hub; {_KEPT}")
             return False
         self.counters["authorities_replaced"] += 1
         _log.info("authorities_replaced", digest=wanted, certificates=len(authority_bundle.certificates(content)))
@@ -227,6 +226,6 @@ class AuthoritiesKeeper:
 
 
 LATE_SECONDS: Final = 10.0
-"""Between two attempts at a late renewal, at least; the hub asks for more."""
+"""The pause after a late renewal that did not reach the hub."""
 _EXPIRED: Final = handshake.ALERTS["CERTIFICATE_EXPIRED"]
 _log = logs.get("edge.identity")

@@ -1,13 +1,13 @@
-"""Makes keys, certificate requests and signatures: a program of its own, one JSON question in, one JSON answer out.
+"""A program that makes keys, certificate requests and signatures: a JSON question on stdin, a JSON answer on stdout.
 
     {"operation": "make", "kind": "p256", "node": "shop-17"}    → {"key": PEM, "request": base64 of DER}
     {"operation": "request", "key": PEM, "node": "shop-17"}     → {"request": base64 of DER}
     {"operation": "sign", "key": PEM, "content": base64}        → {"signature": base64}
     {"operation": "reaches", "chain": PEM, "authorities": PEM}  → {"reaches": "yes" | "no"}
-    what cannot be done                                         → {"error": sentence}, exit 1
+    on failure                                                  → {"error": text}, exit 1
 
-The key goes through the pipe, never through arguments, which other users of the machine can read.  With ``node`` the
-request carries that name, for signers that only sign what they are given; a hub that signs itself sets the names.
+The key is passed through the pipe, never as an argument, which other users of the machine could read.  With ``node``
+the request carries that name, for signers that use the requested names; a hub with its own signer sets the names.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
 
 
 class CannotAnswer(Exception):
-    """The question cannot be answered; the text says why."""
+    """The question is invalid; the text says why."""
 
 
 def make_key(kind: str) -> Key:
-    """A new private key.  Raises ``CannotAnswer`` for a kind that hubs do not take."""
+    """A new private key.  Raises ``CannotAnswer`` for a kind that hubs do not accept."""
     match kind:
         case "p256":
             return ec.generate_private_key(ec.SECP256R1())
@@ -51,7 +51,7 @@ def make_key(kind: str) -> Key:
         case "rsa3072":
             return rsa.generate_private_key(public_exponent=RSA_EXPONENT, key_size=RSA_BITS)
         case _:
-            raise CannotAnswer(f"no key of kind {kind!r} is made; use p256, p384, ed25519 or rsa3072")
+            raise CannotAnswer(f"keys of kind {kind!r} are not supported; use p256, p384, ed25519 or rsa3072")
 
 
 def read_key(pem: str) -> Key:
@@ -61,12 +61,12 @@ def read_key(pem: str) -> Key:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise CannotAnswer("the key file holds no private key that can be read without a password") from None
     if not isinstance(found, Key):
-        raise CannotAnswer("the key is of a kind that hubs do not take; use p256, p384, ed25519 or rsa3072")
+        raise CannotAnswer("hubs do not accept this kind of key; use p256, p384, ed25519 or rsa3072")
     return found
 
 
 def key_pem(key: Key) -> str:
-    """PKCS 8, not encrypted: the file's mode protects it."""
+    """The key as PKCS 8 in PEM, not encrypted: the mode of its file protects it."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
@@ -99,7 +99,7 @@ def _digest(key: Key) -> hashes.SHA256 | None:
 
 
 def answer(question: dict[str, Any]) -> dict[str, str]:
-    """Raises ``CannotAnswer``."""
+    """The answer to a question.  Raises ``CannotAnswer``."""
     match question:
         case {"operation": "make", "kind": str(kind), "node": str(node)}:
             key = make_key(kind)
@@ -115,9 +115,9 @@ def answer(question: dict[str, Any]) -> dict[str, str]:
             try:
                 return {"reaches": "yes" if authority_bundle.reaches(pem.encode(), authorities.encode()) else "no"}
             except ValueError:
-                raise CannotAnswer("certificates of the hub that cannot be read") from None
+                raise CannotAnswer("the hub's certificates cannot be read") from None
         case _:
-            raise CannotAnswer("not a question of this program")
+            raise CannotAnswer("unknown question")
 
 
 def _base64(content: bytes) -> str:

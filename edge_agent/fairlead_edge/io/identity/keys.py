@@ -14,7 +14,7 @@ import msgspec
 from fairlead_wire.errors import FairleadError
 
 SECONDS_MAX: Final = 60.0
-"""For one answer: a small device makes an RSA key in many seconds, and a P-256 key at once."""
+"""Timeout for one answer.  Making an RSA key takes a small device many seconds; a P-256 key takes no time."""
 ANSWER_BYTES_MAX: Final = 64 * 1024
 PROGRAM: Final = "fairlead_edge.io.identity.key_maker"
 
@@ -32,7 +32,7 @@ class KeyAndRequest(msgspec.Struct, frozen=True, kw_only=True):
     request: bytes
 
     def __repr__(self) -> str:
-        return "KeyAndRequest(…)"  # a key must not get into a log by accident
+        return "KeyAndRequest(…)"  # keeps the key out of logs
 
 
 async def make(kind: KeyKind = "p256", *, node: str = "") -> KeyAndRequest:
@@ -42,7 +42,7 @@ async def make(kind: KeyKind = "p256", *, node: str = "") -> KeyAndRequest:
 
 
 async def request(key: bytes, *, node: str = "") -> bytes:
-    """A certificate request (DER) for a key (PEM) that is there already.  Raises ``KeyMakerFailed``."""
+    """A certificate request (DER) for an existing key (PEM).  Raises ``KeyMakerFailed``."""
     answer = await _ask({"operation": "request", "key": key.decode(), "node": node})
     return base64.b64decode(answer["request"])
 
@@ -57,7 +57,7 @@ async def sign(key: bytes, content: bytes) -> bytes:
 
 
 async def reaches(chain: bytes, authorities: bytes) -> bool:
-    """Do these certificates lead to one of these authorities (PEM each)?  Raises ``KeyMakerFailed``."""
+    """Whether the chain leads to one of the authorities (PEM each).  Raises ``KeyMakerFailed``."""
     answer = await _ask({"operation": "reaches", "chain": chain.decode(), "authorities": authorities.decode()})
     return answer["reaches"] == "yes"
 
@@ -65,7 +65,7 @@ async def reaches(chain: bytes, authorities: bytes) -> bool:
 async def _ask(question: dict[str, str]) -> dict[str, str]:
     try:
         child = await asyncio.create_subprocess_exec(
-            # -P: nothing is imported from the working directory; -S: our own path is given whole.
+            # -P: import nothing from the working directory; -S: PYTHONPATH holds our whole path already.
             *(sys.executable, "-P", "-S", "-m", PROGRAM),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -73,12 +73,12 @@ async def _ask(question: dict[str, str]) -> dict[str, str]:
             env=_environment(),
         )
     except OSError as error:
-        raise KeyMakerFailed(f"the program that makes keys cannot be started: {error.strerror or error}") from None
+        raise KeyMakerFailed(f"the key maker cannot be started: {error.strerror or error}") from None
     try:
         async with asyncio.timeout(SECONDS_MAX):
             stdout, stderr = await child.communicate(msgspec.json.encode(question))
     except TimeoutError:
-        raise KeyMakerFailed(f"no key was made within {SECONDS_MAX:g} s") from None
+        raise KeyMakerFailed(f"the key maker did not answer within {SECONDS_MAX:g} s") from None
     finally:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -88,7 +88,7 @@ async def _ask(question: dict[str, str]) -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    """Only what Python needs; not the settings, which may contain secrets."""
+    """Only the variables that Python needs; not the settings, which may contain secrets."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -98,7 +98,7 @@ def _answer(stdout: bytes, stderr: bytes, code: int) -> dict[str, str]:
         answer = msgspec.json.decode(stdout[:ANSWER_BYTES_MAX], type=dict[str, Any])
     except ValueError:
         last = stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
-        raise KeyMakerFailed(f"the program that makes keys ended with {code}: {last or 'it said nothing'}") from None
+        raise KeyMakerFailed(f"the key maker exited with {code}: {last or 'no output'}") from None
     if "error" in answer:
         raise KeyMakerFailed(str(answer["error"])[:500])
     return answer

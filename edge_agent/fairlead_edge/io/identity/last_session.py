@@ -1,7 +1,7 @@
-"""What the node remembers of its last session, in ``<data_dir>/last-session.json``: durable before the session is used.
+"""The record of the last session, ``<data_dir>/last-session.json``, written before the session is used.
 
-When a certificate has expired meanwhile, ``storeEpoch`` shows the hub that this disk is the one it spoke with last;
-``time`` is the earliest the current time can be (``identity.clock``).
+When the certificate has expired, ``storeEpoch`` shows the hub that this is the disk of the last session; ``time`` is a
+lower bound of the current time (``identity.clock``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _decoder = msgspec.json.Decoder(LastSession)
 
 
 def read(data_dir: Path) -> LastSession | None:
-    """The last session; None when there was none, or the file cannot be read."""
+    """The last session; None if there was none, or the file cannot be read."""
     path = data_dir / FILE
     try:
         with path.open("rb") as file:
@@ -42,7 +42,7 @@ def read(data_dir: Path) -> LastSession | None:
 
 
 def write(data_dir: Path, last: LastSession) -> None:
-    """Written whole or not at all.  A failure is only logged: a late renewal would then wait for approval."""
+    """Atomically replace the record.  Failures are only logged: a late renewal would then need an approval."""
     path = data_dir / FILE
     try:
         durable_file.replace(path, msgspec.json.encode(last))

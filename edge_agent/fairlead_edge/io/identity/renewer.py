@@ -1,14 +1,14 @@
-"""Keeps the node's certificate fresh: over the open session, or, where it ended while the node was away, by a proof.
+"""Renews the node's certificate: in an open session, or, once it has expired, by a proof of possession.
 
     welcome ─▶ due ─▶ key and request (child process) ─renew─▶ hub ─issued─▶ file, fsync, link swapped
                           └─ kept until its certificate is in use                  └─ next dial
-    next dial ─┬─ session opened ─▶ the old pair is removed
-               └─ refused ────────▶ back to the old pair
+    next dial ─┬─ session opened ─▶ remove the old pair
+               └─ refused ────────▶ roll back to the old pair
 
     edge ─late(store epoch of the last session)─▶ hub ─challenge(nonce)─▶ edge
          ─prove(old certificate, new request, signature by the old key)─▶ hub ─issued | refuse─▶ edge
 
-Only for the files that ``fairlead edge join`` made: others belong to those who put them there.
+Only for files made by ``fairlead edge join``; other files belong to other programs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from fairlead_wire.io.tls import TlsFilesError
 from fairlead_wire.link import codec, peer_json
 
 Ask = Callable[[bytes], Awaitable[tuple[message.Issued | message.Nack, bytes]]]
-"""Sends a request (DER) up; the hub's answer and its content.  Raises ``LinkDown``."""
+"""Sends a request (DER) to the hub; returns its answer and the content.  Raises ``LinkDown``."""
 ANSWER_SECONDS_MAX: Final = 120.0
-"""A signer of the cluster may take its time; the session goes on meanwhile.  A late renewal has as long as a whole."""
+"""How long to wait for an answer, because a signer may be slow; also the limit for a whole late renewal."""
 LATE_RETRY_SECONDS: Final = 30.0
 
 _log = logs.get("edge.identity")
@@ -52,27 +52,27 @@ _certificates = msgspec.json.Decoder(message.IssuedCertificates)
 
 
 class Renewer:
-    """``run`` beside the link.  ``random`` draws the jitter of pauses."""
+    """Renews the certificate in open sessions.  ``random`` draws the jitter of pauses."""
 
     def __init__(self, files: IdentityFiles, *, node: str, ask: Ask, random: Random) -> None:
         self._files, self._node, self._ask, self._random = files, node, ask, random
         self._changed = asyncio.Event()
         self.state = CertificateRenewal()
         self.counters: Counter[str] = Counter()
-        """Events since the start: renewed, late, taken back, failures by code."""
+        """Events since the start: renewed, late, rolled back, failures by code."""
         self._refused: set[Path] = set()
         """Pairs that the hub refused since the last session."""
         self._installing = False
-        """A pair is being written: not in use yet, it would be removed as one that is left over."""
+        """A pair is being written.  It is not in use yet, so ``confirm`` would remove it."""
 
     def seconds_left(self) -> float | None:
-        """Seconds until the next certificate is requested; None: none will be."""
+        """Seconds until the next certificate is requested; None if none is due."""
         return self.state.seconds_left(_now())
 
-    # ---- what the link says ----------------------------------------------------------------------
+    # ---- events of the link ----------------------------------------------------------------------
 
     def opened(self, welcome: message.Welcome, shown: Certificate | None) -> None:
-        """A session is open, with the certificate ``shown``."""
+        """A session was opened with the certificate ``shown``."""
         self.state = self.state.welcomed(welcome.renew_after_seconds, _now())
         self._refused.clear()
         self._changed.set()
@@ -82,20 +82,20 @@ class Renewer:
                 self._files.confirm()
 
     def hasten(self, after: float) -> None:
-        """Another authority signs now: renew after so long at the latest."""
+        """Another authority signs now: renew in ``after`` seconds at the latest."""
         self.state = self.state.hastened(after, _now())
         self._changed.set()
 
     def ended(self) -> None:
-        """No session is open any more."""
+        """The session has ended."""
         self.state = self.state.ended()
         self._changed.set()
 
     def refused(self, shown: Certificate | None, why: str, *, has_ended: bool = False) -> bool:
-        """The hub's TLS refused ``shown``.  True: another pair is in use, one that may open a session.
+        """The hub's TLS refused ``shown``.  Rolls back to another pair if one may be accepted; True if it did.
 
-        ``has_ended``: for its age.  What ended before it is no better then, and what the hub refused for another
-        reason neither: that node needs a late renewal.
+        ``has_ended``: it was refused because it has expired.  Then only a pair that expires later and was not refused
+        is tried; without one, the node needs a late renewal.
         """
         with self._logged("old_pair_unusable"):
             current, others = self._files.current(), self._files.others()
@@ -110,7 +110,7 @@ class Renewer:
             self._files.use(before)
             self._refused.add(current.path)
             self.counters["taken_back"] += 1
-            reason = f"the hub refused the renewed certificate ({why}): the one before it is in use again"
+            reason = f"the hub refused the renewed certificate ({why}); the previous one is in use again"
             self.state = self.state.failed("unusable", reason, _now(), self._random.random())
             _log.error("certificate_taken_back", serial=before.certificate.serial, reason=reason)
             return True
@@ -122,13 +122,13 @@ class Renewer:
         self.counters["late"] += 1
 
     def refused_late(self, code: str) -> None:
-        """The hub wants a person to decide, or refuses it for good."""
+        """The hub refused a late renewal, permanently or until a person approves it."""
         self.counters[f"late_refused_{code}"[: message.NAME_CHARS_MAX]] += 1
 
     # ---- renewing --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Runs until cancelled."""
+        """Renew when it is due; runs until cancelled."""
         while True:
             self._changed.clear()
             left = self.state.seconds_left(_now())
@@ -136,7 +136,7 @@ class Renewer:
                 await self._renew()
                 continue
             with contextlib.suppress(TimeoutError):
-                # Not wait_for: in Python 3.11 it loses a cancellation that comes together with the event.
+                # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with the event.
                 async with asyncio.timeout(left):
                     await self._changed.wait()
 
@@ -151,7 +151,7 @@ class Renewer:
                 return
             await self.install(answer, content, pending)
         except LinkDown:
-            # ``ended`` follows, or came before; the same request goes up in the next session.
+            # ``ended`` is called, too; the next session repeats the same request.
             self.state = self.state.ended()
         except TimeoutError:
             self._failed("no_answer", f"the hub did not answer within {ANSWER_SECONDS_MAX:g} s")
@@ -165,7 +165,7 @@ class Renewer:
             _log.info("identity_renewed", node=self._node, expires=answer.expires)
 
     async def pending(self) -> Pending:
-        """The key and request that wait for a certificate; made now if there are none."""
+        """The pending key and request; made now if there are none."""
         kept = await asyncio.to_thread(self._files.pending)
         if kept is not None:
             return kept
@@ -175,8 +175,10 @@ class Renewer:
         return pending
 
     async def install(self, issued: message.Issued, content: bytes, pending: Pending) -> None:
-        """Write what was issued and go over to it; raises ``IdentityFilesError`` or ``RemoteError``, and nothing is
-        different for the next dial then."""
+        """Write the issued certificate and use it from the next dial on.
+
+        Raises ``IdentityFilesError`` or ``RemoteError``; then the next dial uses the old one.
+        """
         self._installing = True
         try:
             await asyncio.to_thread(self._install, content, pending)
@@ -188,7 +190,7 @@ class Renewer:
         try:
             pair = self._files.add(pending.key, certificates.certificates.encode())
         except BadPair:
-            self._files.drop_pending()  # the same question would get the same answer
+            self._files.drop_pending()  # the same request would get the same answer
             raise
         if pair.certificate.name != self._node:
             raise IdentityFilesError(
@@ -197,7 +199,7 @@ class Renewer:
         if certificates.authorities:
             self._files.write_authorities(certificates.authorities.encode())
         if certificates.issuers and self._files.write_issuers(certificates.issuers.encode()):
-            remedy = "copy it to where programs that connect to this node have it (edge-ca.crt beside edge.toml)"
+            remedy = "copy it to where programs that connect to this node expect it (edge-ca.crt beside edge.toml)"
             _log.warning("issuers_changed", file=str(self._files.issuers), remedy=remedy)
         self._files.use(pair)
         self._files.drop_pending()
@@ -214,7 +216,7 @@ class Renewer:
         try:
             yield
         except IdentityFilesError as error:
-            _log.error(event, reason=str(error), remedy="look at the disk and the folder's owner")
+            _log.error(event, reason=str(error), remedy="check the disk and the folder's owner")
 
 
 def _now() -> float:
@@ -222,7 +224,10 @@ def _now() -> float:
 
 
 def bare_context(files: IdentityFiles, *, earliest: float | None = None) -> ssl.SSLContext:
-    """Checks the hub and shows nothing.  ``earliest``: the clock is not believed.  Raises ``TlsFilesError``."""
+    """A context that verifies the hub and presents no certificate.  Raises ``TlsFilesError``.
+
+    ``earliest``: the lower bound of the current time if the clock is not trusted.
+    """
     context = ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols([ALPN])
@@ -235,10 +240,10 @@ def bare_context(files: IdentityFiles, *, earliest: float | None = None) -> ssl.
 
 
 class LateRenewal:
-    """The certificate ended while the node was away: a new one for the proof that its key is still here.
+    """Renews a certificate that expired while the node was away, by a proof that the node still has its key.
 
-    ``dial`` opens a connection with this context, which shows no certificate: the hub's is checked against our
-    authorities as always, and the signature names it, so that nothing between can use it.
+    ``dial`` opens a connection with a context that presents no certificate.  The hub's certificate is verified as
+    always, and the signed proof contains it, so that no machine in between can reuse the proof.
     """
 
     def __init__(
@@ -253,7 +258,7 @@ class LateRenewal:
         self._files, self._renewer, self._node, self._agent, self._dial = files, renewer, node, agent, dial
 
     async def attempt(self, *, store_epoch: int, fence: int, earliest: float | None) -> session_events.Close:
-        """One conversation: its outcome, and when to dial again.  Raises what ``dial`` raises."""
+        """Try once; returns the outcome and when to dial again.  Raises the errors of ``dial``."""
         try:
             connection = await self._dial(bare_context(self._files, earliest=earliest))
             try:
@@ -286,7 +291,7 @@ class LateRenewal:
         self._renewer.renewed_late()
         _log.info("identity_renewed_late", node=self._node, expires=issued.expires)
         return session_events.Close(
-            code="renewed_late", reason="a new certificate was issued after the old one had ended"
+            code="renewed_late", reason="a new certificate was issued after the old one had expired"
         )
 
     async def _proof(self, challenge: message.Challenge, request: bytes, hub_certificate: bytes) -> message.Proof:
@@ -311,7 +316,7 @@ class LateRenewal:
         if refuse.code.startswith("csr_"):
             self._files.drop_pending()
         retry_after = LATE_RETRY_SECONDS if refuse.retry_after is None else refuse.retry_after
-        # Also where the hub says that it is for good: a person may approve it, or put another certificate in place.
+        # Retry a permanent refusal, too: a person may approve the renewal, or install another certificate.
         return session_events.Close(code=refuse.code, reason=refuse.reason, retry_after=retry_after)
 
 
@@ -326,7 +331,7 @@ def _hub_certificate(connection: ClientConnection) -> bytes:
     side = connection.transport.get_extra_info("ssl_object")
     shown: bytes | None = side.getpeercert(binary_form=True) if side is not None else None
     if shown is None:
-        raise Malformed("the hub shows no certificate")
+        raise Malformed("the hub presented no certificate")
     return shown
 
 

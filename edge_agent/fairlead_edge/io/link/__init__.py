@@ -1,1 +1,1 @@
-"""The connection to the hub: ``link`` dials (``dialler``) and dials again, ``conversation`` performs one session."""
+"""The connection to the hub: ``link`` keeps it up, ``dialler`` opens one, ``conversation`` runs a session over it."""

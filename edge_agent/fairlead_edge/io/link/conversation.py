@@ -1,11 +1,11 @@
-"""One connection with the hub: performs what its ``EdgeSession`` decides.
+"""One connection with the hub: carries out the effects of its ``EdgeSession``.
 
     reader ─frame─▶ EdgeSession ─effects─▶ sender
                      ▲  └─Apply, Summarise …─▶ store
                      └────── Applied … ──────────┘
 
-A batch that was handed to the store is waited for even when the connection is gone, so that the next hello says
-what is held then, and watchers get what was written.
+A write that was given to the store is awaited even if the connection is gone, so that the next hello includes it and
+watchers see it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairlead_wire.traces import span_names, trace
 
 CLOSE_SECONDS_MAX: Final = 1.0
 CLOSE_REASON_BYTES_MAX: Final = 120
-"""The WebSocket protocol carries 123."""
+"""The WebSocket protocol allows 123."""
 REPORT_PRIORITY: Final = 0
 """Priority of object statuses among batches of messages: they are small, and only the newest is sent."""
 _CLOSE_CODES: Final = {"protocol": 1002, "stopping": 1001}
@@ -40,7 +40,7 @@ _NORMAL_CLOSURE: Final = 1000
 
 
 LOGGED_SECONDS: Final = 3600.0
-"""Between two log lines about one object that is refused for one reason."""
+"""The interval between log lines about the same object refused for the same reason."""
 _refusals = LogLimiter(LOGGED_SECONDS)
 _log = logs.get("edge.conversation")
 
@@ -49,7 +49,7 @@ Answer = message.Ack | message.Nack
 
 
 class _Waiting(NamedTuple):
-    """A request that waits to go up, and the future that gets its answer, with the answer's content."""
+    """A request to be sent, and the future for its answer and the answer's content."""
 
     request: message.Upstream | message.Report
     content: bytes
@@ -57,7 +57,7 @@ class _Waiting(NamedTuple):
 
 
 class Conversation:
-    """One connection: performs what its ``EdgeSession`` decides."""
+    """One connection; carries out the effects of its ``EdgeSession``."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class Conversation:
         inputs: InputStore | None = None,
         on_rules: Callable[[message.StatusRules, bytes], None] | None = None,
     ) -> None:
-        """``opened`` gets the welcome; ``remember`` writes before that what must be on disk when a session is open;
-        ``on_authorities`` gets the authorities to believe, ``on_rules`` the rules by which status is taken; ``inputs``
-        stores messages for modules."""
+        """``opened`` is called with the welcome; before that, ``remember`` writes what must be on disk before a session
+        opens.  ``on_authorities`` gets the authorities to trust, ``on_rules`` the rules for reported statuses;
+        ``inputs`` stores messages for modules."""
         self._inputs = ModuleInputs(inputs, core, perform=self._perform, failed=self._failed, counters=counters)
         self._on_authorities, self._on_rules = on_authorities, on_rules
         self._remember = remember
@@ -88,7 +88,7 @@ class Conversation:
         self._opened = opened
         self._urgent: deque[bytes] = deque()
         self._bulk: list[tuple[int, int, _Waiting]] = []
-        """A heap: requests by priority, then in the order of their calls."""
+        """A heap of requests, by priority and then in the order of the calls."""
         self._calls = 0
         self._to_send = asyncio.Event()
         self._room = asyncio.Event()
@@ -99,14 +99,14 @@ class Conversation:
         """Pending requests by id."""
         self._was_open = False
         self.answers_tables = False
-        """The hub of this session says how far tables have read."""
+        """Whether this hub answers how far tables have read."""
         self.takes_reports = False
-        """The hub of this session takes status of objects."""
+        """Whether this hub accepts statuses of objects."""
         self.upstream_window = 0
-        """Batches that may be unanswered at once; 0 unless the session is open, and from the moment it ends on."""
+        """How many batches may be unanswered; 0 unless the session is open."""
 
     async def run(self) -> session_events.Close:
-        """Runs until the connection or the session ends; returns why."""
+        """Run until the connection or the session ends; returns the reason."""
         self.handle(session_events.Connected())
         tasks = [asyncio.create_task(loop()) for loop in (self._read, self._write, self._tick)]
         try:
@@ -114,7 +114,7 @@ class Conversation:
             await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 if task.done():
-                    task.result()  # parts end only by an error: of the store or of ours
+                    task.result()  # a loop ends only by an error: the store failed, or a bug
             end = self._ended.result()
             await self._say_goodbye(end)
             return end
@@ -129,20 +129,20 @@ class Conversation:
                 await asyncio.wait([self._working])
 
     def end(self, end: session_events.Close) -> None:
-        """End it from this side.  Nothing goes up any more: saying goodbye to a deaf hub takes its time."""
+        """End it from this side.  Nothing more is sent upstream, even while the goodbye is still under way."""
         self.upstream_window = 0
         if not self._ended.done():
             self._ended.set_result(end)
 
     def last_heard(self) -> float | None:
-        """Seconds of the store's clock; None before the session opened."""
+        """When the last frame arrived, in seconds of the store's clock; None before the session opened."""
         if not self._was_open:
             return None
         silence = asyncio.get_running_loop().time() - self._core.last_received
         return self._clock() - max(0.0, silence)
 
     def handle(self, event: session_events.Event) -> None:
-        """Give an event to the core and perform what it wants."""
+        """Pass an event to the core and carry out its effects."""
         for effect in self._core.handle(event, asyncio.get_running_loop().time()):
             self._perform(effect)
 
@@ -157,7 +157,7 @@ class Conversation:
         priority: int = 0,
         traceparent: str | None = None,
     ) -> Answer:
-        """Raises ``LinkDown`` when the session is not open, or ends before the answer."""
+        """See ``Link.send_upstream``.  Raises ``LinkDown`` if the session is not open, or ends before the answer."""
         if not self.upstream_window or not self._core.is_open:
             raise LinkDown("no session with the hub is open")
         header = message.Upstream(
@@ -174,9 +174,9 @@ class Conversation:
     async def send_report(
         self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
     ) -> Answer:
-        """Raises ``LinkDown`` as ``send_upstream`` does."""
+        """Send the status of an object.  Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open or not self.takes_reports:
-            raise LinkDown("no session with a hub that takes status is open")
+            raise LinkDown("no session with a hub that accepts statuses is open")
         header = message.Report(id=0, resource=resource, uid=uid, force=force, encoding=encoding)
         return await self._queued(REPORT_PRIORITY, header, content)
 
@@ -191,7 +191,7 @@ class Conversation:
         return answer
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
-        """Ask for a certificate; the answer and its content.  Raises ``LinkDown`` as ``send_upstream`` does."""
+        """Request a certificate; returns the answer and its content.  Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open:
             raise LinkDown("no session with the hub is open")
         answer, content = await self._asked(message.Renew(id=0), request)
@@ -202,7 +202,7 @@ class Conversation:
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
         """Ask the hub how far tables have read these topics.  Raises ``LinkDown`` as ``send_upstream`` does."""
         if not self._core.is_open or not self.answers_tables:
-            raise LinkDown("no session with a hub that answers is open")
+            raise LinkDown("no session with a hub that answers this is open")
         answer, content = await self._asked(message.AskTables(id=0, topics=topics))
         if not isinstance(answer, message.Tables | message.Nack):
             raise self._unexpected(answer)
@@ -211,7 +211,7 @@ class Conversation:
     async def _asked(
         self, request: message.Renew | message.AskTables, content: bytes = b""
     ) -> tuple[message.FromHub, bytes]:
-        """Sends it before all batches that wait, and returns the answer."""
+        """Send a request ahead of all waiting batches; returns the answer."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[tuple[message.FromHub, bytes]] = loop.create_future()
         id, send = self._core.ask(request, loop.time(), content)
@@ -223,7 +223,7 @@ class Conversation:
             self._unanswered.pop(id, None)
 
     def _unexpected(self, answer: message.FromHub) -> LinkDown:
-        """The hub sent something that is not an answer to the request."""
+        """End the session, because the hub's answer does not fit the request."""
         reason = f"{type(answer).__name__} is not an answer to that request"
         self.end(session_events.Close(code="protocol", reason=reason))
         return _lost()
@@ -266,8 +266,8 @@ class Conversation:
     # ---- the store -------------------------------------------------------------------------------
 
     def _work(self, asked: Coroutine[Any, Any, session_events.Event]) -> None:
-        # A task of its own, never cancelled with the connection: watchers get what was written, too.
-        # The core asks for one thing at a time, so that the task before this one is done.
+        # A separate task, not cancelled with the connection: watchers must see what was written.
+        # The core asks for one thing at a time, so the previous task is done.
         self._working = asyncio.create_task(self._finish(asked))
         self._working.add_done_callback(self._finished)
 
@@ -333,7 +333,7 @@ class Conversation:
             while not self._urgent and not self._bulk:
                 self._to_send.clear()
                 await self._to_send.wait()
-            # Acks are waited for with a timer, batches are not: on a slow link an ack must not queue behind megabytes.
+            # The hub times out on acks, but not on batches: on a slow link an ack must not queue behind megabytes.
             frame = self._urgent.popleft() if self._urgent else self._framed(heapq.heappop(self._bulk)[2])
             if frame is None:
                 continue
@@ -346,7 +346,7 @@ class Conversation:
             self._counters["bytes_sent"] += len(frame)
 
     def _framed(self, waiting: _Waiting) -> bytes | None:
-        """The frame of a request, under the next id; None when its caller is gone, or the session has ended."""
+        """The frame of a request, with the next id; None if its caller is gone or the session has ended."""
         if waiting.answer.done():
             return None
         if not self._core.is_open:
@@ -361,7 +361,7 @@ class Conversation:
         while True:
             self._retimed.clear()
             with contextlib.suppress(TimeoutError):
-                # Not ``wait_for``: in Python 3.11 it forgets that it was cancelled where the event is set just then.
+                # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with the event.
                 async with asyncio.timeout(max(0.0, self._core.next_tick() - loop.time())):
                     await self._retimed.wait()
             self.handle(session_events.Ticked())
@@ -385,7 +385,7 @@ def _lost() -> LinkDown:
 
 
 def _log_refused(path: str, refused: WriteRefused) -> None:
-    """Once in a while for each object and reason: the hub tries again, and people look where the object is missing."""
+    """Log a refused object, rate-limited by object and reason, because the hub retries."""
     times = _refusals.due((path, refused.code), asyncio.get_running_loop().time())
     if times is not None:
         _log.warning(

@@ -1,4 +1,4 @@
-"""One attempt to reach the hub: TCP, TLS, the upgrade; failures in words, a certificate's fault by name."""
+"""Opens a connection to the hub (TCP, TLS, WebSocket upgrade) and explains failures, especially of certificates."""
 
 from __future__ import annotations
 
@@ -25,18 +25,21 @@ from fairlead_wire.validation import addresses
 from fairlead_wire.validation.listen_address import is_loopback
 
 DIAL_SECONDS_MAX: Final = 2.0
-"""For TCP alone.  Where packets are dropped the kernel repeats itself after 1, 3, 7 s …; a new attempt finds a link
-that came back sooner, and costs a hub that is there nothing."""
+"""The timeout for TCP.  Where packets are dropped, the kernel retransmits after 1, 3, 7 s …, so a new attempt notices
+sooner that the network is back."""
 OPEN_SECONDS_MAX: Final = 10.0
-"""For TLS and the upgrade: a hub to which a thousand nodes come back needs its time."""
+"""The timeout for TLS and the upgrade, which take long at a hub to which a thousand nodes reconnect."""
 TCP_NOTSENT_LOWAT: Final = 25
-"""Linux's number; this Python's socket module has no name for it."""
+"""The Linux constant, which this Python's socket module does not define."""
 UNSENT_BYTES_MAX: Final = 128 * 1024
-"""Unsent bytes the kernel may hold: an urgent ack waits behind no more than this."""
+"""Unsent bytes that the kernel may hold, and so the most that an urgent ack waits behind."""
 
 
 class LinkUnreachable(Exception):
-    """No connection; the text says why.  ``refused``: it was for a certificate; ``hung_up``: without a word, in TLS."""
+    """No connection was opened; the text says why.
+
+    ``refused``: a certificate was refused; ``hung_up``: the hub closed the connection after TLS without an answer.
+    """
 
     def __init__(self, reason: str, *, refused: HandshakeFailure | None = None, hung_up: bool = False) -> None:
         super().__init__(reason)
@@ -45,7 +48,7 @@ class LinkUnreachable(Exception):
 
 
 class TurnedAway(Exception):
-    """The hub, or a proxy before it, answered the upgrade by an HTTP status; ``retry_after`` in seconds."""
+    """The hub, or a proxy in front of it, answered the upgrade with an HTTP error; ``retry_after`` in seconds."""
 
     def __init__(self, reason: str, retry_after: float) -> None:
         super().__init__(reason)
@@ -53,7 +56,7 @@ class TurnedAway(Exception):
 
 
 class Dialler:
-    """``agent`` is the version of the program, ``meter`` counts what its connections carry."""
+    """Opens connections to ``hub_url``.  ``agent`` is the version of the program; ``meter`` counts bytes."""
 
     def __init__(self, hub_url: str, *, agent: str, meter: LineMeter | None = None) -> None:
         self._hub_url, self._agent, self._meter = hub_url, agent, meter
@@ -62,7 +65,7 @@ class Dialler:
         self.port = url.port or (443 if url.scheme == "wss" else 80)
 
     async def connect(self, context: ssl.SSLContext | None) -> ClientConnection:
-        """A new connection, before the first frame.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
+        """Open a connection.  Raises ``LinkUnreachable`` or ``TurnedAway``."""
         dialled: list[_Dialled] = []
 
         def remembered(*args: Any, **options: Any) -> _Dialled:
@@ -79,7 +82,7 @@ class Dialler:
                 self._hub_url,
                 sock=dialled_socket,
                 ssl=context,
-                compression=None,  # contents are packed once for all nodes by the codec
+                compression=None,  # the codec compresses contents once for all nodes
                 proxy=proxy,
                 open_timeout=OPEN_SECONDS_MAX,
                 close_timeout=CLOSE_SECONDS_MAX,
@@ -88,7 +91,7 @@ class Dialler:
                 create_connection=remembered,  # type: ignore[arg-type]  # any factory will do
                 user_agent_header=f"fairlead-edge/{self._agent}",
             )
-            if proxy and self._meter is not None:  # what it took to reach it through the proxy is counted with it
+            if proxy and self._meter is not None:
                 self._meter.watch(connection.transport.get_extra_info("socket"))
             return connection
         except InvalidStatus as error:
@@ -97,7 +100,7 @@ class Dialler:
             handshake.send_alert(alert_socket, handshake.refusal(error))
             raise self._unreachable(error, context, *(each.lost for each in dialled)) from error
         except UnicodeError:
-            raise LinkUnreachable(f"{self.host!r} is no name of a host: correct hub_url") from None
+            raise LinkUnreachable(f"{self.host!r} is not a valid host name: correct hub_url") from None
         except ImportError:
             raise LinkUnreachable("SOCKS proxies are not supported: set an HTTP proxy (HTTPS_PROXY), or none") from None
         finally:
@@ -107,7 +110,7 @@ class Dialler:
     def _unreachable(
         self, error: BaseException, context: ssl.SSLContext | None, *lost: BaseException | None
     ) -> LinkUnreachable:
-        """Why, in words a person at the node can act on; a certificate's fault before all others."""
+        """Explain a failure to a person at the node; a certificate's fault takes precedence over other causes."""
         refused = next(filter(None, map(handshake.refusal, (error, *lost))), None)
         if refused is not None:
             said = str(refused) if refused.ours else f"{self.host}:{self.port}: {refused}"
@@ -117,9 +120,9 @@ class Dialler:
         if context is None or not isinstance(error, InvalidMessage):
             return LinkUnreachable(reason)
         if isinstance(error.__cause__, EOFError):
-            # Older hubs, and proxies in between, close without saying that they refuse a certificate.
+            # Proxies, and older hubs, close without saying that they refuse a certificate.
             own = getattr(context, "own", None)
-            said = "the hub hung up after TLS; most likely it refuses our certificate, which is"
+            said = "the hub closed the connection after TLS; most likely it refuses our certificate, which is"
             reason = f"{said} {own or 'unreadable'}"
         return LinkUnreachable(reason, hung_up=True)
 
@@ -133,7 +136,7 @@ class Dialler:
             try:
                 if sys.platform == "linux":
                     dialled.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
-                if self._meter is not None:  # before it is tried: where it comes to nothing its packets cost, too
+                if self._meter is not None:  # before connecting, because failed attempts cost packets, too
                     self._meter.watch(dialled)
                 async with asyncio.timeout(DIAL_SECONDS_MAX):
                     await loop.sock_connect(dialled, address)
@@ -149,7 +152,7 @@ class Dialler:
 
 
 class _Dialled(ClientConnection):
-    """Remembers why it ended: during the upgrade the library only says that it did."""
+    """Remembers why the connection ended, which the library does not report during the upgrade."""
 
     lost: Exception | None = None
 
@@ -161,4 +164,4 @@ class _Dialled(ClientConnection):
 def _turned_away(error: InvalidStatus) -> TurnedAway:
     response = error.response
     asked = retry_after_seconds(response.headers.get("Retry-After"))
-    return TurnedAway(f"the hub answered HTTP {response.status_code}", asked or 0.0)  # a date: our own pace will do
+    return TurnedAway(f"the hub answered HTTP {response.status_code}", asked or 0.0)  # a date counts as 0: our own pace

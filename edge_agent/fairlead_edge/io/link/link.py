@@ -1,4 +1,4 @@
-"""The connection to the hub: dials, converses, and dials again, at most about a second apart.
+"""Keeps a session with the hub: dials, converses, and dials again after a jittered pause of about a second at most.
 
 Link.run ── dial ──▶ Conversation ── until the session ends ─┐
     ▲                                                        │
@@ -34,21 +34,21 @@ from fairlead_wire.io import logs, tls
 from fairlead_wire.io.spans import Spans
 
 RETRY_AFTER_SECONDS_MAX: Final = 600.0
-"""A hub that asks for more is asked again after this."""
+"""The longest pause that a hub can ask for."""
 CONTACT_SECONDS: Final = 10.0
-"""How often the time of the last contact is written down."""
+"""How often the time of the last contact is written to disk."""
 
 _log = logs.get("edge.link")
 
 
 class CertificateKeeper(Protocol):
-    """What the link reports to the keeper of the node's certificate, and asks it."""
+    """The link's view of the keeper of the node's certificate (``io.identity.keeper``)."""
 
     def dialling(self, context: ssl.SSLContext | None) -> None:
-        """The next connection uses this context, which may be changed now."""
+        """The next connection uses ``context``, which the keeper may change now."""
 
     async def remember(self, store_epoch: int, peer: Mapping[str, Any] | None) -> None:
-        """A session is about to be open; ``peer``: the hub's certificate."""
+        """A session is about to open; ``peer``: the hub's certificate."""
 
     def opened(self, welcome: message.Welcome, context: ssl.SSLContext | None) -> None:
         """The session is open."""
@@ -57,23 +57,23 @@ class CertificateKeeper(Protocol):
         """The hub sent the authorities to trust from now on."""
 
     def ended(self) -> None:
-        """The connection is over."""
+        """The connection has ended."""
 
     async def unreachable(
         self, error: LinkUnreachable, context: ssl.SSLContext | None, end: session_events.Close
     ) -> session_events.Close:
-        """No connection was opened, which would be reported as ``end``; returns the end to report."""
+        """No connection was opened; returns the outcome to report instead of ``end``."""
 
 
 class Statuses(Protocol):
-    """What the link reports to the sender of statuses, and asks it."""
+    """The link's view of the sender of statuses (``io.status_sender``)."""
 
     @property
     def rules_digest(self) -> str:
-        """Digest of the rules that are held; the hub sends newer ones."""
+        """The digest of the stored rules, by which the hub knows whether to send newer ones."""
 
     def rules_received(self, header: message.StatusRules, content: bytes) -> None:
-        """The rules from now on."""
+        """The hub sent these rules."""
 
 
 class Link:
@@ -81,8 +81,9 @@ class Link:
 
     ``clock`` is the store's clock (seconds; survives restarts), ``random`` draws the jitter, ``client_tls`` gives each
     dial its TLS context (None: plain), ``unfit`` says what is wrong with our own certificate.  ``attempt_seconds_max``
-    is the longest pause between two attempts unless the hub asked for a longer one; ``stale_hub_seconds`` is how long a
-    higher fencing number is kept than that of the hub that holds the Lease.  ``meter`` counts what it carries.
+    is the longest pause between two attempts unless the hub asks for a longer one.  ``stale_hub_seconds`` is how long
+    the agent keeps refusing the hub that holds the Lease because its fencing number is lower than one seen before.
+    ``meter`` counts bytes.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Link:
         inputs: Callable[[], InputStore] | None = None,
         statuses: Statuses | None = None,
     ) -> None:
-        """``inputs`` gives what stores messages for modules; it is made after the link."""
+        """``inputs`` returns the store of messages for modules; a callable, because it is made after the link."""
         self._inputs, self._statuses = inputs, statuses
         self._spans, self._identity, self._meter = spans, identity, meter
         self._unfit = unfit
@@ -142,7 +143,7 @@ class Link:
 
     @property
     def upstream_window(self) -> int:
-        """Batches that may be unanswered at once; 0 while no session is open."""
+        """How many batches may be unanswered; 0 while no session is open."""
         return self._conversation.upstream_window if self._conversation else 0
 
     def on_open(self, listener: Callable[[], None]) -> None:
@@ -150,7 +151,7 @@ class Link:
         self._opened.append(listener)
 
     def report(self, status: message.EdgeStatus) -> None:
-        """Send the agent's status to the hub, now or when it is back; the same status is sent once."""
+        """Send the agent's status to the hub, now or in the next session; an unchanged status is sent only once."""
         self._status = status
         if self._conversation:
             self._conversation.handle(session_events.StatusReported(status))
@@ -166,10 +167,10 @@ class Link:
         priority: int = 0,
         traceparent: str | None = None,
     ) -> message.Ack | message.Nack:
-        """Send one batch and wait for the hub's answer; calls of one priority leave in the order they were made, and
-        what waits to leave is overtaken by lower numbers.
+        """Send one batch and wait for the hub's answer.
 
-        Raises ``LinkDown`` when no session is open or it ends first: whether the hub took it is then unknown.
+        Batches of one priority are sent in the order of the calls; those with a lower number overtake waiting ones.
+        Raises ``LinkDown`` if no session is open or it ends first; then it is unknown whether the hub took the batch.
         """
         return await self._connected.send_upstream(
             stream, encoding, content, topic=topic, follows=follows, priority=priority, traceparent=traceparent
@@ -177,7 +178,7 @@ class Link:
 
     @property
     def answers_tables(self) -> bool:
-        """A session is open whose hub says how far tables have read."""
+        """Whether a session is open with a hub that answers how far tables have read."""
         return self._conversation is not None and bool(self.upstream_window) and self._conversation.answers_tables
 
     async def ask_tables(self, topics: list[str]) -> bytes | message.Nack:
@@ -186,24 +187,24 @@ class Link:
 
     @property
     def takes_reports(self) -> bool:
-        """A session is open whose hub takes status of objects."""
+        """Whether a session is open with a hub that accepts statuses of objects."""
         return self._conversation is not None and bool(self.upstream_window) and self._conversation.takes_reports
 
     async def send_report(
         self, resource: str, uid: str, force: message.Force, encoding: message.Encoding, content: bytes
     ) -> message.Ack | message.Nack:
-        """Send the status of an object; the hub's answer.  Raises ``LinkDown``."""
+        """Send the status of an object; returns the hub's answer.  Raises ``LinkDown``."""
         return await self._connected.send_report(resource, uid, force, encoding, content)
 
     async def renew(self, request: bytes) -> tuple[message.Issued | message.Nack, bytes]:
-        """Ask the hub for a certificate; its answer and the content.  Raises ``LinkDown``."""
+        """Request a certificate; returns the hub's answer and the content.  Raises ``LinkDown``."""
         return await self._connected.renew(request)
 
     async def run(self) -> None:
-        """Until cancelled, or until the hub says not to come back.
+        """Run until cancelled, stopped, or permanently refused by the hub.
 
-        Raises ``StoreFailed`` alone: whatever else goes wrong with a connection ends that connection, has a name and
-        a count, and the next attempt follows.
+        Raises only ``StoreFailed``: any other error ends the connection, is logged and counted, and the next attempt
+        follows.
         """
         try:
             self._touched = await self._store.contact_at()
@@ -213,8 +214,8 @@ class Link:
                     end = await self._attempt()
                 except StoreFailed:
                     raise
-                except Exception as error:  # noqa: BLE001 - named, counted, and tried again: the node must go on
-                    _log.error("link_error", **logs.describe_error(error), remedy="report it; the agent dials again")
+                except Exception as error:  # noqa: BLE001 - logged, counted and retried: the node must keep running
+                    _log.error("link_error", **logs.describe_error(error), remedy="report this bug; the agent retries")
                     end = session_events.Close(code="error", reason=errors.described(error))
                 finally:
                     if self._meter is not None:
@@ -231,22 +232,22 @@ class Link:
             self.ended.set()
 
     def compare_again(self, reason: str) -> None:
-        """Less is held than the hub knows: end the session, for the next one opens with what is held."""
+        """End the session because stored objects were lost; the next one begins with a comparison."""
         if self._conversation:
             self._conversation.end(session_events.Close(code="compare_again", reason=reason))
 
     def certificate_replaced(self) -> None:
-        """Dial at once if a pause is under way: with the new certificate the hub may answer differently."""
+        """End a pause and dial at once: with the new certificate the hub may answer differently."""
         if self._conversation is None:
             self._waking.set()
 
     def stop(self) -> None:
-        """Say goodbye to the hub and let ``run`` end; an attempt that is under way may still take its time."""
+        """Say goodbye to the hub and let ``run`` end; a dial that is under way is not interrupted."""
         self._stopping = True
         self._waking.set()
         if self._conversation:
             self._conversation.end(
-                session_events.Close(code="stopping", reason="the edge agent stops", retry_after=None)
+                session_events.Close(code="stopping", reason="the edge agent is stopping", retry_after=None)
             )
 
     def _note_end(self, end: session_events.Close) -> None:
@@ -254,7 +255,7 @@ class Link:
         self.state = self.state.ended(
             end.reason, self._clock(), dials_again=end.retry_after is not None, follows_at=self._follows_at
         )
-        if not repeated and not self._stopping:  # a hub that is away is reported once, not every second
+        if not repeated and not self._stopping:  # an unreachable hub is logged once, not every second
             _log.warning("link_down", code=end.code, reason=end.reason, retry_after=end.retry_after)
 
     def _pause(self, asked: float) -> float:
@@ -262,7 +263,7 @@ class Link:
         jittered = equal_jitter(longest, self._random.random())
         if asked <= longest:
             return max(asked, jittered)
-        # Never before the time asked for, and not all at that very moment.
+        # Not before the requested time, and spread out, so that not all nodes come back at the same moment.
         return min(asked, RETRY_AFTER_SECONDS_MAX) + jittered
 
     async def _attempt(self) -> session_events.Close:
@@ -279,7 +280,7 @@ class Link:
             return end if self._identity is None else await self._identity.unreachable(error, context, end)
         try:
             return await self._converse(connection, context)
-        except Temporary as error:  # the fence could not be written down, so this hub may not be obeyed yet
+        except Temporary as error:  # the fence could not be written, so this hub must not be obeyed yet
             return session_events.Close(
                 code="store_busy", reason=str(error), retry_after=error.retry_after_seconds or 0.0
             )
@@ -287,12 +288,12 @@ class Link:
             connection.transport.abort()
 
     def _describe(self, error: LinkUnreachable) -> session_events.Close:
-        """A certificate's fault before all others."""
+        """The outcome of a failed dial; a certificate's fault takes precedence."""
         refused, unfit = error.refused, self._unfit() if self._tls is not None else ""
         if refused is not None and not refused.ours:
             return session_events.Close(code="certificate", reason=str(error))
         if refused is not None or (unfit and error.hung_up):
-            said = str(error) if refused is not None else "the hub hung up without a word"
+            said = str(error) if refused is not None else "the hub closed the connection without an answer"
             return session_events.Close(code="certificate", reason=f"{said}; {unfit}" if unfit else said)
         return session_events.Close(code="unreachable", reason=str(error))
 
@@ -339,15 +340,16 @@ class Link:
         return end
 
     async def _refused(self, obeyed: int, end: session_events.Close, fence: int) -> session_events.Close:
-        """A hub that holds the Lease has this number, a lower one than was obeyed.
+        """The hub that holds the Lease has ``fence``, a lower fencing number than ``obeyed``, which was seen before.
 
-        When it is time the one that was obeyed is given up, and the next hello, at once, names the lower one.
+        After ``stale_hub_seconds``, or at once if a person approved it, the lower number is accepted and the next hello
+        names it.
         """
         before, now = await self._store.stale_hub(), self._clock()
         found = StaleHub.refused(before, fence, now)
         lower = fence if end.approved else found.lower(now, self._stale_hub_seconds)
         if lower is not None:
-            reason = "a person approved it" if end.approved else "no hub has shown the higher one for long"
+            reason = "a person approved it" if end.approved else "no hub has used the higher number for a long time"
             await self._store.lower_fence(lower)
             self.counters["fences_given_up"] += 1
             _log.warning("fence_given_up", obeyed=obeyed, fence=lower, reason=reason)
@@ -367,7 +369,7 @@ class Link:
             listener()
 
     def last_contact(self) -> float | None:
-        """When the hub was last heard in an open session, in seconds of the store's clock; None = never."""
+        """When the last frame of an open session arrived, in seconds of the store's clock; None: never."""
         if self._conversation:
             self._heard(self._conversation)
         return self.state.last_contact
@@ -376,23 +378,23 @@ class Link:
         self.state = self.state.heard(conversation.last_heard())
 
     async def _keep_contact(self, conversation: Conversation) -> None:
-        with contextlib.suppress(StoreFailed):  # the next write raises it
+        with contextlib.suppress(StoreFailed):  # the next write raises it again
             while True:
                 await asyncio.sleep(CONTACT_SECONDS)
                 self._heard(conversation)
                 await self._touch()
 
     async def write_contact(self) -> None:
-        """Write down when the hub was last heard; after ``run`` ended, however it did.
+        """Write the time of the last contact to disk, after ``run`` has ended.
 
-        A goodbye that takes too long is cut off, and the write that follows it with it.
+        ``run`` does this, too, but is cancelled if the goodbye takes too long.
         """
-        with contextlib.suppress(StoreFailed):  # the call that met it first raises it
+        with contextlib.suppress(StoreFailed):  # the first call that failed has raised it
             await self._touch()
 
     async def _touch(self) -> None:
         contact = self.state.last_contact
         if contact is not None and contact != self._touched:
-            with contextlib.suppress(Temporary):  # a full disk: the age is understated after a restart, no more
+            with contextlib.suppress(Temporary):  # on a full disk, the age of copies is understated after a restart
                 await self._store.touch(contact)
             self._touched = contact

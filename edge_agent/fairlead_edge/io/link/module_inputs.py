@@ -1,10 +1,10 @@
-"""Messages from the hub for modules, in one connection: each is stored in a task of its own, and answered.
+"""Messages from the hub for modules, in one connection: each is stored by a separate task, and answered.
 
 InputReceived   ─take──▶ store ─▶ ack, nack
 InputStatesRequested ─states▶ store ─▶ states
 
-A message that was handed to the store is put into its queue also when the connection is gone by then: its module gets
-it, and the hub, which sends it again, hears that it is here.
+A message that was given to the store is queued even if the connection is gone by then: its module gets it, and when the
+hub sends it again, the answer is that it is stored.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from fairlead_wire import message
 from fairlead_wire.errors import Malformed
 
 AT_ONCE_MAX: Final = 4 * message.INPUT_WINDOW
-"""A hub has ``INPUT_WINDOW`` messages and one question open."""
+"""More than a correct hub has open: ``INPUT_WINDOW`` messages and one question."""
 
 
 class InputStore(Protocol):
-    """``io.outbox.inputs.Inputs``."""
+    """The store of messages for modules; ``io.outbox.inputs.Inputs`` implements it."""
 
     async def take(self, header: message.Input, content: bytes) -> message.Ack | message.Nack:
-        """Ack: it is durable.  Raises ``StoreFailed``."""
+        """Store a message; an ack means that it is durable.  Raises ``StoreFailed``."""
 
     async def states(self, ids: Sequence[str]) -> bytes:
-        """JSON array of ``message.InputReached``."""
+        """How far these messages are, as a JSON array of ``message.InputReached``."""
 
 
 class ModuleInputs:
-    """The inputs of one connection.  ``perform`` carries out effects; ``failed`` gets errors of the store, and bugs."""
+    """The inputs of one connection.  ``perform`` carries out effects; ``failed`` gets errors of the store and bugs."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ModuleInputs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, effect: session_events.InputReceived | session_events.InputStatesRequested) -> None:
-        """Work on it; the answer follows."""
+        """Start handling ``effect``; the answer is sent later."""
         if len(self._tasks) >= AT_ONCE_MAX:
             self._failed(Malformed(f"the hub sent more than {AT_ONCE_MAX} messages for modules at once"))
             return
@@ -58,7 +58,7 @@ class ModuleInputs:
             case session_events.InputReceived():
                 self._work(self._take(effect.header, effect.content))
             case session_events.InputStatesRequested():
-                self._work(self._tell(effect.header))
+                self._work(self._send_states(effect.header))
 
     def _work(self, asked: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(asked)
@@ -79,7 +79,7 @@ class ModuleInputs:
         self._counters["inputs_taken" if isinstance(answer, message.Ack) else "inputs_refused"] += 1
         self._send(self._core.answer_input(answer, asyncio.get_running_loop().time()))
 
-    async def _tell(self, header: message.AskInputs) -> None:
+    async def _send_states(self, header: message.AskInputs) -> None:
         states = b"[]" if self._inputs is None else await self._inputs.states(header.messages)
         self._send(self._core.report_inputs(header.id, states, asyncio.get_running_loop().time()))
 

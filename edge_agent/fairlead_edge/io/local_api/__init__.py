@@ -2,5 +2,5 @@
 
 listener (connections) ──▶ server (access) ──▶ objects_api (watches), status_api, publish_api
 
-``operations`` is the table of all calls; ``bodies`` and ``agent_account`` are what they read and answer, as types.
+``operations`` is the table of all calls; ``bodies`` and ``agent_account`` have the types of requests and responses.
 """

@@ -1,4 +1,4 @@
-"""Who asks the local API: the holder of the agent's own token, a module with a token of its own, or any program."""
+"""Authentication for the local API: by the agent's token, by a module's token, or none."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fairlead_edge.module_tokens import ModuleTokens
 from fairlead_wire.http import browser
 
 OPEN_PATHS: Final = frozenset(each.path for each in operations.OPERATIONS if each.is_open)
-"""Answered without a token: probes have none, and learn nothing but a word; the description is the same everywhere."""
+"""Paths that need no token: probes have none and learn nothing, and the API description is the same on all nodes."""
 _BEARER: Final = "Bearer "
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class LocalCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """``module`` is the one whose token was sent."""
+    """Who sent a request: the holder of the agent's token, or of the token of ``module``."""
 
     is_agent: bool = False
     module: str = ""
@@ -32,10 +32,10 @@ NO_TOKEN: Final = LocalCaller()
 
 
 class AccessGuard:
-    """Knows who asks, by the token shown.  With ``required`` everything but the probes needs one; Secrets always need
-    the agent's own.  ``modules``: the tokens of modules as they are now; None: there are none.
+    """Checks the tokens of requests.  With ``required``, everything except ``OPEN_PATHS`` needs one; Secrets always
+    need the agent's token.  ``modules`` returns the current tokens of modules; None: there are none.
 
-    Where it is not required, on loopback, pages open in a browser of this machine are kept out at least.
+    If no token is required (on loopback), requests from web pages in a browser of this machine are still refused.
     """
 
     def __init__(self, token: str, *, required: bool, modules: Callable[[], ModuleTokens] | None = None) -> None:
@@ -44,12 +44,12 @@ class AccessGuard:
         self._modules = modules
 
     def knows(self, request: web.Request) -> bool:
-        """True when the request carries the agent's own token."""
+        """Whether the request carries the agent's token."""
         shown = _shown(request)
         return shown is not None and hmac.compare_digest(shown.encode(errors="replace"), self._expected)
 
     def caller(self, request: web.Request) -> LocalCaller | None:
-        """Who asks; None: a token was shown that belongs to no module and is not the agent's."""
+        """The sender of a request; None if its token is neither the agent's nor a module's."""
         if self.knows(request):
             return LocalCaller(is_agent=True)
         shown = _shown(request)
@@ -59,7 +59,7 @@ class AccessGuard:
         return LocalCaller(module=module) if module else None
 
     def has_token(self, module: str) -> bool:
-        """Does a token of its own belong to this module?"""
+        """Whether this module has a token."""
         return self._modules is not None and self._modules().has(module)
 
     @web.middleware
@@ -68,7 +68,7 @@ class AccessGuard:
             return await handler(request)
         caller = self.caller(request)
         if caller is None or (self._required and caller == NO_TOKEN):
-            text = "show the token in the agent's data folder, or a module's own: Authorization: Bearer …"
+            text = "send the token from the agent's data folder, or a module's token: Authorization: Bearer …"
             headers = {"WWW-Authenticate": "Bearer"}
             return responses.error(401, "unauthorized", text, headers=headers, path=request.path)
         if self._required:

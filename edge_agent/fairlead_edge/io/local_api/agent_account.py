@@ -1,4 +1,4 @@
-"""Where the agent stands: `GET /v1/status`."""
+"""The types of the response of `GET /v1/status`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead_wire import message
 
 
 class PlanStatus(Answer, frozen=True, kw_only=True):
-    """What the link carried since the day began, and what it may carry; null: no limit."""
+    """Bytes that the link carried today, and its limits (null: no limit)."""
 
     date: str
     bytes_today: int
@@ -29,7 +29,7 @@ class HeldStatus(Answer, frozen=True, kw_only=True):
 
 
 class LinkStatus(Answer, frozen=True, kw_only=True):
-    """The link to the hub; `followsInSeconds`: until a hub is followed that is refused for its lower fencing number."""
+    """The link to the hub; `followsInSeconds`: until a hub with a lower fencing number, refused now, is accepted."""
 
     state: str
     hub: str
@@ -43,7 +43,7 @@ class LinkStatus(Answer, frozen=True, kw_only=True):
 
 
 class RenewalStatus(Answer, frozen=True, kw_only=True):
-    """When the certificate is renewed: `due`, `asked`, `failing`, or `off` (others renew the files)."""
+    """The renewal of the certificate: `due`, `asked`, `failing`, or `off` (another program renews the files)."""
 
     state: str
     in_seconds: float | None
@@ -53,8 +53,8 @@ class RenewalStatus(Answer, frozen=True, kw_only=True):
 
 
 class IdentityStatus(Answer, frozen=True, kw_only=True):
-    """The node's own certificate; `authorities`: which the node believes, a digest; `clockDistrusted`: why the device's
-    clock is not believed."""
+    """The node's certificate; `authorities`: a digest of those the node trusts; `clockDistrusted`: why the device's
+    clock is not trusted."""
 
     serial: str
     issuer: str
@@ -74,7 +74,7 @@ class ObjectsStatus(Answer, frozen=True, kw_only=True):
 
 
 class QueueStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """One queue; ``lane``: `live`, or empty; ``leased`` and ``retrying`` of brokered endpoints only."""
+    """One queue; `lane`: `live`, or empty; `leased` and `retrying` only for brokered endpoints."""
 
     endpoint: str
     priority: int
@@ -98,14 +98,14 @@ class QueueStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EncryptionStatus(Answer, frozen=True, kw_only=True):
-    """What of the stores is encrypted on disk (`none`, `secrets`, `all`), and the fingerprint of the key."""
+    """Which stores are encrypted on disk (`none`, `secrets`, `all`), and the fingerprint of the key."""
 
     encrypt: str
     key: str
 
 
 class StoreStatus(Answer, frozen=True, kw_only=True):
-    """The store of messages; ``diskFull``: the disk has no room, so publishing is refused below `maxBytes`, too."""
+    """The store of messages; `diskFull`: the disk is full, so publishing is refused even below `maxBytes`."""
 
     bytes: int
     max_bytes: int
@@ -115,7 +115,7 @@ class StoreStatus(Answer, frozen=True, kw_only=True):
 
 
 class ToTable(Answer, frozen=True, kw_only=True):
-    """From acceptance to a table, by this node's clock: how many were measured since the start, and quantiles of the
+    """Time from acceptance to a table, by this node's clock: messages measured since the start, and quantiles of the
     latest 512."""
 
     priority: int
@@ -125,7 +125,7 @@ class ToTable(Answer, frozen=True, kw_only=True):
 
 
 class RefusedInput(Answer, frozen=True, kw_only=True):
-    """Dead letters of what was never accepted: how many, what they take of the store, and what they may take."""
+    """Dead letters of input that was never accepted: how many, how many bytes they take, and their limit."""
 
     dead_letters: int
     bytes: int
@@ -133,7 +133,7 @@ class RefusedInput(Answer, frozen=True, kw_only=True):
 
 
 class AgentAccount(Answer, frozen=True, kw_only=True):
-    """Where the agent stands."""
+    """The agent's status."""
 
     node: str
     agent: str

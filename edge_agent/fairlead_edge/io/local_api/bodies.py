@@ -1,7 +1,7 @@
-"""What the local API reads and answers, as types.
+"""The types of the local API's requests and responses.
 
-Requests are read by these.  Answers are made from other parts of the agent; a change of one is a change of its struct
-here, for tests read real answers with them.
+Requests are decoded with these types.  Responses are built elsewhere; tests decode real ones with these types, so a
+changed response needs a change here.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fairlead_edge.outbox.publishing import DeliveryView, HeldForRoute, RefusalR
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of an answer, read as it is written."""
+    """The base of response types."""
 
 
 # ---- dead letters ---------------------------------------------------------------------------------
 
 
 class SetAside(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """A message as it was published."""
+    """The message of a dead letter, as it was published."""
 
     id: str
     source: str
@@ -37,7 +37,7 @@ class SetAside(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DeadLetter(Answer, frozen=True, kw_only=True):
-    """A message that was set aside: where it was, when and why."""
+    """A message that could not be delivered: its queue, when it became a dead letter, and why."""
 
     number: int
     endpoint: str
@@ -53,20 +53,20 @@ class DeadLetter(Answer, frozen=True, kw_only=True):
 
 
 class DeadLetters(Answer, frozen=True, kw_only=True):
-    """A page; ``next`` is ``after`` of the next one, null at the end."""
+    """A page of dead letters; `next` is `after` of the next page, null on the last."""
 
     dead_letters: list[DeadLetter]
     next: int | None
 
 
 class Replayed(Answer, frozen=True, kw_only=True):
-    """How many went back into their queues."""
+    """How many dead letters went back into their queues."""
 
     replayed: int
 
 
 class Discarded(Answer, frozen=True, kw_only=True):
-    """How many were there and are gone."""
+    """How many dead letters were deleted."""
 
     discarded: int
 
@@ -75,7 +75,7 @@ class Discarded(Answer, frozen=True, kw_only=True):
 
 
 class Status(Answer, frozen=True, kw_only=True):
-    """Why the Kubernetes-style API refuses, as its clients read it."""
+    """An error of the Kubernetes-style API."""
 
     kind: str
     api_version: str
@@ -86,7 +86,7 @@ class Status(Answer, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """As `kubectl get` and `kubectl get --watch` ask."""
+    """Query parameters of lists and watches."""
 
     watch: bool = False
     label_selector: str = ""
@@ -97,19 +97,19 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StatusOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """As clients of Kubernetes send a patch."""
+    """Query parameters of a patch."""
 
     field_manager: str = ""
     force: bool = False
     dry_run: str = ""
 
 
-# ---- messages: published, taken, acknowledged, given back -----------------------------------------
+# ---- messages: published, taken, acknowledged, abandoned ------------------------------------------
 
 
 class Result(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """Of one message: its id and where it went, or why it was refused.  Without deliveries no route took it: it is
-    ``held`` until the refused route that would is mended, or no route is meant for it and it is not kept."""
+    """The result for one message: its id and deliveries, or why it was refused.  Without deliveries no route matched:
+    the message is `held` until a refused route is repaired, or it is not kept."""
 
     id: str = ""
     deliveries: list[DeliveryView] | None = None
@@ -118,20 +118,20 @@ class Result(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Published(Answer, frozen=True, kw_only=True):
-    """One result for each message, in order; 200 when at least one was accepted, and it is on disk then."""
+    """One result for each message, in order; 200 means that at least one was accepted and is on disk."""
 
     results: list[Result]
 
 
 class NothingPublished(Answer, frozen=True, kw_only=True):
-    """Not one message was accepted; without ``results`` the request as a whole was refused."""
+    """No message was accepted; without `results` the request as a whole was refused."""
 
     error: RefusalReason
     results: list[Result] = msgspec.field(default_factory=list)
 
 
 class TakenMessage(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """A message for a module, leased to it."""
+    """A message leased to a module."""
 
     id: str
     source: str
@@ -145,20 +145,20 @@ class TakenMessage(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TakenMessages(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """Leased messages; the most urgent first."""
+    """Leased messages, the most urgent first."""
 
     messages: list[TakenMessage] = msgspec.field(default_factory=list)
 
 
 class Acked(Answer, frozen=True, kw_only=True):
-    """How many are done with, and ids that are not known (any more)."""
+    """How many messages were acknowledged, and the ids that are unknown or no longer leased."""
 
     acked: int
     unknown: list[str]
 
 
 class Abandoned(Answer, frozen=True, kw_only=True):
-    """How many go again, and ids that are not known (any more)."""
+    """How many messages will be delivered again, and the ids that are unknown or no longer leased."""
 
     abandoned: int
     unknown: list[str]
@@ -168,15 +168,15 @@ class Abandoned(Answer, frozen=True, kw_only=True):
 
 
 class ReceiptAccepted(msgspec.Struct, frozen=True, kw_only=True):
-    """When this node had it on disk; null of a message that is known from the dead letters alone."""
+    """When the message was on this node's disk; null if it is known only from its dead letter."""
 
     at: str | None
     age_seconds: float | None
 
 
 class ReceiptTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it stands in its topic: at `position`, or at it or before where `exact` is false; null: it is not said.
-    `service` and `generation`: of which topic; `at`: when the node had the hub's answer."""
+    """The message's position in its topic: `position`, or at most that if `exact` is false; null if unknown.
+    `service` and `generation` identify the topic; `at`: when the hub's answer arrived."""
 
     topic: str
     position: str | None
@@ -187,9 +187,9 @@ class ReceiptTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptTable(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a table has read its topic: up to `position`, in `batch` and `version` or before. `in_table`: beyond the
-    message. `row` true: it has a row; null: a row, or it was set aside (dead letter, filter). `as_of`: when the hub
-    said so."""
+    """How far a table has read the topic: up to `position`, in `batch` and `version` or before. `in_table`: it has read
+    the message. `row` true: the message has a row; null: a row, or it was filtered or became a dead letter. `as_of`:
+    when the hub reported this."""
 
     in_table: bool
     reader: str
@@ -202,7 +202,7 @@ class ReceiptTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """Its dead letter on this node."""
+    """The message's dead letter on this node."""
 
     number: int
     at: str
@@ -214,8 +214,8 @@ ReceiptState = Literal["accepted", "in_topic", "in_table", "expired", "evicted",
 
 
 class ReceiptDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One way it goes. While it waits: how many are `ahead` of it (counted to 100,000), whether it is `in_flight`, and
-    when it expires."""
+    """One delivery of the message. While it waits: how many are `ahead` of it (counted up to 100,000), whether it is
+    `in_flight`, and when it expires."""
 
     endpoint: str
     priority: int
@@ -233,8 +233,8 @@ class ReceiptDelivery(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a message is: `state` is that of the way up that is least far. `as_of`: when the hub last said how far
-    tables are; `online`: it can be asked now."""
+    """Where a message is: `state` is that of the least advanced upstream delivery. `as_of`: when the hub last reported
+    how far tables have read; `online`: whether the hub can be asked now."""
 
     id: str
     state: ReceiptState
@@ -251,28 +251,28 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 TAKE_MESSAGES_DEFAULT: Final = 10
 
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""Of a dead letter, as the store counts."""
+"""The number of a dead letter."""
 
 
 def _within(low: float, high: float) -> Meta:
-    """Shown, and checked by the handler, whose sentence names all limits at once."""
+    """Limits for the API description only; the handler checks them, because its error names all limits at once."""
     return Meta(extra_json_schema={"minimum": low, "maximum": high})
 
 
 class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages in a module's hands."""
+    """Ids of messages leased to a module."""
 
     ids: list[str]
 
 
 class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead letters; null: all that are there when it begins."""
+    """Which dead letters to replay; null: all that exist when the call begins."""
 
     numbers: list[Number] | None = None
 
 
 class Discard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead letters; they are gone for good."""
+    """Which dead letters to delete."""
 
     numbers: Annotated[list[Number], Meta(min_length=1, max_length=outbox.DEAD_LETTER_PAGE_MAX)]
 
@@ -296,7 +296,7 @@ class AskReceipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Dead letters with a number above ``after``."""
+    """Dead letters with a number above `after`."""
 
     after: Number = 0
     limit: Annotated[int, _within(1, outbox.DEAD_LETTER_PAGE_MAX)] = 100
@@ -306,7 +306,7 @@ _ONE_BODY: Final = {"oneOf": [{"required": ["body"]}, {"required": ["bodyBase64"
 
 
 class PublishBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages, each with exactly one of ``body`` and ``bodyBase64``; each is accepted or refused by itself."""
+    """Messages, each with exactly one of `body` and `bodyBase64`; each is accepted or refused individually."""
 
     messages: Annotated[
         list[Annotated[Submission, Meta(extra_json_schema=_ONE_BODY)]],
@@ -314,11 +314,11 @@ class PublishBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-# ---- status that programs report of objects -------------------------------------------------------
+# ---- statuses that programs report of objects -----------------------------------------------------
 
 
 class ReportedStatus(Answer, frozen=True, kw_only=True):
-    """How far it got: ``state`` is waiting, written (the cluster has it) or refused, then with code and reason."""
+    """A reported status: `state` is waiting, written (the cluster has it), or refused (with code and reason)."""
 
     group: str
     plural: str
@@ -332,6 +332,6 @@ class ReportedStatus(Answer, frozen=True, kw_only=True):
 
 
 class ReportedStatuses(Answer, frozen=True, kw_only=True):
-    """What changed longest ago first."""
+    """Reported statuses, the least recently changed first."""
 
     statuses: list[ReportedStatus]

@@ -1,9 +1,9 @@
-"""What each connection of a port is doing, and which one is closed when all are taken.
+"""Tracks what each connection of a port is doing, and chooses the one to close when the limit is reached.
 
     opened ──▶ silent ──began──▶ at work ──ended──▶ idle ──began──▶ …
 
-A client that asked once and keeps the connection is idle; one that sends a body byte by byte, or does not read its
-answer, is at work but slow.  A connection whose request is complete and being answered is never closed.
+A connection between two requests is idle; one that sends a body byte by byte, or does not read its response, is slow.
+A connection whose complete request is being answered is never chosen.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from aiohttp import web
 from fairlead_wire.io import logs
 
 SLOW_BODY_SECONDS: Final = 1.0
-"""When no idle connection can be closed, one that has been uploading longer is; a younger one is the last resort."""
+"""If no connection is idle, one that has been uploading for longer than this is closed; younger ones come last."""
 SLOW_READER_SECONDS: Final = 5.0
-"""The same for an answer that is not read."""
+"""The same for a response that is not read."""
 STALLED_SECONDS_MAX: Final = 30.0
-"""An answer of which nothing was read for so long ends its connection in any case."""
+"""A connection is always closed if nothing of its response was read for this long."""
 PROGRESS_BYTES: Final = 64 * 1024
 """Bytes of a waiting response that must be read to count as progress."""
 WRITE_SECONDS_MAX: Final = 30.0
-"""How long a part of a streamed answer may wait for its client to read."""
+"""How long a part of a streamed response may wait for its client to read."""
 CHUNK_BYTES: Final = 64 * 1024
-"""Objects that a streamed response reads from the store at a time."""
+"""How much a streamed response reads from the store at a time."""
 UNSENT_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Answers that wait to be read, on all connections of a port.  For more, the slowest readers are closed."""
+"""Unread bytes of responses on all connections of a port; beyond this, the slowest readers are closed."""
 SMALL_ANSWER_BYTES: Final = 16 * 1024
-"""With less unsent, no connection is closed: responses to probes and publishers."""
+"""Connections with less unread data are not closed: they are responses to probes and publishers."""
 
 
 _log = logs.get("edge.listening")
@@ -44,33 +44,33 @@ class _Activity(NamedTuple):
     since: float
     """When it was opened, or a request began or ended."""
     read_at: float
-    """When the client last read of its answer."""
+    """When the client last read some of its response."""
     is_silent: bool = True
-    """It never sent a request."""
+    """It has not sent any request."""
     request: web.Request | None = None
     unread: int = 0
-    """The fewest bytes of the answer that waited since ``read_at``."""
+    """The fewest unread bytes of the response since ``read_at``."""
 
 
 class LocalConnections:
-    """The listener and the server report to it; the listener asks it."""
+    """The connections of a port.  The server reports what happens on them; the listener asks which ones to close."""
 
     def __init__(self) -> None:
         self._activity: dict[asyncio.BaseProtocol, _Activity] = {}
         self._held: dict[asyncio.BaseProtocol, int] = {}
         self.closed: Counter[str] = Counter()
-        """Clients whose connection was closed because they did not read, by reason: ``stalled``, ``budget``."""
+        """Connections closed because the client did not read, by reason: ``stalled``, ``budget``."""
 
     @property
     def unsent(self) -> int:
-        """Bytes of answers that wait to be read."""
+        """Unread bytes of all responses."""
         return sum(map(self._waiting, self._activity))
 
     def _waiting(self, protocol: asyncio.BaseProtocol) -> int:
         return _unsent(protocol) + self._held.get(protocol, 0)
 
     def hold(self, protocol: asyncio.BaseProtocol, size: int) -> None:
-        """``size`` bytes of a streamed response are not written yet, because its client does not read."""
+        """Count ``size`` bytes of a streamed response that cannot be written yet, because its client does not read."""
         if size:
             self._held[protocol] = size
         else:
@@ -80,9 +80,9 @@ class LocalConnections:
         self._activity[protocol] = _Activity(now, now)
 
     def began(self, request: web.Request) -> None:
-        """A request has come, its body perhaps not yet."""
+        """A request has arrived, perhaps still without its body."""
         if (before := self._activity.get(request.protocol)) is not None:
-            now = _now()  # the answer before this one was read, or nearly
+            now = _now()  # a new request means that the previous response was read, or nearly
             self._activity[request.protocol] = before._replace(since=now, read_at=now, is_silent=False, request=request)
 
     def ended(self, request: web.Request) -> None:
@@ -91,12 +91,12 @@ class LocalConnections:
             self._activity[request.protocol] = before._replace(since=_now(), request=None)
 
     def is_silent(self, protocol: asyncio.BaseProtocol) -> bool:
-        """Did it never send a request?"""
+        """Whether it has not sent any request."""
         activity = self._activity.get(protocol)
         return activity is not None and activity.is_silent
 
     def expendable(self, protocols: Iterable[web.RequestHandler], now: float) -> web.RequestHandler | None:
-        """The connection that is needed least; None when all are being answered."""
+        """The connection to close; None if the requests on all of them are being answered."""
         found: tuple[int, float, web.RequestHandler] | None = None
         for protocol in protocols:
             activity = self._activity.get(protocol)
@@ -115,7 +115,7 @@ class LocalConnections:
             self._activity[protocol] = before._replace(read_at=now)
 
     def make_room(self, coming: int, writer: asyncio.BaseProtocol | None) -> None:
-        """Close the slowest readers until ``coming`` bytes more, for ``writer``, are within ``UNSENT_BYTES_MAX``."""
+        """Close the slowest readers until ``coming`` more bytes for ``writer`` fit into ``UNSENT_BYTES_MAX``."""
         if coming <= SMALL_ANSWER_BYTES:
             return
         waiting = {protocol: self._waiting(protocol) for protocol in self._activity}
@@ -128,7 +128,7 @@ class LocalConnections:
                 self.close(protocol, "budget", limit_bytes=UNSENT_BYTES_MAX)
 
     def close(self, protocol: asyncio.BaseProtocol, reason: str, **limit: float) -> None:
-        """End the connection of a client that does not read."""
+        """Abort the connection of a client that does not read."""
         self.closed[reason] += 1
         _log.info("client_does_not_read", reason=reason, unsent_bytes=self._waiting(protocol), **limit)
         transport: asyncio.WriteTransport | None = getattr(protocol, "transport", None)
@@ -136,9 +136,9 @@ class LocalConnections:
             transport.abort()
 
     def stalled(self, protocols: Iterable[web.RequestHandler], now: float) -> list[web.RequestHandler]:
-        """Those whose answer waits, of which nothing was read for ``STALLED_SECONDS_MAX``.  To be called now and then.
+        """Connections whose response was not read for ``STALLED_SECONDS_MAX``.  To be called every few seconds.
 
-        ``protocols`` are all that are open: what is not among them is forgotten.
+        ``protocols``: all open connections; others are forgotten.
         """
         found = []
         protocols = list(protocols)
@@ -146,7 +146,7 @@ class LocalConnections:
         for protocol in protocols:
             activity = self._activity.get(protocol)
             if activity is None or activity.request is not None:
-                continue  # who writes while it works (a watch) has a deadline of its own
+                continue  # ``write`` has its own deadline for streamed responses, such as watches
             waiting = _unsent(protocol)
             if not waiting or not activity.unread or waiting <= activity.unread - PROGRESS_BYTES:
                 self._activity[protocol] = activity._replace(unread=waiting, read_at=now)
@@ -156,7 +156,7 @@ class LocalConnections:
 
 
 def _rank(protocol: web.RequestHandler, activity: _Activity, now: float) -> int | None:
-    """0 is closed first, None never.  Clients that have only just begun to send or to read come last."""
+    """The order of closing: 0 is closed first, None never.  Clients that have just begun to send or read come last."""
     age = now - activity.since
     if activity.request is not None:
         if activity.request.content.is_eof():
@@ -172,7 +172,7 @@ CONNECTIONS: Final = web.RequestKey("connections", LocalConnections)
 
 
 async def write(request: web.Request, response: web.StreamResponse, part: bytes) -> None:
-    """Write a part of a streamed answer.  Raises ``ConnectionResetError`` when its client does not read."""
+    """Write a part of a streamed response.  Raises ``ConnectionResetError`` if its client does not read."""
     known, protocol = request.get(CONNECTIONS), request.protocol
     if known is not None:
         known.make_room(len(part), protocol)

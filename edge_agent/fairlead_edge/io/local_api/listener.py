@@ -1,15 +1,15 @@
 """The ports the agent listens on: plain HTTP, TLS, or both on one port.
 
-With mutual TLS on the link the local API is asked with a token.  On loopback both forms share the port: plain HTTP
-for applications, which then need no certificates, and TLS for kubectl, which sends no token over plain HTTP.
-They differ in the first byte: 0x16 opens a TLS handshake, and no HTTP request.
+With mutual TLS on the link, the local API requires a token.  On loopback both protocols share the port: plain HTTP for
+applications, which then need no certificates, and TLS for kubectl, which sends no token over plain HTTP.  The first
+byte tells them apart: 0x16 begins a TLS handshake, and no HTTP request.
 
-    accepted ─first byte─▶ TLS or plain ─handshake─▶ first request ─▶ the HTTP server's business
+    accepted ─first byte─▶ TLS or plain ─handshake─▶ first request ─▶ HTTP server
         OPENING_MAX of them, OPENING_SECONDS_MAX each      HEADER_SECONDS_MAX      CONNECTIONS_MAX in all
 
-A client that opens connections and sends nothing, or one byte a minute, holds a few of them for seconds: files and
-the link to the hub always have descriptors left.  Where all connections are taken the next one gets in all the same,
-for another one is closed (``connections``): idle ones first, oldest first, then those that send or read too slowly.
+A client that opens connections and sends nothing, or one byte a minute, holds only a few of them for seconds, so files
+and the link to the hub always have descriptors left.  When the limit is reached, a new connection is accepted and
+another one closed (``connections``): idle ones first, oldest first, then those that send or read too slowly.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from fairlead_wire.io.acceptor import Acceptor, bound
 
 TLS_HANDSHAKE: Final = b"\x16"
 OPENING_SECONDS_MAX: Final = 10.0
-"""How long a connection may stay without its first byte or handshake."""
+"""The timeout for the first byte and the handshake."""
 OPENING_MAX: Final = 256
 """Connections that may be opening at once; more are closed."""
 HEADER_SECONDS_MAX: Final = 10.0
-"""How long a connection may take for its handshake and first request."""
+"""The timeout for the handshake and the first request."""
 IDLE_SECONDS_MAX: Final = 75.0
-"""How long a connection may stay after an answer without the next whole request."""
+"""How long a connection may stay open after a response without the next complete request."""
 CONNECTIONS_MAX: Final = 512
-"""Open at once on one port.  Half may be watches, a quarter may wait for messages: the rest is always in motion."""
+"""Open connections of one port.  Half of them may be watches and a quarter may wait for messages."""
 LOOK_SECONDS: Final = 5.0
 """How often to check for clients that do not read their responses."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
-"""How long requests that are being answered may go on when the program ends; a publish needs one flush of the disk,
-what lasts longer is a module that waits for messages."""
+"""How long requests may continue when the program stops.  A publish needs one flush of the disk; only modules waiting
+for messages take longer."""
 SEND_BUFFER_BYTES: Final = 64 * 1024
-"""Kernel buffer for a response that is not read (the kernel doubles it); the default is megabytes."""
+"""The kernel's buffer for unread responses (the kernel doubles it); the default is megabytes."""
 BACKLOG: Final = 128
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -56,7 +56,7 @@ _log = logs.get("edge.listening")
 
 
 class CannotListen(FairleadError):
-    """The port is taken, or this host has no such address; the text names the settings key."""
+    """The port is in use, or this host has no such address; the text names the setting."""
 
 
 async def listen(
@@ -69,10 +69,10 @@ async def listen(
     plain: bool = True,
     known: LocalConnections | None = None,
 ) -> contextlib.AsyncExitStack:
-    """Serve ``app``; close what is returned to drain and stop.  ``key`` names the setting in errors and logs.
+    """Serve ``app``; closing the returned stack drains and stops it.  ``key`` names the setting in errors and logs.
 
-    ``context`` None: plain HTTP alone; with a context and ``plain``: both; without ``plain``: TLS alone.
-    ``known``: where the connections are kept; the caller may read there what they do.
+    Without ``context``, plain HTTP is served; with it, TLS, and plain HTTP, too, if ``plain``.  ``known`` tracks the
+    connections.
     """
     known = known if known is not None else LocalConnections()
 
@@ -118,10 +118,7 @@ async def listen(
 
 
 class Listener:
-    """Accepts connections and gives each to ``server``, behind TLS when it speaks TLS or nothing else is served.
-
-    The server reports to ``known`` when a request begins and ends.
-    """
+    """Accepts connections for ``server``; with TLS if the client begins a handshake, and always if not ``plain``."""
 
     def __init__(
         self,
@@ -146,7 +143,7 @@ class Listener:
         return self._acceptor.address
 
     async def close(self) -> None:
-        """Accept nothing more; connections that are open are their protocols' business."""
+        """Stop accepting; open connections are left to their protocols."""
         await self._acceptor.close()
 
     async def _open(self, connection: socket.socket) -> None:
@@ -174,7 +171,7 @@ class Listener:
             return True
         expendable = self._known.expendable(open_now, asyncio.get_running_loop().time())
         if expendable is None:
-            _log.warning("connections_full", limit=CONNECTIONS_MAX, remedy="every one of them is being answered")
+            _log.warning("connections_full", limit=CONNECTIONS_MAX, reason="requests on all of them are being answered")
             return False
         expendable.force_close()
         if expendable.transport is not None:
@@ -182,7 +179,7 @@ class Listener:
         return True
 
     def _end_stalled(self) -> None:
-        """End the connections of clients that do not read what they are answered."""
+        """Close the connections of clients that do not read their responses."""
         for stalled in self._known.stalled(self._server.connections, asyncio.get_running_loop().time()):
             self._known.close(stalled, "stalled", limit_seconds=STALLED_SECONDS_MAX)
 
@@ -190,25 +187,25 @@ class Listener:
         made = self._server()
         loop = asyncio.get_running_loop()
         self._known.opened(made, loop.time())
-        loop.call_later(HEADER_SECONDS_MAX, self._hurry, made)
+        loop.call_later(HEADER_SECONDS_MAX, self._abort_if_silent, made)
         return made
 
-    def _hurry(self, protocol: web.RequestHandler) -> None:
+    def _abort_if_silent(self, protocol: web.RequestHandler) -> None:
         if self._known.is_silent(protocol) and protocol.transport is not None:
             protocol.transport.abort()
 
 
 async def _first_byte(connection: socket.socket) -> bytes:
-    """Look at the first byte and leave it there; empty when the peer closed."""
+    """Peek at the first byte; empty if the peer closed."""
     loop = asyncio.get_running_loop()
     readable: asyncio.Future[None] = loop.create_future()
     connection.setblocking(False)
 
-    def look() -> None:
+    def on_readable() -> None:
         if not readable.done():
             readable.set_result(None)
 
-    loop.add_reader(connection.fileno(), look)
+    loop.add_reader(connection.fileno(), on_readable)
     try:
         await readable
     finally:

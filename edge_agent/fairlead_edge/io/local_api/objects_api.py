@@ -1,6 +1,6 @@
-"""The Kubernetes-style API: lists, single objects, discovery; served from the store, online or not.
+"""The Kubernetes-style API: lists, single objects, discovery; served from the store, online or offline.
 
-Writes are refused, for the cluster is where objects change; but for ``PATCH …/status`` where a SyncRule allows it.
+Writes are refused, because objects change only in the cluster; except ``PATCH …/status`` where a SyncRule allows it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairlead_edge.objects.watch_history import HistoryExpired
 
 HTTP_TOO_MANY: Final = 429
 READERS_MAX: Final = 4
-"""Objects, and chunks of lists and watches, that are read and encoded at a time; who does not read holds no place."""
+"""How many objects, or chunks of lists and watches, are read and encoded at once.  Slow readers hold no such slot."""
 READ_METHODS: Final = ("GET", "HEAD")
 _JSON: Final = "application/json"
 _encode = msgspec.json.encode
@@ -37,9 +37,10 @@ AgeOf = Callable[[HeldObject], float]
 
 
 class ObjectsApi:
-    """Handlers below ``/api`` and ``/apis``.  ``age_of``: how many seconds old a copy may be at most.
+    """Handlers below ``/api`` and ``/apis``.
 
-    ``secrets_allowed``: may this request see Secrets?  ``statuses``: where reported ones go; ``now``: by its clock.
+    ``age_of``: the age of a copy in seconds, at most; ``secrets_allowed``: whether a request may read Secrets;
+    ``statuses``: the store of reported statuses; ``now``: the current time of its clock.
     """
 
     def __init__(
@@ -92,18 +93,18 @@ class ObjectsApi:
         found = self._described.get(request.path.removeprefix(discovery.PATH).strip("/"))
         if found is None:
             raise ApiError(404, "the server could not find the requested resource")
-        # A URL with the hash names this very document: clients may keep it, and ask for the index alone.
-        lasting = request.query.get("hash") == found.hash
+        # A URL with the hash names exactly this document, so clients may cache it and fetch only the index.
+        is_immutable = request.query.get("hash") == found.hash
         headers = {
             "ETag": f'"{found.hash}"',
-            "Cache-Control": "private, immutable, max-age=31536000" if lasting else "private, no-cache",
+            "Cache-Control": "private, immutable, max-age=31536000" if is_immutable else "private, no-cache",
         }
         if any(each.value == found.hash for each in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
         return web.Response(body=found.body, content_type=_JSON, headers=headers)
 
     async def _openapi_v2(self, _: web.Request) -> web.Response:
-        raise ApiError(404, f"OpenAPI v2 is not served at the edge, {discovery.PATH} is: use kubectl 1.27 or newer")
+        raise ApiError(404, f"the edge serves OpenAPI v3 ({discovery.PATH}), not v2: use kubectl 1.27 or newer")
 
     def _reportable(self, served: list[Kind]) -> set[Kind]:
         """Kinds whose status may be patched here."""
@@ -122,7 +123,7 @@ class ObjectsApi:
             return respond(self._document(found, served))
         kind = _kind_of(found, served)
         if (kind.group, kind.plural) == ("", "secrets") and not self._secrets_allowed(request):
-            raise ApiError(401, "Secrets need the token in the agent's data folder: Authorization: Bearer …")
+            raise ApiError(401, "Secrets need the token from the agent's data folder: Authorization: Bearer …")
         if patches and self._statuses is not None:
             held = await status_api.answer(request, found, kind, self._statuses, self._now())
             return respond(listing.present(held, age_seconds=self._age_of(held)))
@@ -184,7 +185,7 @@ class ObjectsApi:
         items = "rows" if as_table else "items"
         parts = self._parts(scope, lambda page: _encode(body(page)[items])[1:-1])
         page, part = await anext(parts)
-        # How to continue is known only at the end, so it is written there: one chunk of a long list is held at a time.
+        # Only one chunk of a long list is in memory at a time, so the continue token is known, and written, at the end.
         rest = {key: value for key, value in body(page).items() if key not in (items, "metadata")}
         head = _encode(rest)[:-1] + f',"{items}":['.encode()
         if page.is_last:
@@ -205,11 +206,11 @@ class ObjectsApi:
                 await connections.write(request, response, _tail(page))
             await response.write_eof()
         except HistoryExpired:
-            # The status line is sent already: the client sees the answer end early, and asks again.
+            # The status line was sent already, so abort: the client sees a truncated response and retries.
             if request.transport is not None:
                 request.transport.abort()
         except ConnectionResetError:
-            pass  # the client went away, or did not read
+            pass  # the client disconnected or did not read
         finally:
             await parts.aclose()
         return response
@@ -217,9 +218,9 @@ class ObjectsApi:
     async def _parts(
         self, scope: listing.ListScope, encode: Callable[[listing.ListPage], bytes]
     ) -> AsyncGenerator[tuple[listing.ListPage, bytes], None]:
-        """All of a list as pages (their objects left out) and what ``encode`` makes of each, true at one version.
+        """A list as pages (without their objects), each with its encoded part, consistent at one version.
 
-        Each is a chunk of the store, read when the one before was taken.  Raises ``HistoryExpired``.
+        Each page is a chunk of the store, read when the previous one was consumed.  Raises ``HistoryExpired``.
         """
         selection = scope.selection
         while True:
@@ -239,7 +240,7 @@ class ObjectsApi:
             )
 
     async def _page(self, scope: listing.ListScope) -> tuple[listing.ListPage, tuple[str, str] | None]:
-        """A page of one chunk, and where the next chunk begins."""
+        """A page of one chunk, and the key after which the next chunk begins."""
         chunk = await self._store.select_chunk(
             scope.group, scope.plural, scope.namespace, after=scope.selection.after or FIRST, bytes_max=CHUNK_BYTES
         )
@@ -276,7 +277,7 @@ class ObjectsApi:
                 scope,
                 lambda page: b"".join(event("ADDED", show(held, held.local_version)) for held in page.items),
             )
-            ahead = [await anext(parts)]  # what is refused is refused before the stream begins
+            ahead = [await anext(parts)]  # errors must be raised before the stream begins
             start = ahead[0][0].version
 
             async def added() -> AsyncGenerator[bytes, None]:
@@ -309,7 +310,7 @@ async def speak_kubernetes(
             headers["Retry-After"] = str(error.details["retryAfterSeconds"])
         response = respond(api_requests.status(error), code=error.code, headers=headers)
         if error.code == HTTP_TOO_MANY:
-            response.force_close()  # a client that is to come back need not hold a connection until then
+            response.force_close()  # the client comes back later and need not hold a connection until then
         return response
     except HistoryExpired as error:
         gone = ApiError(410, f"too old resource version: {error}")
@@ -334,7 +335,7 @@ def _wants_watch(request: web.Request) -> bool:
 
 
 def _wants_table(request: web.Request) -> bool:
-    """True when the first thing the client accepts, of what is served, is a Table.  406 when it accepts nothing."""
+    """Whether the first supported media type that the client accepts is a Table; 406 if it accepts none."""
     header = request.headers.get("Accept", "")
     if not header.strip():
         return False

@@ -1,4 +1,4 @@
-"""The local API's upstream part: publish, receipts, brokered endpoints, dead letters (contract section 6)."""
+"""The local API for messages: publish, receipts, brokered endpoints, dead letters (contract section 6)."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from fairlead_wire.http.content_encoding import Unpacker
 from fairlead_wire.traces.trace import TRACEPARENT
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
-"""Bodies that only carry ids."""
+"""The limit for bodies that only carry ids."""
 BODY_SECONDS_MAX: Final = 30.0
-"""A client that sends its body byte by byte holds its connection no longer."""
+"""The timeout for a body, so that a slow client does not hold its connection."""
 WAITING_MAX: Final = 128
-"""Clients that may wait for messages at once; modules with tokens share them (``WaitingPlaces``)."""
+"""How many clients may wait for messages at once; modules with tokens share these places (``WaitingPlaces``)."""
 
 _STATUS: Final = {"too_large": 413, authorship.FORBIDDEN: 403}
-"""HTTP status of a request with no accepted message, by the first reason; else 400."""
+"""HTTP status of a request without any accepted message, by the code of the first refusal; else 400."""
 
 _NOT_KNOWN: Final = (
-    "no message of this id is known here: it was not accepted, no route wanted it, it is another module's, it went to a"
-    " module of this node, or it left longer ago than is remembered"
+    "this node knows no message with this id: it was not accepted, no route matched it, it belongs to another module,"
+    " it went to a module of this node, or it left too long ago"
 )
 
 Model = TypeVar("Model", bound=msgspec.Struct)
@@ -46,7 +46,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def add_routes(app: web.Application, upstream: UpstreamService, access: AccessGuard | None = None) -> None:
-    """Serve the upstream paths of contract section 6 on ``app``.  ``access``: where modules have own tokens."""
+    """Serve the paths of contract section 6 on ``app``.  ``access`` is given if modules have tokens."""
     handlers = _Handlers(upstream, access)
     operations.register(
         app,
@@ -64,7 +64,7 @@ def add_routes(app: web.Application, upstream: UpstreamService, access: AccessGu
 
 
 def _answering(handler: Handler) -> Handler:
-    """Turns errors that any handler may meet into responses."""
+    """Turn errors that any handler may raise into responses."""
 
     async def answering(request: web.Request) -> web.StreamResponse:
         try:
@@ -106,30 +106,30 @@ class _Handlers:
         return Author(module=module, node=self._upstream.node, has_token=self._access.has_token)
 
     def _caller(self, request: web.Request) -> LocalCaller:
-        """Who asks; unknown tokens were refused before."""
+        """The sender; unknown tokens were refused before."""
         return (self._access.caller(request) if self._access is not None else None) or NO_TOKEN
 
     def _not_its_input(self, request: web.Request) -> web.Response | None:
-        """Refuses others than the module itself, where modules have tokens."""
+        """Refuse everyone except the module itself, if modules have tokens."""
         if self._access is None:
             return None
         caller, module = self._caller(request), request.match_info["module"]
         if ascii_case.same(caller.module, module):
             return None
-        return _not_allowed(caller, f"messages for module {module} need that module's own token")
+        return _not_allowed(caller, f"messages for module {module} need that module's token")
 
     def _not_the_agents(self, request: web.Request) -> web.Response | None:
-        """Dead letters are messages of all modules."""
+        """Refuse everyone except the agent's token, because dead letters are messages of all modules."""
         caller = self._caller(request)
         if self._access is None or caller.is_agent:
             return None
-        return _not_allowed(caller, "dead letters need the token in the agent's data folder")
+        return _not_allowed(caller, "dead letters need the token from the agent's data folder")
 
     async def receipt(self, request: web.Request) -> web.Response:
         text = request.match_info["id"]
         id = marks.id_of(text)
         if id is None and not marks.is_reserved(text):
-            return responses.error(400, "bad_request", "id: 32 hex digits, as publishing answered it")
+            return responses.error(400, "bad_request", "id: 32 hex digits, from the response to publishing")
         try:
             asked = _query(request, bodies.AskReceipt)
         except ValueError as refused:
@@ -145,7 +145,7 @@ class _Handlers:
         if found is not None:
             return respond(found)
         since = await receipts.remembers_since()
-        remembered = f"; what left is remembered since {since}" if since else ""
+        remembered = f"; messages that left are remembered since {since}" if since else ""
         return responses.error(404, "unknown_message", f"{_NOT_KNOWN}{remembered}")
 
     def _whose_receipts(self, request: web.Request) -> bytes | None:
@@ -171,11 +171,11 @@ class _Handlers:
         try:
             with self._places.held_by(ascii_case.folded(self._caller(request).module)):
                 taken = await self._taken(request, asked, asked.wait)
-        except NoPlace:  # one too many does not wait: it gets what is there, and its connection is free again
+        except NoPlace:  # too many are waiting: return what is there now, to free the connection
             taken = await self._taken(request, asked, 0.0)
         if request.transport is None or request.transport.is_closing():
             await self._upstream.broker.withdraw(self._endpoint(request), taken)
-            return respond({})  # the module is gone; nothing of this is sent
+            return respond({})  # the client is gone and will not receive this
         messages = [
             {**_view(leased.message), "priority": leased.priority, "attempt": leased.attempt} for leased in taken
         ]
@@ -246,7 +246,7 @@ def _not_allowed(caller: LocalCaller, reason: str) -> web.Response:
 
 
 def _view(message: envelope.StoredMessage) -> dict[str, Any]:
-    """A message as the local API shows it, named as it was published."""
+    """A message in the form of the local API, with the field names of publishing."""
     view: dict[str, Any] = msgspec.to_builtins(message, builtin_types=(msgspec.Raw,))
     return view
 
@@ -272,7 +272,7 @@ async def _ids(request: web.Request) -> list[str]:
 
 
 async def read_body(request: web.Request, limit: int) -> bytes:
-    """The body; never more than ``limit`` bytes in memory, whatever its length header, compression or duration."""
+    """The unpacked body; at most ``limit`` bytes are held in memory, whatever the headers say."""
     parts: list[bytes] = []
     size = 0
     try:

@@ -1,4 +1,4 @@
-"""Responses of the local API: JSON, and errors in the words its clients understand."""
+"""Responses of the local API: JSON, and errors in the form that its clients expect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead_edge.objects.presentation.api_requests import ApiError
 
 
 def encoded(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A JSON response of which the body is made already."""
+    """A JSON response with an encoded body."""
     return web.Response(body=body, status=code, content_type="application/json", headers=headers)
 
 
@@ -31,7 +31,7 @@ def error(
     headers: Mapping[str, str] | None = None,
     path: str = "",
 ) -> web.Response:
-    """A refusal.  Below the Kubernetes-style API (``path``) it is a ``Status`` object."""
+    """An error response; a ``Status`` object if ``path`` belongs to the Kubernetes-style API."""
     headers = dict(headers or {})
     if retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, round(retry_after_seconds)))

@@ -1,7 +1,7 @@
-"""The node's local HTTP server: who may ask, what is served, and the agent's own status.
+"""The node's local HTTP server: authentication, errors, status, health and metrics.
 
-objects_api   /api, /apis, /version, /openapi      objects held, Kubernetes style
-(upstream)    /v1/messages, /v1/modules, …         what applications say
+objects_api   /api, /apis, /version, /openapi      objects, in the style of Kubernetes
+publish_api   /v1/messages, /v1/modules, …         messages of applications
 here          /v1/status, /openapi.json, /healthz, /readyz, /metrics
 """
 
@@ -29,12 +29,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Status = Callable[[], Awaitable[dict[str, Any]]]
 Metrics = Callable[[], Awaitable[str]]
 Unready = Callable[[], str]
-"""Why the agent is not ready; "" when it is."""
+"""Returns why the agent is not ready; "" if it is."""
 
 
 @web.middleware
 async def _speak_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Responds to what the router itself refuses (unknown path or method) as to every other error."""
+    """Give errors of the router (unknown path or method) the form of all other errors."""
     try:
         return await handler(request)
     except web.HTTPClientError as error:
@@ -42,7 +42,7 @@ async def _speak_json(request: web.Request, handler: Handler) -> web.StreamRespo
         text = f"{request.method} {request.path}: {error.reason.lower()}"
         code = HTTPStatus(error.status).name.lower()
         return responses.error(error.status, code, text, headers=headers, path=request.path)
-    except StoreFailed as error:  # the agent ends, or reopens it: in both cases, ask again soon
+    except StoreFailed as error:  # the agent exits or reopens the store; in both cases the client should retry soon
         return responses.error(503, "store_failed", str(error), retry_after_seconds=1, path=request.path)
     except Temporary as error:
         seconds = error.retry_after_seconds or 0
@@ -57,7 +57,7 @@ def application(
     unready: Unready,
     parts: Iterable[Callable[[web.Application], None]],
 ) -> web.Application:
-    """The whole server; each of ``parts`` adds its routes."""
+    """The application of the local API; each of ``parts`` adds its routes."""
     middlewares = [guard.middleware, _speak_json, speak_kubernetes]
     app = web.Application(middlewares=middlewares, client_max_size=BODY_BYTES_MAX)
 
@@ -73,7 +73,7 @@ def application(
 
 @cache
 def _document() -> bytes:
-    """Made when it is first asked for: few nodes are ever asked."""
+    """Built on first use, because few nodes are ever asked."""
     return msgspec.json.encode(operations.document())
 
 
@@ -82,14 +82,14 @@ async def _describe(_: web.Request) -> web.Response:
 
 
 def health_application(*, metrics: Metrics, unready: Unready) -> web.Application:
-    """Health alone, for ``health_listen``."""
+    """An application with only health and metrics, for ``health_listen``."""
     app = web.Application()
     add_health(app, metrics=metrics, unready=unready)
     return app
 
 
 def add_health(app: web.Application, *, metrics: Metrics, unready: Unready) -> None:
-    """``/healthz``: the program runs.  ``/readyz``: it serves.  ``/metrics``: Prometheus text."""
+    """Serve ``/healthz`` (the program is running), ``/readyz`` (it serves requests) and ``/metrics``."""
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok")

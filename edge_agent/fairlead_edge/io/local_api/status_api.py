@@ -1,4 +1,4 @@
-"""``PATCH …/status``, and ``GET /v1/statuses``: what programs on this node report of objects."""
+"""``PATCH …/status`` and ``GET /v1/statuses``: statuses that programs on this node report of objects."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ SUBRESOURCE: Final = "status"
 async def answer(
     request: web.Request, found: api_requests.Objects, kind: Kind, statuses: StatusStore, now: float
 ) -> HeldObject:
-    """The object with its new status, which is on disk.  Raises ``ApiError``."""
+    """Store a reported status durably; returns the object with it.  Raises ``ApiError``."""
     try:
         body = await publish_api.read_body(request, patch.BODY_BYTES_MAX)
-        # YAML of the permitted length takes seconds to read: everything else of the agent goes on meanwhile.
+        # In a thread: parsing YAML of the permitted length takes seconds and would block the event loop.
         asked = await asyncio.to_thread(
             patch.read,
             request.headers.get("Content-Type", ""), body, request.query, request.headers.get("User-Agent", ""),
@@ -47,7 +47,7 @@ async def answer(
             details |= {"group": found.group}
         if error.retry_after is not None:
             details |= {"retryAfterSeconds": error.retry_after}
-        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:  # of these kubectl prints the causes alone
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:  # kubectl prints only the causes of these
             field, separator, text = str(error).partition(": ")
             cause = {"field": field, "message": text} if separator else {"field": SUBRESOURCE, "message": field}
             details |= {"causes": [{"reason": "FieldValueInvalid", **cause}]}

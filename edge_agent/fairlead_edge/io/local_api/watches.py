@@ -1,7 +1,7 @@
-"""Watches: a stream of events from the store's change log, one line each.
+"""Watches: streams of events from the store's change log, one JSON line each.
 
-A watch reads the log at its own pace; one that falls behind what the log keeps gets 410 and lists again, so
-that a slow reader costs no memory.
+A watch reads the log at its own pace.  If it falls behind what the log keeps, it gets 410 and the client lists again,
+so a slow reader costs no memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from fairlead_edge.objects.presentation.api_requests import ApiError
 from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange, WatchHistory
 
 WATCHES_MAX: Final = 256
-"""Open at once; more are asked to come back."""
+"""How many may be open; more are refused with 429."""
 RETRY_AFTER_SECONDS: Final = 5
 WATCH_SECONDS_MAX: Final = 3600
-"""The longest a watch lasts, and how long one lasts that does not say."""
+"""The maximum, and default, duration of a watch."""
 BOOKMARK_SECONDS: Final = 60.0
 
 Show = Callable[[HeldObject, int], dict[str, Any]]
-"""(object, version) → what the client gets."""
+"""(object, version) → the document for the client."""
 
 
 class Watches:
@@ -46,7 +46,7 @@ class Watches:
         return len(self._open)
 
     def end(self) -> None:
-        """The agent stops: every watch ends cleanly."""
+        """End every watch cleanly, because the agent is stopping."""
         self._ending = True
         for changed in self._open:
             changed.set()
@@ -55,7 +55,7 @@ class Watches:
         self.wake()
 
     def wake(self) -> None:
-        """Let every watch read the log: it may have lost what they follow."""
+        """Let every watch read the log, which may have lost the version that they are at."""
         for changed in self._open:
             changed.set()
 
@@ -79,7 +79,7 @@ class Watches:
         changed = asyncio.Event()
         self._open.add(changed)
         try:
-            # The deadline is also how a client that silently vanished is noticed.
+            # The deadline also ends watches of clients that vanished silently.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(wanted, WATCH_SECONDS_MAX)):
                     if await stream.begin(initial, mark_initial_end):
@@ -88,7 +88,7 @@ class Watches:
                 await stream.bookmark()
             await stream.response.write_eof()
         except ConnectionResetError:
-            pass  # the client went away
+            pass  # the client disconnected
         finally:
             self._open.discard(changed)
         return stream.response
@@ -97,7 +97,7 @@ class Watches:
         while not self._ending:
             changed.clear()
             try:
-                # No more than one write's: a slow reader must not keep alive what the log has dropped.
+                # Not more than one write at a time, so that a slow reader does not keep dropped changes in memory.
                 changes = self._log.since(stream.version, bytes_max=CHUNK_BYTES)
             except HistoryExpired as error:
                 await stream.expired(error)
@@ -124,10 +124,10 @@ class _Stream:
         self._show = show
         self._bookmarks = request.query.get("allowWatchBookmarks", "").lower() in ("true", "1")
         self.began = False
-        """The initial objects were all sent: from here a bookmark is true."""
+        """All initial objects were sent; only from then on bookmarks are correct."""
 
     async def begin(self, initial: AsyncIterator[bytes] | None, mark_end: bool) -> bool:
-        """False: their version is no longer kept, and the client was sent an error."""
+        """Send the initial objects; False if their version is no longer kept and an error was sent instead."""
         await self.response.prepare(self._request)
         try:
             if initial is not None:
@@ -152,7 +152,7 @@ class _Stream:
             await self._mark()
 
     async def expired(self, error: HistoryExpired) -> None:
-        """The watch fell behind."""
+        """Report that the watch fell behind the log."""
         await self._write(event("ERROR", api_requests.status(ApiError(410, f"too old resource version: {error}"))))
 
     async def _mark(self, *, initial_events_end: bool = False) -> None:

@@ -1,10 +1,11 @@
-"""A node moves to another hub, or out of service, with what it accepted delivered to the hub it has.
+"""Moves a node to another hub, or out of service, after its accepted messages were delivered to the old hub.
 
-    move      the command: joins the new hub in a folder of its own, asks the agent to move, writes the settings file
-    files     what both write there, and which rename is the switch
-    mover     in the agent: delivers, closes the door for the last stretch, switches
-    switch    at the next opening of the stores: identity, what belongs to the old cluster, settings
+    move      the command: joins the new hub in a separate folder, asks the agent to move, writes the settings file
+    files     the files that command and agent share, and the rename that decides
+    mover     in the agent: delivers, refuses producers for the last stretch, switches
+    switch    at the next opening of the stores: identity, data of the old cluster, settings
     leave     the other command: the same plan without a new hub; the node is out of service after the switch
 
-Killed anywhere, all is as before the rename of ``plan.json`` to ``switched.json``, or all is completed after it.
+A crash before ``plan.json`` is renamed to ``switched.json`` leaves everything as it was; after it, the next start
+completes the move.
 """

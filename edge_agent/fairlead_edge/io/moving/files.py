@@ -1,11 +1,11 @@
 """The files of a move, in the agent's folder.
 
 move/identity/      key, certificate and authorities of the new hub
-move/staged.json    of which hub that is; the identity is complete then
-move/plan.json      where to, and what to do with what cannot be delivered; while it is there the agent delivers
-move/switched.json  the same file under its other name: from this rename on the node belongs to the new hub
-move/progress.json  what the agent says of it
-moved.json          all is done but the settings file, which may belong to another user; until then this counts
+move/staged.json    which hub that is; written when the identity is complete
+move/plan.json      the target, and what to do with undelivered messages; while it exists, the agent delivers
+move/switched.json  the same file, renamed: from this rename on, the node belongs to the new hub
+move/progress.json  the agent's progress
+moved.json          all is done except the settings file, which may belong to another user; overrides it until then
 left.json           the node is out of service; no agent starts here until the device joins a hub again
 """
 
@@ -27,7 +27,7 @@ from fairlead_wire.errors import FairleadError
 
 FOLDER: Final = "move"
 OUT_OF_SERVICE: Final = ""
-"""``MovePlan.until`` of a node that leaves its hub for no other."""
+"""``MovePlan.until`` of a node that leaves its hub without a new one."""
 FILE_BYTES_MAX: Final = 64 * 1024
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -38,7 +38,7 @@ class MoveFilesError(FairleadError):
 
 
 class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """``since`` and ``until``: the hubs' URLs; ``until`` may be ``OUT_OF_SERVICE``."""
+    """The plan of a move.  ``since`` and ``until``: the hubs' URLs; ``until`` may be ``OUT_OF_SERVICE``."""
 
     node: str
     since: str
@@ -64,7 +64,7 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MovedHub(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings that hold from now on, where the file still names ``since``."""
+    """The settings of the new hub, in force as long as the settings file still names ``since``."""
 
     since: str
     until: str
@@ -73,7 +73,7 @@ class MovedHub(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftService(msgspec.Struct, frozen=True, kw_only=True):
-    """The node that this device was, and its hub.  ``at``: RFC 3339.  ``waiting``: messages for the hub still here."""
+    """The node that this device was, and its hub.  ``at``: RFC 3339.  ``waiting``: undelivered messages on the disk."""
 
     node: str
     hub: str
@@ -83,7 +83,7 @@ class LeftService(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveFiles:
-    """The files below ``data_dir``; they are given to ``owner``, which only root can do."""
+    """The files of a move below ``data_dir``.  They are given to ``owner``, which only root can do."""
 
     def __init__(self, data_dir: Path, *, owner: Owner | None = None) -> None:
         self.data_dir = data_dir
@@ -117,63 +117,63 @@ class MoveFiles:
         return _read(self._moved, MovedHub)
 
     def left(self) -> LeftService | None:
-        """The note that the node has left; None also when the device has joined a hub since."""
+        """The record that the node has left; None if there is none, or the device has joined a hub since."""
         return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, LeftService)
 
     def leave(self, left: LeftService) -> None:
-        """The node is out of service; nothing of the plan is needed any longer."""
+        """Record that the node is out of service, and remove the plan."""
         self._write(self.left_file, left)
         with _sentence(self.folder):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget_left(self) -> None:
-        """The device has joined a hub again."""
+        """Remove the record of leaving, because the device has joined a hub again."""
         if self.left_file.exists():
             with _sentence(self.left_file):
                 self.left_file.unlink(missing_ok=True)
                 durable_file.flush(self.data_dir)
 
     def note_staged(self, until: str) -> None:
-        """The identity is complete: a token is good once, so it is kept for another attempt."""
+        """Record that the identity for ``until`` is complete, so that another attempt needs no new token."""
         self._write(self._staged, Staged(until=until))
 
     def staged_for(self) -> str:
-        """ "" when there is none."""
+        """The hub of the staged identity; "" if there is none."""
         found = _read(self._staged, Staged)
         return found.until if found is not None else ""
 
     def ask(self, plan: MovePlan) -> None:
-        """Ask the agent to move; it does so from now on."""
+        """Write the plan, which makes the agent begin the move."""
         with _sentence(self._progress):
             self._progress.unlink(missing_ok=True)
         self._write(self._plan, plan)
 
-    def say(self, progress: MoveProgress) -> None:
-        with contextlib.suppress(MoveFilesError):  # only for people
+    def write_progress(self, progress: MoveProgress) -> None:
+        with contextlib.suppress(MoveFilesError):  # progress is only for people
             self._write(self._progress, progress, durable=False)
 
     def cancel(self) -> None:
-        """The node stays where it is; nothing of the new identity is kept."""
+        """Remove the plan and the new identity; the node stays where it is."""
         with _sentence(self._plan):
             self._plan.unlink(missing_ok=True)
             durable_file.flush(self.folder)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def give_up(self, progress: MoveProgress) -> None:
-        """The plan is over; the identity is kept for another attempt."""
-        self.say(progress)
+        """Remove the plan and keep the new identity for another attempt."""
+        self.write_progress(progress)
         with _sentence(self._plan):
             self._plan.unlink(missing_ok=True)
             durable_file.flush(self.folder)
 
     def switch(self) -> None:
-        """The step that decides: from this rename on, the node belongs to the new hub."""
+        """Rename the plan; from then on, the node belongs to the new hub."""
         with _sentence(self._plan):
             os.replace(self._plan, self._switched)
             durable_file.flush(self.folder)
 
     def complete(self, moved: MovedHub) -> None:
-        """Everything but the settings file is done."""
+        """Record that everything except the settings file is done, and remove the plan."""
         self._write(self._moved, moved)
         with _sentence(self.folder):
             self._switched.unlink(missing_ok=True)
@@ -181,12 +181,12 @@ class MoveFiles:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def drop_leftover(self, until: str) -> None:
-        """Remove what a kill after the last step of a move to ``until`` left; a prepared move is left alone."""
+        """Remove what a crash after the last step of a move to ``until`` left; a prepared move is not touched."""
         if self.plan() is None and self.switched() is None and self.staged_for() == until:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget_moved(self) -> None:
-        """The settings file names the new hub, too."""
+        """Remove ``moved.json``, because the settings file names the new hub now."""
         with _sentence(self._moved):
             self._moved.unlink(missing_ok=True)
             durable_file.flush(self.data_dir)

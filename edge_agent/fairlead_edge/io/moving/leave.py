@@ -1,9 +1,9 @@
-"""``fairlead edge leave``: the node leaves its hub for no other.
+"""``fairlead edge leave``: takes a node out of service.
 
-    ask the agent ▸ it delivers, closes, switches: identity and objects are removed, it ends ▸ purge, where asked for
+    ask the agent ▸ it delivers, refuses producers, removes identity and objects, and exits ▸ purge, if requested
 
-The same command again goes on where it was.  Messages that were not delivered, messages for modules and dead letters
-stay on the disk until a purge, which deletes all that agents write into the folder, and nothing else.
+Running the same command again resumes it.  Undelivered messages, messages for modules and dead letters stay on the disk
+until a purge, which deletes everything that agents write into the folder, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from fairlead_edge.io.moving.files import OUT_OF_SERVICE, LeftService, MoveFiles
 from fairlead_edge.io.moving.move import CannotMove, Say
 
 END_SECONDS_MAX: Final = 60.0
-"""How long an agent that has switched may take to end."""
+"""How long an agent may take to exit after the switch."""
 
 
 class LeaveOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the command line.  ``undelivered`` "take-along": leave anyway, the messages stay here."""
+    """Options of the command line.  ``undelivered`` "take-along": leave at the deadline; messages stay on the disk."""
 
     config: Path
     deadline_seconds: float = moves.DEADLINE_SECONDS
@@ -39,14 +39,14 @@ class LeaveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaveDone(msgspec.Struct, frozen=True, kw_only=True):
-    """``left_alone``: names of files in the folder that are not an agent's; after a purge."""
+    """The result.  ``left_alone``: names of files that a purge did not delete, because they are not the agent's."""
 
     left: LeftService
     left_alone: tuple[str, ...] = ()
 
 
 async def leave(wanted: LeaveOptions, environ: Mapping[str, str], say: Say) -> LeaveDone:
-    """Raises a ``FairleadError``."""
+    """Take the node out of service.  ``say(what, text)`` reports each step.  Raises a ``FairleadError``."""
     settings, files = moves.load_device(wanted.config, environ)
     with moves.exclusive(files):
         if files.left() is None:
@@ -60,7 +60,7 @@ async def leave(wanted: LeaveOptions, environ: Mapping[str, str], say: Say) -> L
 
 
 def bytes_kept(config: Path, environ: Mapping[str, str]) -> tuple[str, Path, int]:
-    """What a purge would delete: the node, its folder, and bytes.  Raises ``CannotMove``."""
+    """What a purge would delete: the node's name, its folder, and the size in bytes.  Raises ``CannotMove``."""
     settings, files = moves.load_device(config, environ)
     found = [path for pattern in switch.WRITTEN for path in files.data_dir.glob(pattern)]
     parts = [part for path in found for part in (path.rglob("*") if path.is_dir() else (path,))]
@@ -83,7 +83,7 @@ async def _leave(wanted: LeaveOptions, files: MoveFiles, node: str, hub: str, sa
         files.ask(plan)
     if not moves.is_running(files.data_dir):
         if files.switched() is None and wanted.undelivered == "stay":
-            say("agent", "does not run: start it (systemctl start fairlead-edge); it delivers, and leaves then")
+            say("agent", "is not running: start it (systemctl start fairlead-edge), and it will deliver and leave")
         else:
             _leave_without_agent(files)
             return
@@ -102,7 +102,8 @@ async def _purge(files: MoveFiles, left: LeftService, ca_file: Path, say: Say) -
     until = time.monotonic() + END_SECONDS_MAX
     while moves.is_running(files.data_dir):
         if time.monotonic() > until:
-            raise CannotMove("the agent has left, but still runs: stop it (systemctl stop fairlead-edge), then purge")
+            raise CannotMove("the node has left, but its agent is still running: stop it, then purge"
+                             " (systemctl stop fairlead-edge)")  # fmt: skip
         await asyncio.sleep(moves.POLL_SECONDS)
     with _Locked(files.data_dir):
         switch.remove(files.data_dir, switch.WRITTEN)
@@ -116,7 +117,7 @@ def _others(folder: Path) -> tuple[str, ...]:
 
 
 class _Locked:
-    """Holds the folder as an agent would."""
+    """Locks the folder as an agent would."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,8 +1,8 @@
-"""``fairlead edge move``: the node moves to another hub, with what it accepted delivered to the old one.
+"""``fairlead edge move``: moves a node to another hub, after its accepted messages were delivered to the old one.
 
-    join the new hub, into a folder of its own ▸ ask the agent ▸ it delivers, closes, switches ▸ the settings file
+    join the new hub, in a separate folder ▸ ask the agent ▸ it delivers, refuses producers, switches ▸ settings file
 
-The agent goes on meanwhile; it is the one who switches.  The same command again goes on where it was.
+The agent keeps running, and makes the switch itself.  Running the same command again resumes it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from fairlead_wire.identity.join_token import JoinToken
 POLL_SECONDS: Final = 0.2
 DEADLINE_SECONDS: Final = 600.0
 GRACE_SECONDS: Final = 60.0
-"""For an agent that is started now, and for the switch itself."""
+"""Additional time for starting the agent and for the switch."""
 
 Say = Callable[[str, str], None]
 
 
 class CannotMove(FairleadError):
-    """One sentence with its remedy; the node is at the old hub, unless the text says otherwise."""
+    """Moving failed; the text names the remedy.  Unless it says otherwise, the node is still at the old hub."""
 
 
 class MoveOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class MoveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveDone(msgspec.Struct, frozen=True, kw_only=True):
-    """``since``: the hub it came from; the same as ``until``: it was there already, and nothing was done."""
+    """The result.  ``since``: the old hub; equal to ``until`` if the node was there already and nothing was done."""
 
     node: str
     since: str
@@ -62,12 +62,12 @@ class MoveDone(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> MoveDone:
-    """Raises a ``FairleadError``.  ``say(what, text)`` reports each step."""
+    """Move the node.  ``say(what, text)`` reports each step.  Raises a ``FairleadError``."""
     settings, files = load_device(wanted.config, environ)
     with exclusive(files):
         since = _since(files, settings)
         if (completed := files.switched() or files.moved()) is not None and completed.until == wanted.url:
-            say("switch", "is done already: the settings file is completed")
+            say("switch", "was already done; completing the settings file")
             return _finish(wanted, settings, files, completed.since, say)
         plan = files.plan()
         if since == wanted.url and plan is None:
@@ -87,9 +87,9 @@ async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> Mov
             files.ask(plan)
         elif (plan.deadline_seconds, plan.undelivered) != (wanted.deadline_seconds, wanted.undelivered):
             asked = f"--deadline {plan.deadline_seconds:g}s --undelivered {plan.undelivered}"
-            say("under way", f"as it was asked for, with {asked}; --cancel it first to change that")
+            say("under way", f"already, with {asked}; to change this, --cancel it first")
         if not is_running(settings.data_dir):
-            say("agent", "does not run: start it (systemctl start fairlead-edge); it moves then")
+            say("agent", "is not running: start it (systemctl start fairlead-edge), and it will move")
         await follow(plan, files, say)
         say("switched", f"to {plan.until}")
         return _finish(wanted, settings, files, since, say)
@@ -100,11 +100,11 @@ def cancel(config: Path, environ: Mapping[str, str]) -> str:
     settings, files = load_device(config, environ)
     with exclusive(files):
         if files.switched() is not None or files.moved() is not None:
-            raise CannotMove("the node has switched already; to go back, move it to the old hub with a token of that")
+            raise CannotMove("the node has already switched; to go back, move it to the old hub with a new token")
         if files.left() is not None:
-            raise CannotMove("the node is out of service already; to go back, join the hub again: fairlead edge join")
+            raise CannotMove("the node is already out of service; to go back, join the hub again: fairlead edge join")
         if files.plan() is None and not files.folder.exists():
-            raise CannotMove("no move is under way; nothing was done")
+            raise CannotMove("no move is under way; nothing was changed")
         files.cancel()
         return settings.text("hub_url")
 
@@ -114,11 +114,11 @@ def load_device(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSetting
     settings = DeviceSettings(config, environ)
     if not settings.exists:
         raise CannotMove(
-            f"{config} does not exist: name the agent's settings with --config; a device that belongs to no hub yet"
-            " gets them by fairlead edge join"
+            f"{config} does not exist: name the agent's settings with --config; a device that has not joined a hub yet"
+            " gets them from fairlead edge join"
         )
     if not settings.node or not settings.text("hub_url"):
-        raise CannotMove(f"{config} names no node and hub: this device belongs to none yet; use fairlead edge join")
+        raise CannotMove(f"{config} names no node and hub: this device has not joined one; use fairlead edge join")
     owner = device.owner_of(settings.data_dir, "")
     return settings, MoveFiles(settings.data_dir, owner=owner)
 
@@ -141,10 +141,10 @@ def _keys(settings: DeviceSettings, files: MoveFiles, url: str) -> dict[str, str
 
 
 async def _stage(wanted: MoveOptions, settings: DeviceSettings, files: MoveFiles, say: Say) -> None:
-    """The new identity, beside the one in use."""
+    """Obtain the new identity, beside the one in use."""
     files.make_folder()
     if files.staged_for() == wanted.url and _is_good(files.staged.current()):
-        say("certificate", "the one that was issued for this move before")
+        say("certificate", "reusing the one already issued for this move")
         return
     join = joins.JoinOptions(url=wanted.url, token=wanted.token, config=wanted.config, node=settings.node, force=True)
     pair = await joins.stage(join, settings, files.staged, say)
@@ -158,9 +158,9 @@ def _is_good(pair: Pair | None) -> bool:
 
 
 def under_way(plan: MovePlan) -> str:
-    """The refusal when another plan is in progress."""
+    """The error text if another plan is in progress."""
     what = f"a move to {plan.until}" if plan.until != OUT_OF_SERVICE else "leaving the hub"
-    return f"{what} is under way: wait for it, or give it up with --cancel"
+    return f"{what} is under way: wait for it, or cancel it with --cancel"
 
 
 async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
@@ -170,28 +170,30 @@ async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
     while True:
         progress = files.progress()
         if progress is not None and progress != shown:
-            say("waiting", _sentence(progress, "the hub" if plan.until == OUT_OF_SERVICE else "the old hub"))
+            say("waiting", _describe(progress, "the hub" if plan.until == OUT_OF_SERVICE else "the old hub"))
             shown = progress
         if _has_switched(plan, files):
             return
         if progress is not None and progress.step == "gave up":
-            why, when = (f": {progress.held}", "they may leave again") if progress.held else ("", "that hub is there")
+            why, when = f": {progress.held}", "they may leave again"
+            if not progress.held:
+                why, when = "", "that hub is reachable"
             raise CannotMove(
                 f"{progress.waiting:,} messages were not delivered to {plan.since} in time{why}; the node stays there"
-                f" and accepts messages. Run it again with a longer --deadline when {when}; or with"
+                f" and accepts messages. Run the command again with a longer --deadline when {when}; or with"
                 f" {_ANYWAY[plan.until == OUT_OF_SERVICE]}"
             )
         if time.monotonic() > until:
             raise CannotMove(
-                "the agent did not move in time: start it, or look at its log. The move goes on; the same command shows"
-                " it, --cancel ends it"
+                "the agent did not move in time: start it, or check its log. The move continues; the same command shows"
+                " its progress, --cancel ends it"
             )
         await asyncio.sleep(POLL_SECONDS)
 
 
 _ANYWAY: Final = {
     False: "--undelivered take-along: then they go to the new hub, and those whose answer was lost may be at both",
-    True: "--undelivered leave: then it leaves all the same, and they stay on this disk",
+    True: "--undelivered leave: then the node leaves anyway, and they stay on this disk",
 }
 
 
@@ -202,25 +204,25 @@ def _has_switched(plan: MovePlan, files: MoveFiles) -> bool:
     return moved is not None and moved.until == plan.until
 
 
-def _sentence(progress: MoveProgress, hub: str) -> str:
+def _describe(progress: MoveProgress, hub: str) -> str:
     link = f"; they may not leave now: {progress.held}" if progress.held else ""
-    link = link if progress.connected else f", {hub} is away"
-    door = "; no new ones are accepted for this moment" if progress.step == "close" else ""
-    return f"{progress.waiting:,} messages for {hub}{link}{door}"
+    link = link if progress.connected else f", {hub} is not connected"
+    refusing = "; new ones are refused for a moment" if progress.step == "close" else ""
+    return f"{progress.waiting:,} messages for {hub}{link}{refusing}"
 
 
 def _finish(wanted: MoveOptions, settings: DeviceSettings, files: MoveFiles, since: str, say: Say) -> MoveDone:
     settings.write(_keys(settings, files, wanted.url), owner=None)
     if ca_file := settings.publish_issuers(IdentityFiles.of(settings.data_dir)):
         say("CA file", ca_file)
-    # The file names the new hub from now on: writing the old one into it again is a deliberate choice.
+    # The file names the new hub now, so if a person writes the old one into it again, that is a deliberate choice.
     files.forget_moved()
     say("settings", str(settings.path))
     return MoveDone(node=settings.node, since=since, until=wanted.url)
 
 
 def is_running(folder: Path) -> bool:
-    """True while an agent holds the folder."""
+    """Whether an agent holds the folder's lock."""
     try:
         os.close(data_dir.lock(folder))
     except StoreUnusable:
@@ -230,7 +232,7 @@ def is_running(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def exclusive(files: MoveFiles) -> Iterator[None]:
-    """Only one such command at a time.  Raises ``CannotMove``."""
+    """Allow only one move or leave command at a time.  Raises ``CannotMove``."""
     try:
         opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -241,6 +243,6 @@ def exclusive(files: MoveFiles) -> Iterator[None]:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise CannotMove("another fairlead edge move or leave runs for this node: wait for it") from None
+        raise CannotMove("another fairlead edge move or leave is running for this node: wait for it") from None
     finally:
         os.close(opened)

@@ -1,6 +1,6 @@
-"""In the agent: while there is a plan, deliver to the old hub, close the door for the last stretch, and switch.
+"""The agent's side of a move: delivers to the old hub, refuses producers for the last stretch, and switches.
 
-A node that is taken out of service does the same, and switches to no hub.
+A node that is taken out of service does the same, but switches to no hub.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from fairlead_wire.io import logs
 
 POLL_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.1
-LEAVING: Final = "the node is taken out of service"
+LEAVING: Final = "the node is being taken out of service"
 
 _log = logs.get("edge.move")
 
 
 class Switched(Exception):
-    """The node belongs to another hub from now on, or to none: reopen everything."""
+    """The node now belongs to another hub, or to none: everything must be reopened."""
 
 
 class Mover:
-    """Carries out the move; one per agent."""
+    """Carries out the move that ``files`` ask for."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Mover:
         self._clock = clock
 
     async def run(self) -> None:
-        """Runs until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
+        """Wait for a plan and carry it out; runs until cancelled.  Raises ``Switched`` and ``StoreFailed``."""
         while True:
             try:
                 plan = self._files.plan()
@@ -65,7 +65,7 @@ class Mover:
         drain = Drain(deadline_seconds=plan.deadline_seconds, undelivered=plan.undelivered, now=self._clock())
         reported: MoveProgress | None = None
         while self._files.plan() == plan:
-            seen = await self._look()
+            seen = await self._observe()
             step = drain.next_step(seen, self._clock())
             if step == "switch":
                 await self._switch(plan, seen)
@@ -81,14 +81,14 @@ class Mover:
                 publisher.open()
             progress = _progress("close" if step == "closed" else "deliver", seen)
             if progress != reported:
-                self._files.say(progress)
+                self._files.write_progress(progress)
                 reported = progress
             await asyncio.sleep(LOOK_SECONDS)
         publisher.open()
         _log.info("move_cancelled", hub=plan.until)
 
-    async def _look(self) -> Observation:
-        in_work = self._upstream.publisher.in_work  # before what they stored is counted
+    async def _observe(self) -> Observation:
+        in_work = self._upstream.publisher.in_work  # read before the queues, or a message could be in neither
         status = await self._upstream.status()
         queues = {
             queue.priority: queue.length for queue in status.queues if queue.endpoint == UPSTREAM and queue.length
@@ -101,8 +101,8 @@ class Mover:
 
     async def _switch(self, plan: MovePlan, seen: Observation) -> None:
         if self._files.plan() != plan:
-            return  # it was cancelled at this moment
-        self._files.say(_progress("close", seen))
+            return  # it was cancelled just now
+        self._files.write_progress(_progress("close", seen))
         self._files.switch()
         _log.info("move_switched", hub=plan.until, taken_along=seen.waiting)
         raise Switched

@@ -1,15 +1,15 @@
-"""Moves what belongs to a hub or its cluster over to the new one, when the stores are opened after the switch.
+"""Replaces what belongs to the old hub or its cluster, when the stores are opened after the switch of a move.
 
-identity       the staged pair and authorities are put in use; the old ones open nothing at the new hub and are removed,
-               and so is what an interrupted renewal left; the epoch of the last session was the old hub's
-stores         the highest fence obeyed is the old cluster's; so are the routes, and their copy: without them producers
-               are asked to come back, until the new hub sent its own.  Other objects stay until that hub compared them
-settings file  belongs to the command; until it is written ``moved.json`` counts where it still names the old hub
+identity       the staged pair and authorities are put in use; the old ones are removed, and the leftovers of an
+               interrupted renewal, too; the epoch of the last session is reset
+stores         the fencing number and the routes, with their copy, are forgotten; until the new hub has sent its routes,
+               producers are asked to retry.  Other objects stay until the new hub has compared them
+settings file  is written by the command; until then ``moved.json`` overrides a file that names the old hub
 
-A node that leaves its hub for no other keeps none of this: the identity and the cluster's objects, some of them
-Secrets, are removed.  Messages stay: what was not delivered, what modules have not taken, and dead letters.
+When a node is taken out of service, its identity and the cluster's objects, some of them Secrets, are removed.
+Undelivered messages, messages for modules and dead letters stay.
 
-Each step may be done again.
+Each step may be repeated.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ WRITTEN: Final = (
     "token.new",
     "reserve*",
 )
-"""What agents write into their folder, drafts too, except its lock and the note that the node has left."""
+"""Everything that agents write into their folder, drafts too, except the lock and the record of leaving."""
 NO_SESSION: Final = 0
-"""The epoch of the last session when there was none with this hub; the time it recorded is still true."""
+"""The epoch of the last session if there was none with this hub; the recorded time is kept."""
 
 _log = logs.get("edge.move")
 
 
 def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
-    """The settings in force; called with the folder's lock held.  Completes the identity after a switch.
+    """The settings in force; completes the identity after a switch.  The caller holds the folder's lock.
 
     Raises ``MoveFilesError``, ``IdentityFilesError`` and ``OutOfService``.
     """
@@ -74,7 +74,7 @@ def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
     if plan is not None and plan.until == OUT_OF_SERVICE:
         if not files.left_file.exists():
             raise OutOfService(_out_of_service(files, leave(files, plan)), now=True)
-        plan = None  # of the life before
+        plan = None  # it is from before the device joined again
         files.cancel()
     files.forget_left()
     if plan is not None:
@@ -82,7 +82,7 @@ def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
         own.make_folder()
         pair = staged.current()
         if pair is None:
-            raise MoveFilesError(f"{files.folder}: the new identity is gone; join the hub again: fairlead edge join")
+            raise MoveFilesError(f"{files.folder}: the new identity is missing; join the hub again: fairlead edge join")
         try:
             authorities = staged.authorities.read_bytes()
         except OSError as error:
@@ -98,13 +98,13 @@ def in_force(settings: EdgeSettings, data_dir: Path) -> EdgeSettings:
     files.drop_leftover(moved.until)
     changed = _changed(settings, moved)
     if changed == settings or settings.hub_url != moved.since:
-        files.forget_moved()  # the file says it, or a person decided otherwise since
+        files.forget_moved()  # the settings file has the new hub, or a person has decided otherwise
         return settings
     return changed
 
 
 async def complete(store: SqliteMetastore, data_dir: Path) -> None:
-    """After ``in_force``, with the store open and before anything is served."""
+    """Complete the switch in the store; called after ``in_force`` and before anything is served."""
     files = MoveFiles(data_dir)
     plan = files.switched()
     if plan is None:
@@ -121,9 +121,9 @@ async def complete(store: SqliteMetastore, data_dir: Path) -> None:
 
 
 def leave(files: MoveFiles, plan: MovePlan) -> LeftService:
-    """After the switch of a node that leaves for no other hub; called with the folder's lock held.
+    """Remove identity and objects of a node that goes out of service.  The caller holds the folder's lock.
 
-    The files of identity that other programs put elsewhere are theirs.  Raises ``MoveFilesError``.
+    Identity files of other programs are not touched.  Raises ``MoveFilesError``.
     """
     progress = files.progress()
     remove(files.data_dir, (IDENTITY, last_session.FILE, f"{ROUTES_COPY}*", f"{OBJECTS}*"))
@@ -139,7 +139,7 @@ def leave(files: MoveFiles, plan: MovePlan) -> LeftService:
 
 
 def remove(data_dir: Path, patterns: tuple[str, ...]) -> None:
-    """Delete files and folders by their names.  Raises ``MoveFilesError``."""
+    """Delete the files and folders that match ``patterns``.  Raises ``MoveFilesError``."""
     for path in sorted(found for pattern in patterns for found in data_dir.glob(pattern)):
         try:
             if path.is_dir() and not path.is_symlink():
@@ -152,13 +152,13 @@ def remove(data_dir: Path, patterns: tuple[str, ...]) -> None:
 
 def _out_of_service(files: MoveFiles, left: LeftService) -> str:
     return (
-        f"{left.node} was taken out of service at {left.at}; to give this device to a hub again: fairlead edge join"
+        f"{left.node} was taken out of service at {left.at}; to use this device with a hub again: fairlead edge join"
         f" (or, for a hub without certificates, delete {files.left_file})"
     )
 
 
 def moved_of(files: MoveFiles, since: str, until: str) -> MovedHub:
-    """The settings that hold after the move."""
+    """The settings in force after the move."""
     own = IdentityFiles.of(files.data_dir)
     return MovedHub(since=since, until=until, tls_ca=str(own.authorities.absolute()), tls_pair=str(own.link.absolute()))
 

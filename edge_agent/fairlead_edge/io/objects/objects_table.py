@@ -1,6 +1,6 @@
-"""The table of objects: what one write, one read or one opening does to it, each within one transaction.
+"""The table of objects: writes, reads and the check at the opening, each within one transaction of its caller.
 
-A write is judged against the row that is held, in the transaction that makes it.
+A write is compared with the stored row in the same transaction that makes it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from fairlead_wire.objects import digest
 
 PAGE_BYTES: Final = 4096
 PAGES_MIN: Final = 32
-"""An empty schema needs this much room, whatever limit was asked for."""
+"""The room that an empty schema needs, whatever the limit is."""
 
 
 class OpenedObjects(NamedTuple):
     """The result of opening the store."""
 
     version: int
-    """Version of the store."""
+    """The store's version."""
     dropped: int
-    """Objects the disk had changed."""
+    """Damaged objects that were removed."""
 
 
 def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_milliseconds: int) -> OpenedObjects:
-    """Schema, owner and limit, and no row that the disk changed; returns the store's version at this opening."""
+    """Create or check the schema, check the owner, remove damaged rows, and set the size limit."""
     found = int(rows(connection, sqlite.USER_VERSION)[0][0])
     if found not in (0, VERSION):
         raise StoreUnusable(
             f"has version {found}; this program reads version {VERSION}: run the program that wrote it, or remove the "
-            "file (the hub sends everything again)"
+            "file (the hub will send everything again)"
         )
     if not found:
         schema.create(connection)
@@ -69,7 +69,7 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
 
 
 def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
-    """The object held under the name; a damaged row is dropped."""
+    """The stored object of this name; a damaged row is removed."""
     row = connection.execute(sql.OBJECT, key).fetchone()
     if row is None:
         return None
@@ -79,13 +79,13 @@ def _previous(connection: apsw.Connection, key: tuple[str, str, str, str]) -> He
 
 
 def get(connection: apsw.Connection, key: tuple[str, str, str, str]) -> HeldObject | None:
-    """One object as clients see it; None too where it is damaged."""
+    """One object as clients see it; None if there is none or it is damaged."""
     row = connection.execute(sql.OBJECT, key).fetchone()
     return statuses_table.with_status(connection, held(row) if row is not None else None, key)
 
 
 def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.Usable) -> Outcome:
-    """Judge one write and make it.  Raises ``Permanent`` when its content is not what it says."""
+    """Store an object.  Raises ``Permanent`` if its content does not match its header."""
     kind = verify(write)
     key = metastore.key_of(write.resource)
     previous = _previous(connection, key)
@@ -109,7 +109,7 @@ def put(connection: apsw.Connection, write: Put, now: float, usable: metastore.U
 
 
 def remove(connection: apsw.Connection, write: Remove) -> Outcome:
-    """Delete the object if it has this UID."""
+    """Delete the object if it has the UID of ``write``."""
     key = metastore.key_of(write.resource)
     previous = _previous(connection, key)
     if previous is None or previous.uid != write.uid:
@@ -122,7 +122,7 @@ def remove(connection: apsw.Connection, write: Remove) -> Outcome:
 
 
 def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what: str) -> None:
-    """Called while the previous object is still in its row."""
+    """Update the fallback; called while the previous object is still in its row."""
     if what == "keep":
         return
     connection.execute(sql.DELETE_FALLBACK, key)
@@ -131,7 +131,7 @@ def _fall_back(connection: apsw.Connection, key: tuple[str, str, str, str], what
 
 
 def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int, int]:
-    """Remove rows that are still damaged; returns how many, and the store's version afterwards."""
+    """Remove those rows that are still damaged; returns how many, and the store's new version."""
     dropped = 0
     for number in numbers:
         row = connection.execute(sql.row("objects"), (number,)).fetchone()
@@ -144,9 +144,9 @@ def set_aside(connection: apsw.Connection, numbers: Sequence[int]) -> tuple[int,
 
 
 def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
-    """The node belongs to another cluster: forget the fence, the rules of statuses and all objects of this type.
+    """Forget the old cluster: the fence, the rules for statuses and all objects of this type.
 
-    Returns the store's version afterwards.
+    Returns the store's new version.
     """
     remember(connection, "fence", 0)
     forget_stale_hub(connection)
@@ -159,7 +159,7 @@ def forget_cluster(connection: apsw.Connection, group: str, plural: str) -> int:
 
 
 def stale_hub(connection: apsw.Connection) -> StaleHub | None:
-    """Since when hubs with lower fencing numbers are refused; None: none is, or the disk changed the record."""
+    """Since when hubs with lower fencing numbers are refused; None: none is, or the record is damaged."""
     since, highest = fact(connection, "stale_hub_since"), fact(connection, "stale_hub_highest")
     return StaleHub(since=since, highest=highest) if isinstance(since, float) and isinstance(highest, int) else None
 
@@ -170,13 +170,13 @@ def persist_stale_hub(connection: apsw.Connection, found: StaleHub) -> None:
 
 
 def forget_stale_hub(connection: apsw.Connection) -> None:
-    """Writes only when there is something to forget: this runs for each session."""
+    """Called for each session, so it writes only if there is a record."""
     if fact(connection, "stale_hub_since") is not None:
         remember(connection, "stale_hub_since", None)
 
 
 def current_version(connection: apsw.Connection) -> int:
-    """The version of the store; each change raises it by one."""
+    """The store's version, which each change raises by one."""
     found = fact(connection, "version")
     if not isinstance(found, int):
         raise StoreDamaged("the store's version is damaged")
@@ -184,14 +184,14 @@ def current_version(connection: apsw.Connection) -> int:
 
 
 def next_version(connection: apsw.Connection) -> int:
-    """Raise the version of the store; returns that of the change being made."""
+    """Raise the store's version; returns the version of the change being made."""
     version = current_version(connection) + 1
     remember(connection, "version", version)
     return version
 
 
 def entries(connection: apsw.Connection, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
-    """The entries held in these buckets, for a comparison with the hub."""
+    """The objects in these buckets, for the comparison with the hub."""
     pairs = connection.execute(sql.UIDS)
     wanted = [rowid for rowid, uid in pairs if digest.bucket_of(uid, bits) in buckets]
     found = []

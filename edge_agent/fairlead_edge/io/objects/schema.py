@@ -1,12 +1,12 @@
-"""The object store on disk: its tables, every SQL statement by name, and rows with checksums.
+"""The object store on disk: its tables, every SQL statement by name, and the checksums of rows.
 
 objects    one row per (group, plural, namespace, name): identity, versions, canonical JSON
-fallbacks  the same, of objects whose version in ``objects`` cannot be used
-kinds      every kind ever held, for discovery; rebuilt from the objects where it is damaged
+fallbacks  the same columns: the last usable version of objects whose version in ``objects`` is unusable
+kinds      every kind ever stored, for discovery; rebuilt from the objects if it is damaged
 facts      node, highest fence obeyed, store version, last contact with the hub
 
-An object is found by (group, plural, namespace, name); objects that are damaged are found by their row's number, for
-nothing else of them is certain.  Text is read as bytes (``CAST(… AS BLOB)``): damaged, it may be no text any more.
+Objects are found by (group, plural, namespace, name); damaged ones by their row number, because nothing else about them
+is certain.  Text is read as bytes (``CAST(… AS BLOB)``), because damaged text may not be valid UTF-8.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fairlead_edge.objects.metastore import HeldObject, Put, verify
 from fairlead_wire.objects.resource import Resource
 
 Table = Literal["objects", "fallbacks"]
-"""A table of objects; they have the same columns."""
+"""A table of objects; both have the same columns."""
 TABLES_OF_OBJECTS: Final[tuple[Table, ...]] = ("objects", "fallbacks")
-"""Both."""
+"""Both tables of objects."""
 
 _TEXTS: Final = ("api_group", "plural", "namespace", "name", "version", "uid", "digest", "resource_version")
 _COLUMNS: Final = f"{', '.join(_TEXTS)}, local_version, stored_at, content, checksum"
@@ -46,34 +46,34 @@ OBJECTS: Final = f"SELECT {_ROW} {_OF_TYPE} ORDER BY namespace, name"
 OBJECTS_OF_NAMESPACE: Final = f"SELECT {_ROW} {_OF_TYPE} AND namespace = ? ORDER BY namespace, name"
 """Objects of one namespace."""
 COUNT_OF_TYPE: Final = f"SELECT count(*) {_OF_TYPE} AND version = ? AND ifnull(namespace = ?, 1)"
-"""How many there are of one version; the namespace NULL: of all."""
+"""How many objects have one version, in one namespace or (NULL) in all."""
 FALLBACKS: Final = f"SELECT {_ROW} FROM fallbacks WHERE api_group = ? AND plural = ? ORDER BY namespace, name"
-"""The newest usable versions of objects whose held version is not."""
+"""The last usable versions of objects whose current version is unusable."""
 COUNT: Final = "SELECT count(*) FROM objects"
-"""How many are held."""
+"""How many objects are stored."""
 DIGESTS: Final = "SELECT uid, digest FROM objects"
-"""Input of the sums; an index has it."""
+"""The input of the summary; answered from an index."""
 UIDS: Final = "SELECT rowid, uid FROM objects"
 """Row numbers and UIDs; the UID gives the bucket."""
 INSERT_OBJECT: Final = f"INSERT INTO objects ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
-"""Values as ``schema.values`` gives them."""
+"""Its parameters are those of ``values``."""
 REPLACE_OBJECT: Final = (
     "UPDATE objects SET version = ?, uid = ?, digest = ?, resource_version = ?, local_version = ?, "
     f"stored_at = ?, content = ?, checksum = ? {_BY_KEY}"
 )
-"""Another content under the same name."""
+"""Replace the content of an object."""
 SET_RESOURCE_VERSION: Final = f"UPDATE objects SET resource_version = ?, checksum = ? {_BY_KEY}"
 """The same content at another version of the cluster."""
 SET_LOCAL_VERSION: Final = f"UPDATE objects SET local_version = ?, checksum = ? {_BY_KEY}"
-"""The same content, with another status reported of it."""
+"""The same content with another reported status."""
 UID_OF_OBJECT: Final = f"SELECT uid FROM objects {_BY_KEY}"
-"""Is it the one that a status was reported of?"""
+"""To check whether it is the object for which a status was reported."""
 DELETE_OBJECT: Final = f"DELETE FROM objects {_BY_KEY}"
 """The object was deleted in the cluster, or is no longer for this node."""
 DELETE_FALLBACK: Final = f"DELETE FROM fallbacks {_BY_KEY}"
-"""The held version is usable again, or gone."""
+"""The current version is usable again, or the object was deleted."""
 KEEP_AS_FALLBACK: Final = f"INSERT INTO fallbacks ({_COLUMNS}) SELECT {_COLUMNS} FROM objects {_BY_KEY}"
-"""Before the object is replaced by a version that is not usable."""
+"""Before the object is replaced by an unusable version."""
 
 # ---- rows by number, for scrubs and salvage ------------------------------------------------------------------------
 
@@ -94,12 +94,12 @@ def all_rows(table: Table) -> str:
 
 
 def delete_row(table: Table) -> str:
-    """A row the disk changed."""
+    """Delete a damaged row."""
     return f"DELETE FROM {table} WHERE rowid = ?"
 
 
 def delete_type(table: Table) -> str:
-    """All objects of a type."""
+    """Delete all objects of a type."""
     return f"DELETE FROM {table} WHERE api_group = ? AND plural = ?"
 
 
@@ -118,34 +118,34 @@ DELETE_FACT: Final = "DELETE FROM facts WHERE name = ?"
 FACTS_WITHIN: Final = "SELECT name, value, checksum FROM facts WHERE name >= ? AND name < ? ORDER BY name"
 """Facts whose names have a common prefix."""
 FACTS_SIZE: Final = "SELECT count(*), sum(length(value)) FROM facts WHERE name >= ? AND name < ? AND name != ?"
-"""How many of them, and their bytes, without one."""
+"""How many of them there are, and their bytes, except one."""
 
 # ---- kinds ---------------------------------------------------------------------------------------------------------
 
 KINDS: Final = "SELECT api_group, version, plural, kind, namespaced FROM kinds"
-"""Every kind ever held."""
+"""Every kind ever stored."""
 KIND: Final = "SELECT CAST(kind AS BLOB), namespaced FROM kinds WHERE api_group = ? AND version = ? AND plural = ?"
 """The kind of one type."""
 SET_KIND: Final = "INSERT OR REPLACE INTO kinds VALUES (?,?,?,?,?)"
 """Group, version, plural, kind, namespaced."""
 FORGET_KIND: Final = "DELETE FROM kinds WHERE api_group = ? AND plural = ?"
-"""Forget a kind, as if it had never been held."""
+"""Forget a kind."""
 DELETE_UNREADABLE_KINDS: Final = (
     "DELETE FROM kinds WHERE typeof(api_group) != 'text' OR typeof(version) != 'text' OR typeof(plural) != 'text'"
     " OR typeof(kind) != 'text' OR namespaced NOT IN (0, 1)"
 )
-"""A column of another type than was written."""
+"""Delete kinds with a column of the wrong type."""
 KIND_TEXTS: Final = (
     "SELECT CAST(api_group AS BLOB), CAST(version AS BLOB), CAST(plural AS BLOB), CAST(kind AS BLOB) FROM kinds"
 )
-"""To find those that are no names."""
+"""To find kinds whose columns are not valid names."""
 DELETE_KIND: Final = (
     "DELETE FROM kinds WHERE CAST(api_group AS BLOB) = ? AND CAST(version AS BLOB) = ? AND CAST(plural AS BLOB) = ?"
 )
-"""A kind that is no name."""
+"""Delete a kind by its raw bytes."""
 
 VERSION: Final = 1
-"""The form of this file, in ``PRAGMA user_version``.  A file that says another is refused."""
+"""The format of this file, in ``PRAGMA user_version``.  Files of another version are refused."""
 _OBJECT_COLUMNS: Final = """(
   api_group TEXT NOT NULL, plural TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
   version TEXT NOT NULL, uid TEXT NOT NULL, digest TEXT NOT NULL, resource_version TEXT NOT NULL,
@@ -162,11 +162,11 @@ CREATE TABLE IF NOT EXISTS fallbacks {_OBJECT_COLUMNS};
 CREATE UNIQUE INDEX IF NOT EXISTS objects_key ON objects (api_group, plural, namespace, name);
 CREATE INDEX IF NOT EXISTS objects_entries ON objects (uid, digest);
 """
-"""Made in an empty file."""
+"""Creates the tables of an empty file."""
 
 
 def model(version: int) -> apsw.Connection | None:
-    """An empty store of this version, in memory; None for one that this program does not know."""
+    """An empty store of this version, in memory; None for an unknown version."""
     if version not in (0, VERSION):
         return None
     connection = apsw.Connection(":memory:")
@@ -176,13 +176,13 @@ def model(version: int) -> apsw.Connection | None:
 
 
 def create(connection: apsw.Connection) -> None:
-    """Make the tables in an empty file."""
+    """Create the tables in an empty file."""
     connection.execute(TABLES)
     rows(connection, sqlite.set_user_version(VERSION))
 
 
 def kind_of(read: HeldObject) -> Kind:
-    """Raises ``Permanent`` when the content is not what its columns say."""
+    """The kind of a stored object.  Raises ``Permanent`` if its content does not match its columns."""
     return verify(
         Put(
             resource=read.resource,
@@ -213,7 +213,7 @@ def checksum_of(read: HeldObject) -> int:
 
 
 def values(current: HeldObject) -> tuple[Any, ...]:
-    """For ``statements.INSERT_OBJECT``."""
+    """The parameters of ``INSERT_OBJECT``."""
     at = current.resource
     identity = (at.group, at.plural, at.namespace, at.name, at.version, current.uid, current.digest)
     rest = (current.resource_version, current.local_version, float(current.stored_at), current.content)
@@ -221,7 +221,7 @@ def values(current: HeldObject) -> tuple[Any, ...]:
 
 
 def held(row: Sequence[Any]) -> HeldObject | None:
-    """An object as it was stored, of a row as ``statements`` reads it; None when the disk changed it."""
+    """The object of a row read by a statement above; None if the row is damaged."""
     read = _row(row)
     return read if read is not None and checksum_of(read) == row[-1] else None
 
@@ -246,7 +246,7 @@ def _row(row: Sequence[Any]) -> HeldObject | None:
 
 
 def fact(connection: apsw.Connection, name: str) -> Any:
-    """A fact as it was remembered; None when there is none, or the disk changed it."""
+    """A fact; None if there is none, or it is damaged."""
     row = connection.execute(FACT, (name,)).fetchone()
     return row[0] if row and checksum.of_row(name, row[0]) == row[1] else None
 
@@ -257,19 +257,19 @@ def remember(connection: apsw.Connection, name: str, value: Any) -> None:
 
 
 def damaged(connection: apsw.Connection, table: Table, *, after: int, limit: int) -> tuple[int | None, list[int]]:
-    """Verify the next rows above ``after``; returns where to continue (None: at the end), and the damaged rows."""
+    """Verify the next rows above ``after``; returns where to continue (None: done), and the numbers of damaged rows."""
     found = rows(connection, rows_above(table), (after, limit))
     return (found[-1][0] if len(found) == limit else None), [row[0] for row in found if held(row) is None]
 
 
 def every(connection: apsw.Connection, table: Table) -> Iterator[tuple[int, HeldObject | None]]:
-    """Each row by its number, None where it is damaged."""
+    """All rows by number; None for a damaged one."""
     for row in connection.execute(all_rows(table)):
         yield int(row[0]), held(row)
 
 
 def repair_kinds(connection: apsw.Connection) -> None:
-    """Rebuild kinds from their objects; one that cannot be read and has no object any more is forgotten."""
+    """Rebuild kinds from their objects; unreadable ones without an object are forgotten."""
     seen: set[tuple[str, str, str]] = set()
     for _, read in every(connection, "objects"):
         if read is None:
@@ -285,7 +285,7 @@ def repair_kinds(connection: apsw.Connection) -> None:
 
 
 def put_kind(connection: apsw.Connection, kind: Kind) -> None:
-    """Writes only when it differs: the row is there already for nearly every object."""
+    """Store a kind; writes only if it differs, because nearly every object has a known kind."""
     at = (kind.group, kind.version, kind.plural)
     known = connection.execute(KIND, at).fetchone()
     if known != (kind.kind.encode(), int(kind.namespaced)):

@@ -1,13 +1,13 @@
-"""The objects a node holds, in SQLite (``schema``): ``Metastore`` over the group-commit writer.
+"""The objects of a node in SQLite (``schema``): ``Metastore`` over the group-commit writer.
 
-Each write is its own job (``objects_table``), so that one refused object does not undo its neighbours while all share
+Each write is a job of its own (``objects_table``), so that one refused object does not undo the others while all share
 one flush.
 
-Nothing is served that the disk changed: each row has a checksum, verified when it is read, at the opening, and in
-scrubs.  A damaged one is taken out, and listeners are called (``on_damage``), so that the hub sends it again.
+Damaged rows are never served: each row has a checksum, which is verified on every read, at the opening, and by scrubs.
+A damaged row is removed, and listeners are called (``on_damage``), so that the hub sends the object again.
 
-A file whose structure is damaged is salvaged when it is opened: what can be read is kept, and the hub sends the rest
-again.  Nothing is lost that the cluster does not have: the next session opens with what is held now.
+A file whose structure is damaged is salvaged when it is opened: readable rows are kept, and the hub sends the rest
+again.  Nothing is lost, because the cluster has all objects and the next session begins with what is stored now.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ FILE_NAME: Final = "objects.db"
 LOGGED_SECONDS: Final = 0.1
 SCRUB_ROWS: Final = 256
 SCRUB_SECONDS: Final = 6 * 3600.0
-"""How often to check everything that is held."""
+"""How often to verify all rows."""
 
 _log = logs.get("edge.metastore")
 
 
 class SqliteMetastore:
-    """Objects of one node in ``folder``/objects.db, at most about ``bytes_max`` bytes of it.
+    """The objects of one node, in ``folder``/objects.db, which takes about ``bytes_max`` bytes at most.
 
-    Raises ``StoreUnusable`` when the file cannot be opened, is damaged, is from a newer version, or belongs to
-    another node.  ``wall_milliseconds`` is the time of opening.  ``usable`` says of which versions a fallback is
-    kept; it is asked on the writer's thread.  Errors of the disk while running come out of every call as
-    ``StoreFailed``: the program must end then.
+    Raises ``StoreUnusable`` if the file cannot be opened, is from another version, or belongs to another node.
+    ``wall_milliseconds`` is the current time.  ``usable`` tells which versions are usable, so that a fallback is kept
+    of the others; it is called on the writer's thread.  After an error of the disk, every call raises ``StoreFailed``,
+    and the program must exit.
     """
 
     def __init__(
@@ -92,22 +92,22 @@ class SqliteMetastore:
             if self.salvaged or opened[-1].dropped:
                 remember(connection, "lacking", 1)
             self.lacking = bool(fact(connection, "lacking"))
-            if not self.lacking:  # else one that is damaged comes again, and its status with it
+            if not self.lacking:  # otherwise a missing object will be sent again, and then has its status
                 statuses_table.forget_orphans(connection)
             rules.append(sqlite_statuses.rules_on_disk(connection))
 
         self.salvaged = ""
-        """Why the file was salvaged at this opening; "" when it was sound."""
+        """Why the file was salvaged at this opening; "" if it was sound."""
         self.lacking = False
-        """Something the disk damaged was taken out, and may be missing still; kept over restarts until ``is_whole``."""
+        """Damaged objects were removed and may still be missing; survives restarts, until ``is_whole``."""
         self.damaged = 0
-        """Objects the disk was found to have changed, since the opening."""
+        """Damaged objects found since the opening."""
         self._listeners: list[Callable[[int], None]] = []
         try:
             if problem := find_damage(self.path, access):
                 _log.error("store_damaged", path=str(self.path), reason=problem)
                 kept = salvage_objects(self.path, access)
-                remedy = f"look at the disk's health; {FILE_NAME}.damaged may be removed; the hub sends what is missing"
+                remedy = f"check the disk; {FILE_NAME}.damaged may be removed; the hub will send what is missing"
                 _log.warning("store_salvaged", path=str(self.path), held=kept, remedy=remedy)
                 self.salvaged = problem
             self.writer = Writer(self.path, setup=setup, audit=audit, access=access)
@@ -117,23 +117,23 @@ class SqliteMetastore:
             raise StoreUnusable(f"{self.path}: {error}") from None
         self._log: WatchHistory[HeldObject] = WatchHistory(opened[0].version)
         self._in_order = asyncio.Lock()
-        """Keeps changes in the order of their versions, wherever they come from."""
+        """Keeps the log's changes in the order of their versions."""
         self.statuses = sqlite_statuses.SqliteStatuses(self.writer, self._log, rules[-1], self._in_order)
-        """The statuses that programs here reported."""
+        """The statuses that programs on this node reported."""
         if opened[0].dropped:
             self._note_damage(opened[0].dropped)
 
     def on_damage(self, listener: Callable[[int], None]) -> None:
-        """Call ``listener`` with their number when objects were taken out because the disk changed them."""
+        """Call ``listener`` with the number of objects whenever damaged ones were removed."""
         self._listeners.append(listener)
 
     def _note_damage(self, objects: int) -> None:
         self.damaged += objects
-        _log.error("objects_damaged", objects=objects, remedy="the hub sends them again; look at the disk's health")
+        _log.error("objects_damaged", objects=objects, remedy="the hub will send them again; check the disk")
 
     async def _set_aside(self, numbers: Sequence[int]) -> None:
-        """Remove damaged rows; watching clients list again, for nothing shows what the rows were."""
-        with contextlib.suppress(Temporary):  # a full disk: they are not served, and taken out later
+        """Remove damaged rows; watches must list again, because it is unknown which objects were lost."""
+        with contextlib.suppress(Temporary):  # on a full disk they are removed later; they are not served anyway
             dropped, version = await self.writer.submit(partial(objects_table.set_aside, numbers=numbers))
             if dropped:
                 self.lacking = True
@@ -143,29 +143,29 @@ class SqliteMetastore:
                     listener(dropped)
 
     async def is_whole(self) -> None:
-        """The hub has compared what is held and sent what was missing."""
+        """Record that the hub has compared the store and sent everything that was missing."""
         await self.writer.submit(lambda connection: remember(connection, "lacking", 0))
         self.lacking = False
 
     async def forget_cluster(self, group: str, plural: str) -> None:
-        """Forget what belongs to the old cluster, for the node moves to another: fence and objects of this type."""
+        """Forget the fence and the objects of this type, because the node has moved to another cluster."""
         forget = partial(objects_table.forget_cluster, group=group, plural=plural)
         self._log.lose(await self.writer.submit(forget))
         self.statuses.known = KnownStatusRules()
         self.lacking = False
 
     async def scrub(self) -> None:
-        """Verify everything held, in small steps."""
+        """Verify all rows, in small steps."""
         after: int | None = 0
         while after is not None:
-            look = partial(schema.damaged, table="objects", after=after, limit=SCRUB_ROWS)
-            after, found = await self.writer.read(look)
+            verify = partial(schema.damaged, table="objects", after=after, limit=SCRUB_ROWS)
+            after, found = await self.writer.read(verify)
             if found:
                 await self._set_aside(found)
             await asyncio.sleep(0)
 
     async def keep_sound(self) -> None:
-        """Run for as long as the store is open."""
+        """Scrub regularly; runs until cancelled."""
         while True:
             await asyncio.sleep(SCRUB_SECONDS)
             await self.scrub()
@@ -176,7 +176,7 @@ class SqliteMetastore:
 
     @property
     def failure(self) -> Exception | None:
-        """Why the disk cannot be trusted any more; None while all is well."""
+        """Why the disk cannot be trusted any more; None while it works."""
         return self.writer.failure
 
     @property
@@ -185,7 +185,7 @@ class SqliteMetastore:
         return self.writer.commits
 
     async def close(self) -> None:
-        """Commit what was handed over, then close the file."""
+        """Commit pending writes, then close the file."""
         await self.writer.close()
 
     async def apply(self, writes: Sequence[Put | Remove], now: float) -> list[Outcome]:
@@ -215,7 +215,7 @@ class SqliteMetastore:
         def job(connection: apsw.Connection) -> None:
             known = int(fact(connection, "fence") or 0)
             if fence < known:
-                raise LocalError(f"fence {fence} is below {known}, which was obeyed before")
+                raise LocalError(f"fence {fence} is lower than {known}, which was obeyed before")
             if fence > known:
                 remember(connection, "fence", fence)
             objects_table.forget_stale_hub(connection)
@@ -240,7 +240,7 @@ class SqliteMetastore:
         return int(await self.writer.read(lambda connection: fact(connection, "fence")) or 0)
 
     async def summary(self, bits: int | None = None) -> StoreSummary:
-        # Rows become sums on the reader's thread, so that the loop goes on serving while a large store is summed.
+        # Summed on the reader's thread, so that a large store does not block the event loop.
         return await self.writer.read(lambda connection: metastore.summarise(rows(connection, sql.DIGESTS), bits))
 
     async def entries(self, bits: int, buckets: frozenset[int]) -> list[message.HeldEntry]:
@@ -257,7 +257,7 @@ class SqliteMetastore:
         return status_store.with_status(found[0], kept) if found else None
 
     async def _sound(self, found: Sequence[Any]) -> list[HeldObject]:
-        """The objects that are as they were stored; damaged rows are removed."""
+        """The objects of sound rows; damaged rows are removed."""
         read = [(row[0], held(row)) for row in found]
         if damaged := [number for number, each in read if each is None]:
             await self._set_aside(damaged)
@@ -303,7 +303,7 @@ class SqliteMetastore:
                 break
             before = self.damaged
             await self._set_aside(damaged)
-            if self.damaged == before:  # no room to note it: they are left out all the same
+            if self.damaged == before:  # no room to remove them; they are skipped anyway
                 break
         await self._logged(chunk.version)
         return chunk
@@ -315,7 +315,7 @@ class SqliteMetastore:
         return int(found)
 
     async def _logged(self, version: int) -> None:
-        """A read may see a commit a moment before the log does; a version given out must be one to watch from."""
+        """Wait until the log has reached ``version``: clients watch from it, and a read may see a commit first."""
         if self._log.version >= version:
             return
         reached = asyncio.Event()
@@ -323,7 +323,7 @@ class SqliteMetastore:
         try:
             while self._log.version < version:
                 reached.clear()
-                with contextlib.suppress(TimeoutError):  # what was lost (``WatchHistory.lose``) is no change
+                with contextlib.suppress(TimeoutError):  # ``WatchHistory.lose`` does not call the listener
                     async with asyncio.timeout(LOGGED_SECONDS):
                         await reached.wait()
         finally:
@@ -352,11 +352,11 @@ class SqliteMetastore:
 
 
 def find_damage(path: Path, access: FileAccess = PLAIN) -> str:
-    """What is wrong with the structure of the file at ``path``; "" when nothing is, or there is none."""
-    return salvage.problem(path, partial(_look, path), model=schema.model, access=access) or ""
+    """What is wrong with the structure of the file at ``path``; "" if nothing is, or there is no file."""
+    return salvage.problem(path, partial(_inspect, path), model=schema.model, access=access) or ""
 
 
-def _look(path: Path, connection: apsw.Connection) -> str:
+def _inspect(path: Path, connection: apsw.Connection) -> str:
     if not rows(connection, sqlite.ANYTHING):
         return ""
     [(found,)] = rows(connection, sqlite.USER_VERSION)
@@ -364,7 +364,7 @@ def _look(path: Path, connection: apsw.Connection) -> str:
 
 
 def audit(connection: apsw.Connection) -> str:
-    """For ``sqlite.writer``, which asks when a statement failed."""
+    """What is wrong with an open file; ``sqlite.writer`` asks this after a failed statement."""
     [(found,)] = rows(connection, sqlite.INTEGRITY_CHECK)
     if found != "ok":
         return str(found)
@@ -374,7 +374,7 @@ def audit(connection: apsw.Connection) -> str:
 
 
 def salvage_objects(path: Path, access: FileAccess = PLAIN) -> int:
-    """Returns how many objects are held on.  Raises ``StoreUnusable`` when there is no room for the new file."""
+    """Salvage the file; returns how many objects were kept.  Raises ``StoreUnusable`` without room for the new file."""
     kept: list[int] = []
 
     def fill(source: apsw.Connection, target: apsw.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Reported statuses on disk: ``StatusStore`` over the object store's writer; objects and statuses are one file."""
+"""Reported statuses on disk: ``StatusStore`` over the writer of the object store, in the same file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logs.get("edge.statuses")
 
 
 def rules_on_disk(connection: apsw.Connection) -> KnownStatusRules:
-    """The rules received last; none when the disk changed them, for the hub sends them again."""
+    """The rules received last; none if they are damaged, and then the hub sends them again."""
     content, digest = fact(connection, statuses_table.RULES), fact(connection, statuses_table.RULES_DIGEST)
     if not isinstance(content, bytes) or not isinstance(digest, str):
         return KnownStatusRules()
@@ -37,11 +37,11 @@ def rules_on_disk(connection: apsw.Connection) -> KnownStatusRules:
 
 
 Changed = tuple[HeldObject, tuple[VersionedChange[HeldObject], StatusSummary] | None]
-"""The object as it is then; None: nothing of it changed."""
+"""The object after the change, and the change; None if nothing changed."""
 
 
 class SqliteStatuses:
-    """``log``: where a change of a status is noted for watches, ``in_order`` with all others of the store."""
+    """The statuses of one store.  Changes are appended to ``log`` for watches, under the lock ``in_order``."""
 
     def __init__(
         self, writer: Writer, log: WatchHistory[HeldObject], known: KnownStatusRules, in_order: asyncio.Lock
@@ -96,7 +96,7 @@ class SqliteStatuses:
         return await asyncio.shield(asyncio.create_task(self._change(job)))
 
     async def _change(self, job: Callable[[apsw.Connection], Changed]) -> HeldObject:
-        """Runs as a task of its own: a client that hangs up must not hide from watches a change that is on disk."""
+        """Runs in a separate task: a client that disconnects must not keep a change on disk from watches."""
         async with self._in_order:
             try:
                 current, changed = await self._writer.submit(job)

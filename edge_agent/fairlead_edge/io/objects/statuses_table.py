@@ -1,10 +1,8 @@
-"""Reported statuses among the facts of the object store: what one call does to them, within one transaction.
+"""Reported statuses, stored as facts of the object store; each call works within a transaction of its caller.
 
-    status/<group>/<plural>/<namespace>/<name>   one ``EdgeReportedStatus``, as JSON
-    status-rules, status-rules-digest            what the hub sent
-    status-sequence                              the highest given out
-
-They are facts, not a table of their own.
+status/<group>/<plural>/<namespace>/<name>   one ``EdgeReportedStatus``, as JSON
+status-rules, status-rules-digest            the rules that the hub sent
+status-sequence                              the highest sequence number assigned
 """
 
 from __future__ import annotations
@@ -37,23 +35,23 @@ def name_of(key: Key) -> str:
 
 
 def kept(connection: apsw.Connection, key: Key) -> EdgeReportedStatus | None:
-    """The status of an object; None also when the disk changed it, for programs report again."""
+    """The reported status of an object; None if there is none or it is damaged, because programs report it again."""
     return _decoded(fact(connection, name_of(key)))
 
 
 def with_status(connection: apsw.Connection, held: HeldObject | None, key: Key) -> HeldObject | None:
-    """The object with what is reported of it."""
+    """The object with its reported status."""
     return held if held is None else status_store.with_status(held, kept(connection, key))
 
 
 def lines(connection: apsw.Connection) -> list[StatusSummary]:
-    """All, by their sequence."""
+    """All reported statuses, by their sequence."""
     found = [status_store.line(key, each) for key, each in _within(connection, _PREFIX)]
     return sorted(found, key=lambda line: line.sequence)
 
 
 def room_taken(connection: apsw.Connection, key: Key) -> tuple[int, int]:
-    """How many others there are, and their bytes."""
+    """The number of other statuses, and their bytes."""
     [(count, size)] = rows(connection, sql.FACTS_SIZE, (_PREFIX, _after(_PREFIX), name_of(key)))
     return int(count), int(size or 0)
 
@@ -67,7 +65,7 @@ def keep(connection: apsw.Connection, key: Key, reported: EdgeReportedStatus) ->
 
 
 def forget(connection: apsw.Connection, key: Key) -> None:
-    """The object is gone, or is another one under its name."""
+    """Forget a status, because its object was deleted or replaced by another of the same name."""
     connection.execute(sql.DELETE_FACT, (name_of(key),))
 
 
@@ -85,7 +83,7 @@ def next_sequence(connection: apsw.Connection) -> int:
 
 
 def set_version(connection: apsw.Connection, current: HeldObject, key: Key) -> None:
-    """The object's row at its new version."""
+    """Set the local version of an object's row."""
     connection.execute(sql.SET_LOCAL_VERSION, (current.local_version, schema.checksum_of(current), *key))
 
 

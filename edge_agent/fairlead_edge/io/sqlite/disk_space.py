@@ -1,11 +1,11 @@
-"""Space on the disk: a store has it before it needs it, so that giving space back never needs any, and gives back most.
+"""Disk space: a store allocates its blocks in advance, so that freeing space works on a full disk.
 
     commit ─▶ frames in the log ─checkpoint─▶ pages of the file
                  has WAL_BYTES from the start    has its blocks before the commit
 
-A checkpoint on a full disk thus always succeeds, and afterwards the log is written from its beginning.  Without this a
-store on a full disk could not note that its messages were delivered: the log cannot grow, and it cannot be folded back
-because the file cannot grow either.
+So a checkpoint succeeds even on a full disk, and afterwards the log is written from its beginning.  Without this, a
+store on a full disk could not record that its messages were delivered: the log cannot grow, and it cannot be
+checkpointed because the file cannot grow either.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from fairlead_edge.io.sqlite.rows import rows
 
 PAGE_BYTES: Final = 4096
 WAL_BYTES: Final = 2 * 1024 * 1024
-"""Initial size of the log: more than any step that frees space writes."""
+"""Initial size of the log, larger than any transaction that frees space."""
 WAL_BYTES_MIN: Final = 128 * 1024
 SHORT_BYTES: Final = 16 * 1024 * 1024
-"""With less free than this, a full store is taken for a full disk."""
-FREE_SOME: Final = "free some room; what is sent gives room back"
+"""With less free space than this, SQLite's "full" is taken for a full disk."""
+FREE_SOME: Final = "free some room; sending messages frees room, too"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Room:
-    """Of the SQLite file at ``path``, which is open already, and stays open longer than this.
+    """Allocates space for the SQLite file at ``path``, which must be open before and closed before ``close``.
 
-    Closing any descriptor of a file drops this process's locks on it, so ours is closed after SQLite's.
+    Closing any descriptor of a file drops this process's POSIX locks on it, so ours is closed after SQLite's.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,18 +48,18 @@ class Room:
         return self._file
 
     def take(self, connection: apsw.Connection) -> None:
-        """Before a commit: allocate blocks for all pages the file will have.  Raises ``apsw.FullError``."""
+        """Allocate blocks for all pages that the file will have after the commit.  Raises ``apsw.FullError``."""
         wanted = int(connection.pragma("page_count")) * PAGE_BYTES
         if wanted > self._bytes:
-            self._bytes = os.fstat(self._file).st_size  # a checkpoint may have made it shorter or longer
+            self._bytes = os.fstat(self._file).st_size  # a checkpoint may have changed it
         elif wanted < self._bytes:
-            self._bytes = wanted  # the next checkpoint will cut it
+            self._bytes = wanted  # the next checkpoint will truncate it
         if wanted > self._bytes:
             _allocate(self._file, self._bytes, wanted)
             self._bytes = wanted
 
     def is_short(self) -> bool:
-        """Is it the disk that is full, rather than the store's own limit?"""
+        """Whether the disk is full, rather than the store's own limit reached."""
         found = os.statvfs(self._path)
         return found.f_bavail * found.f_frsize < SHORT_BYTES
 
@@ -67,7 +67,7 @@ class Room:
         os.close(self._file)
 
     def _reserve_log(self) -> None:
-        """Reserve as much as there is space for; without a reserve the log grows as usual."""
+        """Reserve as much as possible for the log; without a reserve it grows as usual."""
         opened = os.open(f"{self._path}-wal", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             size = os.fstat(opened).st_size
@@ -87,18 +87,18 @@ def _allocate(file: int, since: int, until: int) -> None:
     except OSError as error:
         if error.errno in _FULL:
             raise apsw.FullError("the disk is full") from None
-        # A file system that cannot, or a limit: SQLite finds out when it writes.
+        # A file system without fallocate, or a limit: SQLite will find out when it writes.
 
 
 UNUSED_PAGES_MIN: Final = 4096
-"""16 MiB: less than this is kept for the next outage."""
+"""16 MiB; fewer unused pages are kept for the next outage."""
 GIVE_BACK_PAGES: Final = 1024
 
 
 def give_back(connection: apsw.Connection) -> int:
-    """Give pages that hold nothing back to the file system, in one bounded step; returns the bytes given back.
+    """Return unused pages to the file system, in one bounded step; returns how many bytes.
 
-    Moving pages wears the disk, too, so it is done only when most are unused.
+    Moving pages wears the disk, so this is done only if most pages are unused.
     """
     [(unused,)] = rows(connection, sql.FREELIST_COUNT)
     [(pages,)] = rows(connection, sql.PAGE_COUNT)

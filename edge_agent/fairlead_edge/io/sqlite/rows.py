@@ -9,5 +9,5 @@ import apsw
 
 
 def rows(connection: apsw.Connection, statement: str, bindings: Sequence[Any] = ()) -> list[Any]:
-    """All rows; columns have the types the schema gives them."""
+    """All rows of a statement."""
     return connection.execute(statement, tuple(bindings)).fetchall()

@@ -1,10 +1,10 @@
-"""A damaged SQLite file becomes a sound one that holds what can still be read of it, row by row.
+"""Salvages a damaged SQLite file: copies every readable row into a new file, which replaces it.
 
-    X ──rename──▶ X.salvaging ──rows that can be read──▶ X.new ──rename──▶ X
+    X ──rename──▶ X.salvaging ──readable rows──▶ X.new ──rename──▶ X
                       └──────────rename──▶ X.damaged (for people; replaced by the next one, may be removed)
 
-A crash in between is gone on from at the next opening: while ``X.salvaging`` is there, it is the truth, unless ``X`` is
-there as well.  Rows are taken over as they are; whether they are what was stored, their checksums show later.
+After a crash, the next opening resumes: while ``X.salvaging`` exists without ``X``, it holds the data.  Rows are copied
+unchanged; their checksums are verified later.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ PAGE_BYTES: Final = 4096
 _HEAD_BYTES: Final = 100
 _FILE_FORMATS: Final = (1, 2)
 _SCHEMA_FORMATS: Final = tuple(number.to_bytes(4, "big") for number in range(5))
-"""0 in a file without tables."""
+"""0 means a file without tables."""
 
 READ_ERRORS: Final = (apsw.Error, UnicodeDecodeError)
 
 Fill = Callable[[apsw.Connection, apsw.Connection], None]
-"""(damaged, new and empty): take over what can be read."""
+"""(damaged file, new empty file): copies the readable rows."""
 Model = Callable[[int], apsw.Connection | None]
-"""An empty store in memory with the tables of this version; None when the program does not know it."""
+"""An empty store in memory with the tables of this version; None for an unknown version."""
 
 
 def problem(
     path: Path,
-    look: Callable[[apsw.Connection], str],
+    inspect: Callable[[apsw.Connection], str],
     *,
     model: Model,
     gone: str = "",
     access: FileAccess = PLAIN,
 ) -> str | None:
-    """What is wrong with the file at ``path``; "" when nothing is, and ``gone`` when there is none.
+    """What is wrong with the file at ``path``; "" if nothing is, ``gone`` if there is no file.
 
-    ``look`` reads what SQLite opens.  None: it was ended by a progress handler, and had found nothing until then.
-    Raises ``apsw.SQLError`` when a statement fails although the tables are those of ``model``.
+    ``inspect`` checks a file that SQLite can open.  None: a progress handler interrupted it before it found anything.
+    Raises ``apsw.SQLError`` if a statement fails although the tables are those of ``model``.
     """
     if is_unfinished(path):
-        return "an earlier salvage did not come to its end"
+        return "an earlier salvage was interrupted"
     if not path.exists():
         return gone
     if lost_its_end(path):
@@ -69,7 +69,7 @@ def problem(
         try:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.set_busy_timeout(BUSY_MILLISECONDS)
-            return look(connection)
+            return inspect(connection)
         except apsw.SQLError as error:
             if not is_schema_changed(connection, model):
                 raise
@@ -85,14 +85,14 @@ def problem(
 
 
 def is_unfinished(path: Path) -> bool:
-    """Did a salvage of ``path`` begin that did not come to its end?"""
+    """Whether a salvage of ``path`` was interrupted."""
     return _beside(path, ".salvaging").exists()
 
 
 def salvage(path: Path, *, fill: Fill, access: FileAccess = PLAIN) -> None:
-    """Replace a damaged file by a sound one, with the rows that ``fill`` takes over.
+    """Replace a damaged file by a sound one with the rows that ``fill`` copies.
 
-    Raises ``OSError`` or ``apsw.Error`` when there is no room for it.
+    Raises ``OSError`` or ``apsw.Error`` if there is no room for it.
     """
     aside, new = _beside(path, ".salvaging"), _beside(path, ".new")
     if not (aside.exists() and path.exists()):
@@ -125,30 +125,30 @@ def _beside(path: Path, end: str) -> Path:
 
 
 def lost_its_end(path: Path) -> bool:
-    """Is a part of a page gone?  SQLite takes it for zeros in one place, and for an error of the disk in another."""
+    """Whether a part of a page is missing; SQLite reads it as zeros in some places and as an I/O error in others."""
     with path.open("rb") as file:
         head = file.read(100)
         size = file.seek(0, os.SEEK_END)
     if not is_database(head):
-        return False  # it lost more than that
+        return False  # more than its end is damaged
     return size % PAGE_BYTES != 0 and int.from_bytes(head[28:32], "big") * PAGE_BYTES > size
 
 
 def head_problem(path: Path) -> str:
-    """Does the head of the file say what SQLite would not open, or not write to?"""
+    """What is wrong with the file's header, so that SQLite would not open it or not write to it; "" if nothing is."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if len(head) < _HEAD_BYTES or not is_database(head):
-        return ""  # that is found out anyway
+        return ""  # opening it will fail
     is_sound = head[18] in _FILE_FORMATS and head[19] in _FILE_FORMATS and head[44:48] in _SCHEMA_FORMATS
-    return "" if is_sound else "its head was changed"
+    return "" if is_sound else "its header is damaged"
 
 
 def version_problem(path: Path, found: int, present: int) -> str:
-    """Is the version ``found`` in the file one that no program wrote?
+    """What is wrong with the version ``found`` in the file, compared with the schema pages beside it; "" if nothing is.
 
-    The pages kept beside it show that; when they are of a newer program than this (``present``), so is the file.  They
-    are copied again after a migration, so a file between them and the present was brought there by this program.
+    The pages are copied again after a migration, so a version between theirs and ``present`` was written by this
+    program.  If the pages are newer than ``present``, so is the file.
     """
     kept = schema_pages.version(_schema_kept(path))
     is_written = kept is None or kept > present or kept <= found <= present
@@ -156,12 +156,12 @@ def version_problem(path: Path, found: int, present: int) -> str:
 
 
 def is_strange(path: Path, error: Exception) -> bool:
-    """Not a database, and nothing beside it shows that it ever was one of ours: it must not be replaced silently."""
+    """Whether it is no database and no schema pages show that it was ours: then it must not be replaced silently."""
     return isinstance(error, apsw.NotADBError) and not _schema_kept(path).exists()
 
 
 def _mend(aside: Path, kept: Path, access: FileAccess) -> None:
-    """Make the file one that SQLite opens: with all of its log, and with the pages that name its tables."""
+    """Make the file readable for SQLite: fold in its log, and restore the pages that name its tables."""
     wal.fold(aside)
     schema_pages.restore(aside, kept, unless_newer=_has_tables(aside, access))
 
@@ -189,7 +189,7 @@ def _fill(aside: Path, new: Path, fill: Fill, access: FileAccess) -> None:
     try:
         for pragma in sql.SALVAGE_SETTINGS:
             rows(target, pragma)
-        # Of a file that is beyond reading nothing is taken over.
+        # From an unreadable file nothing is copied.
         source = _opened(aside, access) if _has_tables(aside, access) else apsw.Connection(":memory:")
         try:
             fill(source, target)
@@ -208,16 +208,16 @@ def copy(
     fixed: tuple[str, int] | None = None,
     replace: bool = False,
 ) -> None:
-    """Take over every row that can be read.
+    """Copy every readable row.
 
-    ``key`` is the integer the table is ordered by; ``fixed``: a column before it, and of which value rows are taken.
+    ``key`` is the integer column that orders the table; ``fixed``: a column before it, and the value of rows to copy.
     """
     names = columns(target, table)
     _copy(target, table, names, _walk(source, table, key, fixed, names), replace=replace)
 
 
 def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> None:
-    """The same for a table of a few rows in whatever order: from its beginning, and from its end."""
+    """Copy a table of few rows, in the order of its primary key: from its beginning, and from its end."""
     names = columns(target, table)
     primary = [str(row[1]) for row in rows(target, sql.table_info(table)) if row[5]]
     for backwards in (False, True):
@@ -226,7 +226,7 @@ def copy_small(source: apsw.Connection, target: apsw.Connection, table: str) -> 
 
 
 def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
-    """Which table or column of ``model`` is not there; "" when all are."""
+    """The first table or column of ``model`` that is missing; "" if none is."""
     for (table,) in rows(model, sql.TABLES):
         missing = set(columns(model, str(table))) - set(columns(connection, str(table)))
         if missing:
@@ -235,9 +235,9 @@ def lacks(connection: apsw.Connection, model: apsw.Connection) -> str:
 
 
 def is_schema_changed(connection: apsw.Connection, model: Model) -> bool:
-    """Are tables and indexes others than a program made?  A statement that fails then is not to blame.
+    """Whether tables and indexes differ from those of ``model``, so that a failed statement is due to damage.
 
-    SQLite has one code for every statement it cannot run, so that only the schema itself shows why.
+    SQLite has a single error code for statements it cannot run, so only the schema shows the cause.
     """
     try:
         [(version,)] = rows(connection, sql.USER_VERSION)
@@ -254,7 +254,7 @@ def is_schema_changed(connection: apsw.Connection, model: Model) -> bool:
 
 
 def columns(connection: apsw.Connection, table: str) -> list[str]:
-    """Names; none when that cannot be read."""
+    """The names of the columns; none if they cannot be read."""
     try:
         return [str(row[1]) for row in rows(connection, sql.table_info(table))]
     except READ_ERRORS:
@@ -272,7 +272,7 @@ def _copy(
     insert = sql.insert(table, names, replace=replace)
     target.execute(sql.BEGIN)
     for number, row in enumerate(found, 1):
-        with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):  # a value no such row can have
+        with contextlib.suppress(apsw.ConstraintError, apsw.MismatchError):  # a value that no sound row has
             target.execute(insert, row)
         if number % COMMIT_ROWS == 0:
             target.execute(sql.COMMIT)
@@ -283,7 +283,7 @@ def _copy(
 def _walk(
     source: apsw.Connection, table: str, key: str, fixed: tuple[str, int] | None, names: list[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows by ascending key.  Where a page cannot be read, go on behind it, and from there back down to it."""
+    """Rows by ascending key.  If a page cannot be read, skip it, and read backwards towards it from the next one."""
     column, bound = (fixed[0], (fixed[1],)) if fixed else ("", ())
     at, step = 0, 1
     lost: int | None = None

@@ -1,6 +1,6 @@
-"""The pages of a store that name its tables, copied beside it: without them nothing of a damaged file can be read.
+"""A copy of a store's schema pages beside it: without them, nothing of a damaged file can be read.
 
-They change with a migration only, and are a page or two.
+They are one or two pages, and change only with a migration.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ USER_VERSION: Final = 60
 
 
 def keep(connection: apsw.Connection, file: int, path: Path) -> None:
-    """Copy the pages that say which tables there are, of the open ``file``, to ``path``.
-
-    They change with a migration only.  What cannot be copied now is copied at the next opening.
-    """
+    """Copy the schema pages of the open ``file`` to ``path``; if this fails, the next opening does it."""
     rows(connection, sql.CHECKPOINT_FULL)
     numbers = [row[0] for row in rows(connection, sql.SCHEMA_PAGES)]
     page_bytes = int(connection.pragma("page_size"))
@@ -44,13 +41,13 @@ def keep(connection: apsw.Connection, file: int, path: Path) -> None:
 
 
 def version(kept: Path) -> int | None:
-    """The ``user_version`` of the file these pages were kept of; None when there are none that can be believed."""
+    """The ``user_version`` in the copied pages; None if there is no sound copy."""
     pages, _ = _read(kept)
     return int.from_bytes(pages[4 + USER_VERSION : 8 + USER_VERSION], "big") if pages else None
 
 
 def _read(kept: Path) -> tuple[bytes, int]:
-    """The pages, each behind its number, and their size; none when what was kept is not whole."""
+    """The pages, each preceded by its number, and the page size; empty if there is no sound copy."""
     try:
         content = kept.read_bytes()
         crc, page_bytes = struct.unpack_from("<II", content)
@@ -61,9 +58,9 @@ def _read(kept: Path) -> tuple[bytes, int]:
 
 
 def restore(file: Path, kept: Path, *, unless_newer: bool = False) -> bool:
-    """Write those pages back into a damaged file that is set aside; False when there are none that can be believed.
+    """Write the copied pages into a damaged file; False if there is no sound copy.
 
-    ``unless_newer``: only into a file of the same ``user_version``; one migrated since they were kept is left alone.
+    ``unless_newer``: only if the file has the same ``user_version``, not if it was migrated after the copy.
     """
     pages, page_bytes = _read(kept)
     if not pages:
@@ -77,7 +74,7 @@ def restore(file: Path, kept: Path, *, unless_newer: bool = False) -> bool:
         for at in range(0, len(pages), page_bytes + 4):
             (number,) = struct.unpack_from("<I", pages, at)
             page = bytearray(pages[at + 4 : at + 4 + page_bytes])
-            if number == 1:  # how long the file is, and no list of free pages, which reading does not need
+            if number == 1:  # set the file's length, and empty the freelist, which reading does not need
                 struct.pack_into(">III", page, 28, max(1, size // page_bytes), 0, 0)
                 page[92:96] = page[24:28]
             opened.seek((number - 1) * page_bytes)

@@ -1,4 +1,4 @@
-"""SQL of any store: transactions, pragmas, and what a salvage reads and writes table by table.
+"""SQL for all stores: transactions, pragmas, and the statements of a salvage.
 
 Names of tables and columns come from the schemas of this program, never from outside.
 """
@@ -11,17 +11,17 @@ from typing import Final
 # ---- transactions --------------------------------------------------------------------------------------------------
 
 BEGIN: Final = "BEGIN"
-"""A snapshot for a reader."""
+"""Begin a reader's snapshot."""
 BEGIN_IMMEDIATE: Final = "BEGIN IMMEDIATE"
-"""A transaction of the one writer."""
+"""Begin a transaction of the writer."""
 COMMIT: Final = "COMMIT"
 """Durable when it returns."""
 ROLLBACK: Final = "ROLLBACK"
 """Undo all of it."""
 BEGIN_JOB: Final = "SAVEPOINT job"
-"""One job of a group commit."""
+"""Begin one job of a group commit."""
 END_JOB: Final = "RELEASE job"
-"""The changes of the job belong to the transaction now."""
+"""Keep the changes of the job in the transaction."""
 UNDO_JOB: Final = "ROLLBACK TO job"
 """Undo this job alone."""
 
@@ -30,13 +30,13 @@ UNDO_JOB: Final = "ROLLBACK TO job"
 USER_VERSION: Final = "PRAGMA user_version"
 """The version of the tables."""
 INTEGRITY_CHECK: Final = "PRAGMA integrity_check(1)"
-"""``ok``, or the first thing that is wrong."""
+"""``ok``, or the first problem found."""
 CHECKPOINT_FULL: Final = "PRAGMA wal_checkpoint(FULL)"
 """Write the log into the file."""
 CHECKPOINT_RESTART: Final = "PRAGMA wal_checkpoint(RESTART)"
-"""Write the log into the file, and use the log's room again."""
+"""Write the log into the file, and reuse the log from its beginning."""
 FREELIST_COUNT: Final = "PRAGMA freelist_count"
-"""Pages that hold nothing."""
+"""Unused pages."""
 PAGE_COUNT: Final = "PRAGMA page_count"
 """Pages of the file."""
 PAGE_SIZE: Final = "PRAGMA page_size"
@@ -44,27 +44,27 @@ PAGE_SIZE: Final = "PRAGMA page_size"
 TEMPORARY_IN_MEMORY: Final = "PRAGMA temp_store=MEMORY"
 """Queries sort in memory, not in files."""
 WRITABLE_SCHEMA: Final = "PRAGMA writable_schema=ON"
-"""Else nothing is read of a file that lost its end."""
+"""Without it, nothing can be read from a file whose end is missing."""
 WRITER_SETTINGS: Final = (
-    "PRAGMA auto_vacuum=INCREMENTAL",  # of a new file: what was drained can be given back to the file system
+    "PRAGMA auto_vacuum=INCREMENTAL",  # takes effect in a new file; lets unused pages be returned to the file system
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
-    "PRAGMA wal_autocheckpoint=500",  # pages of 4 KiB: folded back in steps short enough for those who wait meanwhile
+    "PRAGMA wal_autocheckpoint=500",  # pages of 4 KiB: short enough for callers that wait meanwhile
     "PRAGMA journal_size_limit=16777216",
     "PRAGMA temp_store=MEMORY",
 )
-"""How a store is written."""
+"""The settings of a store's writer."""
 SALVAGE_SETTINGS: Final = (
     "PRAGMA auto_vacuum=INCREMENTAL",
     "PRAGMA journal_mode=OFF",
     "PRAGMA synchronous=OFF",
 )
-"""How a new file is filled: flushed once, as a whole."""
+"""The settings for filling a new file, which is flushed once at the end."""
 
 # ---- the schema ----------------------------------------------------------------------------------------------------
 
 ANYTHING: Final = "SELECT 1 FROM sqlite_schema LIMIT 1"
-"""A row where the file has any table."""
+"""Returns a row if the file has any table."""
 TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 """The names of the tables."""
 SCHEMA: Final = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
@@ -74,17 +74,17 @@ SCHEMA_PAGES: Final = "SELECT pageno FROM dbstat WHERE name = 'sqlite_schema'"
 
 
 def set_user_version(version: int) -> str:
-    """The version of the tables from now on."""
+    """Set the version of the tables."""
     return f"PRAGMA user_version={version}"
 
 
 def incremental_vacuum(pages: int) -> str:
-    """Give this many unused pages back."""
+    """Return this many unused pages to the file system."""
     return f"PRAGMA incremental_vacuum({pages})"
 
 
 def drop_table(table: str) -> str:
-    """The table goes, with what it holds."""
+    """Drop a table."""
     return f"DROP TABLE {table}"
 
 
@@ -97,7 +97,7 @@ def table_info(table: str) -> str:
 
 
 def insert(table: str, columns: Sequence[str], *, replace: bool) -> str:
-    """One row; what is there already stays, unless ``replace``."""
+    """Insert a row; an existing one stays, unless ``replace``."""
     places = ", ".join("?" * len(columns))
     return f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO {table}({', '.join(columns)}) VALUES({places})"
 
@@ -114,7 +114,7 @@ def _walk(table: str, columns: Sequence[str], key: str, fixed: str) -> str:
 
 
 def rows_from(table: str, columns: Sequence[str], key: str, fixed: str) -> str:
-    """Rows from a key upwards, the key first; ``fixed``: of one value of this column."""
+    """Rows from a key upwards, with the key as first column; ``fixed``: only rows with one value of this column."""
     return f"{_walk(table, columns, key, fixed)} >= ? ORDER BY {key}"
 
 

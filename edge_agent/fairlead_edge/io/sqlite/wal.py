@@ -1,8 +1,8 @@
-"""SQLite's write-ahead log, folded into its file from outside, whatever SQLite itself still believes of it.
+"""Folds a damaged SQLite write-ahead log into its file without SQLite, beyond the point where SQLite would stop.
 
-A log is a chain: each frame's checksum goes on from the one before.  SQLite believes it up to the first frame that does
-not fit, so one flipped byte takes back every later commit without a word.  The pages behind it are mostly sound, and
-rows have checksums of their own: all pages are taken, and what really is damaged is found row by row.
+The checksums of a log's frames form a chain, and SQLite ignores all frames after the first mismatch, so one flipped
+byte silently takes back every later commit.  Most pages after it are sound, and rows have their own checksums:
+therefore all pages are used, and real damage is found row by row.
 Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
@@ -20,13 +20,13 @@ FRAME_HEADER_BYTES: Final = 24
 PAGE_BYTES: Final = 4096
 FRAME_BYTES: Final = FRAME_HEADER_BYTES + PAGE_BYTES
 FIRST_FRAMES: Final = 9
-"""How many frames at the beginning show the current generation of the log, if its header does not."""
+"""How many of the first frames decide which generation of the log is current, if its header does not."""
 
 
 def fold(path: Path) -> int:
-    """Write the log's pages, up to its last commit, into the file at ``path``, and remove it; returns how many.
+    """Write the pages of the log, up to its last commit, into the file at ``path``, and remove the log.
 
-    No connection may have the file open.  Done again after a crash in between it comes to the same.
+    Returns the number of pages.  No connection may have the file open.  Repeating it after a crash is safe.
     """
     log = Path(f"{path}-wal")
     try:
@@ -51,7 +51,7 @@ def _fold(source: BinaryIO, file: BinaryIO) -> int:
             last, pages = number, size
     folded = 0
     for number, (page, _, _) in enumerate(_heads(source, last)):
-        if 0 < page <= pages:  # otherwise where it belongs is lost, or cut off since
+        if 0 < page <= pages:  # otherwise its number is damaged, or the page was truncated later
             source.seek(HEADER_BYTES + number * FRAME_BYTES + FRAME_HEADER_BYTES)
             file.seek((page - 1) * PAGE_BYTES)
             file.write(source.read(PAGE_BYTES))

@@ -1,20 +1,20 @@
-"""One writer thread for one SQLite file: durable before it answers, many callers to a commit.
+"""One writer thread for one SQLite file, with group commit: a call returns when its changes are durable.
 
     submit ─┐                       ┌─ savepoint: job ─┐
     submit ─┼─▶ queue ─drain▶ BEGIN ┼─ savepoint: job ─┼ COMMIT (fsync) ─▶ all futures, one wake-up of the loop
     submit ─┘                       └─ savepoint: job ─┘
     read ─────▶ reader thread, read-only connection, one snapshot per call
 
-WAL with synchronous=FULL: an answer means that the bytes were flushed (architecture decision 1).  There is no
-timer: whatever queued up while the last commit was flushing is the next commit, so one caller pays one flush and
-a thousand callers share one.  A job that raises fails alone.
+WAL with synchronous=FULL: a result means that the bytes were flushed.  There is no timer: all jobs that were queued
+during a flush form the next commit, so a single caller pays for one flush and a thousand callers share one.  A job that
+raises fails alone.
 
-A full disk raises ``StoreFull`` and leaves the store as it was.  What frees room needs none (``spare_room``): the
-file has its blocks before a commit makes it longer, so the log can always be folded back into it and be used again.
+A full disk raises ``StoreFull`` and leaves the store as it was.  Freeing room works on a full disk (``disk_space``):
+the file has its blocks before a commit makes it longer, so the log can always be checkpointed and reused.
 
-After an error of the disk nothing it says can be believed (a failed fsync may have dropped the pages it could not
-write): the writer refuses everything from then on and the program should end, so that the next start reads what is
-really there.  A file that is damaged raises ``StoreDamaged``: when it is reopened, it is salvaged.
+After an I/O error the disk cannot be trusted (a failed fsync may have dropped the pages it could not write): the writer
+refuses everything from then on and the program should exit, so that the next start reads what is really on disk.  A
+damaged file raises ``StoreDamaged``: it is salvaged when it is reopened.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from fairlead_wire.errors import FairleadError, LocalError, Temporary
 from fairlead_wire.io import logs
 
 PENDING_MAX: Final = 20_000
-"""Jobs that may wait for the disk; more are refused, so that memory stays bounded when it stalls."""
+"""How many jobs may be queued; more are refused, which bounds memory when the disk stalls."""
 JOBS_PER_COMMIT_MAX: Final = 2_000
-"""Keeps one transaction, and so the wait of its first caller, short."""
+"""Keeps a transaction, and thus the wait of its first caller, short."""
 BUSY_RETRY_SECONDS: Final = 1.0
 
 _DAMAGE_CODES: Final = (
@@ -57,23 +57,23 @@ _log = logs.get("edge.store")
 T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
 Audit = Callable[[apsw.Connection], str]
-"""What is wrong with the file, in a few words; "" when nothing is."""
+"""Returns what is wrong with the file; "" if nothing is."""
 
 
 def sound(_: apsw.Connection) -> str:
-    """Finds nothing wrong."""
+    """An audit that finds nothing."""
     return ""
 
 
 class Writer:
-    """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in a transaction of its own.
+    """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in its own transaction.
 
-    ``audit`` is called when a job or a query fails in a way no job should: a value of the wrong type, a missing row.
-    ``closing`` runs at the end of every transaction; what it returns is called once that is durable.
+    ``audit`` is called when a job or a query fails unexpectedly: by a value of the wrong type, or a missing row.
+    ``closing`` runs at the end of every transaction; the function that it returns is called after the commit.
 
-    Raises ``apsw.Error`` from the constructor when the file cannot be opened.  Jobs run on the writer's thread;
-    a job may be run twice (when its first transaction had to be given up because of another), so it should touch
-    only the connection and return what it found.
+    The constructor raises ``apsw.Error`` if the file cannot be opened.  Jobs run on the writer's thread.  A job may run
+    twice (if its first transaction was rolled back because of another job), so it should use only the connection and
+    return its result.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Writer:
 
     @property
     def failure(self) -> Exception | None:
-        """Why the disk cannot be trusted any more; None while all is well."""
+        """Why the disk cannot be trusted any more; None while it works."""
         return self._failure
 
     @property
@@ -126,10 +126,10 @@ class Writer:
         self._fail(StoreDamaged(reason))
 
     async def submit(self, job: Callable[[apsw.Connection], T]) -> T:
-        """Run ``job`` in a transaction; returns after it is durable.
+        """Run ``job`` in a transaction; returns when it is durable.
 
-        Raises what the job raised (its changes are undone, no other job's), ``StoreFull``, ``StoreFailed``, or
-        ``Temporary`` when ``PENDING_MAX`` jobs wait already.  A cancelled caller's job may still be committed.
+        Raises the job's exception (only its own changes are undone), ``StoreFull``, ``StoreFailed``, or ``Temporary``
+        if ``PENDING_MAX`` jobs are queued.  If the caller is cancelled, the job may still be committed.
         """
         if self._closed:
             raise LocalError("the store is closed")
@@ -141,14 +141,14 @@ class Writer:
         return await future
 
     async def read(self, query: Callable[[apsw.Connection], T]) -> T:
-        """Run ``query`` on the read-only connection, in one snapshot that holds every answered ``submit``."""
+        """Run ``query`` on the read-only connection, in a snapshot that includes every finished ``submit``."""
         if self._closed:
             raise LocalError("the store is closed")
         self._loop = asyncio.get_running_loop()
         return await self._loop.run_in_executor(self._reader, self._in_snapshot, query)
 
     async def close(self) -> None:
-        """Commit what is queued, then close the file.  Nothing can be submitted afterwards."""
+        """Commit all queued jobs, then close the file.  Nothing can be submitted afterwards."""
         if self._closed:
             return
         self._closed = True
@@ -157,7 +157,7 @@ class Writer:
         await loop.run_in_executor(None, self._thread.join)
         await loop.run_in_executor(self._reader, self._reader_connection.close)
         self._reader.shutdown()
-        if isinstance(self._failure, StoreDamaged):  # what the log holds is for the salvage to judge
+        if isinstance(self._failure, StoreDamaged):  # leave the log to the salvage
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._connection.close()
         self._room.close()
@@ -174,7 +174,7 @@ class Writer:
         except FairleadError:
             raise
         except Exception as error:
-            raise self._sorted(error, connection) from error
+            raise self._classified(error, connection) from error
 
     def _run(self) -> None:
         ended = False
@@ -189,26 +189,26 @@ class Writer:
                 self._answer(self._commit(jobs))
 
     def _commit(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
-        """All jobs in one transaction; when that is impossible each in its own.  (future, outcome, worked)."""
+        """Run all jobs in one transaction, or each in its own if that fails.  Returns (future, outcome, worked)."""
         if self._failure is not None:
             return [(future, self.error(), False) for _, future in jobs]
         answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
         try:
             committed = self._transact(jobs, answers)
-        except Exception as error:  # noqa: BLE001 - sorted into full, failed and the job's own
+        except Exception as error:  # noqa: BLE001 - classified as disk full, disk failed, or the job's own
             self._roll_back()
-            if isinstance(error, apsw.FullError) and self._room.is_short() and self._fold_back():
+            if isinstance(error, apsw.FullError) and self._room.is_short() and self._checkpoint():
                 return self._again(jobs)
             if len(jobs) > 1 and not _is_disk_failure(error):
                 return [answer for job in jobs for answer in self._commit([job])]
-            return [(future, self._sorted(error, self._connection), False) for _, future in jobs]
+            return [(future, self._classified(error, self._connection), False) for _, future in jobs]
         self.commits += 1
         if committed is not None:
             committed()
         return answers
 
     def _again(self, jobs: list[tuple[Job, asyncio.Future[Any]]]) -> list[tuple[asyncio.Future[Any], Any, bool]]:
-        """After the log was folded back: each for itself, and what still does not fit has failed."""
+        """Run each job in its own transaction after a checkpoint; those that still do not fit fail."""
         answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
         for job in jobs:
             mine: list[tuple[asyncio.Future[Any], Any, bool]] = []
@@ -216,7 +216,7 @@ class Writer:
                 committed = self._transact([job], mine)
             except Exception as error:  # noqa: BLE001 - as above
                 self._roll_back()
-                mine = [(job[1], self._sorted(error, self._connection), False)]
+                mine = [(job[1], self._classified(error, self._connection), False)]
             else:
                 self.commits += 1
                 if committed is not None:
@@ -235,9 +235,9 @@ class Writer:
                 outcome, worked = job(self._connection), True
             except Exception as error:
                 if not self._connection.in_transaction:
-                    raise  # SQLite gave up the whole transaction (disk full, I/O): the others must run again
+                    raise  # SQLite rolled back the whole transaction (disk full, I/O): the other jobs must run again
                 if not isinstance(error, FairleadError):
-                    error = self._sorted(error, self._connection)
+                    error = self._classified(error, self._connection)
                     if isinstance(error, StoreFailed):
                         raise error from None
                 outcome, worked = error, False
@@ -249,8 +249,8 @@ class Writer:
         execute(sql.COMMIT)
         return committed
 
-    def _fold_back(self) -> bool:
-        """Write the log into the file, which has its blocks already, so that the log's are used again."""
+    def _checkpoint(self) -> bool:
+        """Write the log into the file, whose blocks are allocated, so that the log can be reused."""
         try:
             busy = rows(self._connection, sql.CHECKPOINT_RESTART)[0][0]
         except apsw.Error:
@@ -259,10 +259,10 @@ class Writer:
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
-            with contextlib.suppress(apsw.Error):  # the error that brought us here is the one to raise
+            with contextlib.suppress(apsw.Error):  # the original error is the one to raise
                 self._connection.execute(sql.ROLLBACK)
 
-    def _sorted(self, error: Exception, connection: apsw.Connection) -> Exception:
+    def _classified(self, error: Exception, connection: apsw.Connection) -> Exception:
         if isinstance(error, FairleadError):
             return error
         if isinstance(error, apsw.FullError):
@@ -272,7 +272,7 @@ class Writer:
             return StoreFull("the disk is full")
         damage = _damage_named_by(error)
         if not damage and not _is_disk_failure(error):
-            damage = _asked(self._audit, connection)
+            damage = _audited(self._audit, connection)
         if damage:
             return self._fail(StoreDamaged(damage))
         return self._fail(error) if _is_disk_failure(error) else error
@@ -286,10 +286,10 @@ class Writer:
         return self.error()
 
     def error(self) -> StoreFailed:
-        """The failure, as callers get it."""
+        """The failure as an exception for callers."""
         if isinstance(self._failure, StoreDamaged):
             return StoreDamaged(str(self._failure))
-        return StoreFailed(f"the disk failed and nothing more is written: {self._failure}")
+        return StoreFailed(f"the disk failed, and nothing more is written: {self._failure}")
 
     def _answer(self, answers: list[tuple[asyncio.Future[Any], Any, bool]]) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, bool]]] = {}
@@ -315,17 +315,17 @@ def _is_disk_failure(error: Exception) -> bool:
 
 
 def _damage_named_by(error: Exception) -> str:
-    """Damage that SQLite itself found; text that is not Unicode is damage as well, for none is ever stored."""
+    """Damage reported by SQLite.  Text that is not Unicode is damage, too, because none is ever stored."""
     is_short = isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DAMAGE_CODES
     if is_short or isinstance(error, (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)):
         return errors.text_of(error)
     return ""
 
 
-def _asked(audit: Audit, connection: apsw.Connection) -> str:
+def _audited(audit: Audit, connection: apsw.Connection) -> str:
     try:
         return audit(connection)
-    except Exception as error:  # noqa: BLE001 - an audit that cannot be made is its own finding
+    except Exception as error:  # noqa: BLE001 - an audit that fails is a finding
         return f"it cannot be checked: {error}"
 
 

@@ -1,7 +1,7 @@
-"""Objects as a Kubernetes client expects them.
+"""Presents objects as Kubernetes clients expect them.
 
     request ──api_requests──▶ discovery
                         └──▶ listing (selectors, pages, watches) ──▶ table (rows for people)
 
-A request that cannot be answered ends as an ``ApiError``.
+Requests that cannot be answered raise ``ApiError``.
 """

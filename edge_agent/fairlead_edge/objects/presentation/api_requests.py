@@ -1,11 +1,11 @@
-"""Requests of the Kubernetes-style API: which object, list or document a path means, and how a request is refused.
+"""Paths and errors of the Kubernetes-style API.
 
 /api/v1/pods                              list, all namespaces
 /api/v1/namespaces/shop/pods/till         one object
 /apis/apps/v1/namespaces/shop/deployments
 /api/v1/nodes/edge-1/status               a subresource
 
-A refusal is an ``ApiError``, which becomes a ``Status`` object, as Kubernetes clients expect it.
+An ``ApiError`` becomes a ``Status`` object, as Kubernetes clients expect.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PATH_CHARS_MAX: Final = 1024
 
 
 class Documents(msgspec.Struct, frozen=True, kw_only=True):
-    """A discovery document: of all groups (nothing set), of a group, or of a version."""
+    """A discovery document: of all groups (if nothing is set), of a group, or of a version."""
 
     legacy: bool
-    """Below ``/api``, not ``/apis``."""
+    """Below ``/api`` instead of ``/apis``."""
     group: str = ""
     version: str = ""
 
 
 class Objects(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects of a type; ``name`` "" = a list, ``namespace`` None = all namespaces or cluster-scoped."""
+    """Objects of a type; ``name`` "": a list; ``namespace`` None: all namespaces, or cluster-scoped."""
 
     group: str
     version: str
@@ -40,7 +40,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(path: str) -> Documents | Objects | None:
-    """Read a path that starts with ``/api`` or ``/apis``; None when it means nothing."""
+    """Parse a path below ``/api`` or ``/apis``; None if it has no meaning."""
     parts = path.strip("/").split("/")
     if len(path) > PATH_CHARS_MAX or any(not part for part in parts):
         return None
@@ -109,7 +109,7 @@ _REASONS: Final = {
 
 
 class ApiError(FairleadError):
-    """Answer with this HTTP status; ``str()`` is what the user reads."""
+    """An error response with HTTP status ``code``; ``str()`` is the message for the user."""
 
     def __init__(self, code: int, message: str, *, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -118,7 +118,7 @@ class ApiError(FairleadError):
 
 
 def status(error: ApiError) -> dict[str, Any]:
-    """The body of the answer."""
+    """The body of the error response."""
     body: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -134,7 +134,7 @@ def status(error: ApiError) -> dict[str, Any]:
 
 
 def not_found(plural: str, group: str, name: str) -> ApiError:
-    """No object of this name is held."""
+    """The error for a name without an object."""
     resource = f"{plural}.{group}" if group else plural
     details = {"name": name, "kind": plural, **({"group": group} if group else {})}
     return ApiError(404, f'{resource} "{name}" not found', details=details)

@@ -1,12 +1,12 @@
-"""What clients ask before they ask for objects: groups, versions, kinds, and the OpenAPI documents.
+"""Discovery for Kubernetes clients: groups, versions, kinds, and OpenAPI documents.
 
     /api, /apis, /apis/{group}, /api/v1, /apis/{group}/{version}, /version
     /openapi/v3                         the index: a URL with a hash for each group and version
     /openapi/v3/apis/apps/v1?hash=…     paths and schemas of its kinds
 
-All of them are built from the kinds that are served.  No schemas are kept at the edge: each kind has one that permits
-any field and says so.  Writes that are refused are listed with their refusal: clients look for ``dryRun`` and
-``fieldValidation`` at PATCH before they send anything, and would otherwise report a missing path instead of the reason.
+All are built from the served kinds.  The edge keeps no schemas: each kind has one that permits any field and says so.
+Refused writes are listed with their refusal, because clients look for ``dryRun`` and ``fieldValidation`` at PATCH
+before they send anything, and would otherwise report a missing path instead of the reason.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def api_groups(kinds: Sequence[Kind]) -> Document:
 
 
 def api_group(group: str, kinds: Sequence[Kind]) -> Document | None:
-    """``/apis/{group}``; None when nothing of it is served."""
+    """``/apis/{group}``; None if no kind of it is served."""
     if not any(kind.group == group for kind in kinds):
         return None
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, kinds)}
@@ -50,9 +50,9 @@ def api_group(group: str, kinds: Sequence[Kind]) -> Document | None:
 def api_resources(
     group: str, version: str, kinds: Sequence[Kind], reportable: Set[Kind] = frozenset()
 ) -> Document | None:
-    """``/api/v1`` or ``/apis/{group}/{version}``; None when nothing of it is served.
+    """``/api/v1`` or ``/apis/{group}/{version}``; None if no kind of it is served.
 
-    ``reportable``: kinds whose status may be patched here.
+    ``reportable``: kinds whose status may be patched on this node.
     """
     found = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
     if not found:
@@ -69,7 +69,7 @@ def api_resources(
 
 
 def server_version(agent: str) -> Document:
-    """``/version``: the API's shape is that of Kubernetes 1.36, the program is ours."""
+    """``/version``: the API has the form of Kubernetes 1.36."""
     return {"major": "1", "minor": "36", "gitVersion": f"v1.36.0+fairlead-edge.{agent}", "platform": "linux"}
 
 
@@ -80,7 +80,7 @@ def _group(name: str, kinds: Sequence[Kind]) -> Document:
 
 
 def _preference(version: str) -> tuple[bool, int, int, int, str]:
-    """v2 before v1 before v1beta1 before v1alpha1, other names last: as Kubernetes orders versions."""
+    """The order of versions in Kubernetes: v2 before v1 before v1beta1 before v1alpha1, other names last."""
     found = _VERSION.fullmatch(version)
     if not found:
         return True, 0, 0, 0, version
@@ -115,7 +115,7 @@ def _resource(kind: Kind) -> Document:
 
 PATH: Final = "/openapi/v3"
 KINDS_MAX: Final = 1000
-"""In one document; kinds beyond it are served, and not described."""
+"""How many kinds one document describes; others are served, but not described."""
 HASH_CHARS: Final = 32
 JSON: Final = "application/json"
 
@@ -126,16 +126,16 @@ _NAME: Final = {"name": "name", "in": "path", "required": True, "schema": {"type
 
 
 class Described(msgspec.Struct, frozen=True):
-    """A document as it is sent, and the hash that its URL and its ETag carry."""
+    """An encoded document, and the hash for its URL and ETag."""
 
     body: bytes
     hash: str
 
 
 def describe(kinds: Sequence[Kind], reportable: Set[Kind] = frozenset()) -> dict[str, Described]:
-    """The documents by what follows ``/openapi/v3/``, and the index as "".
+    """The documents by their paths below ``/openapi/v3/``, and the index as "".
 
-    ``reportable``: kinds whose status may be patched here.
+    ``reportable``: kinds whose status may be patched on this node.
     """
     roots: dict[str, list[Kind]] = {}
     for kind in kinds:
@@ -175,14 +175,13 @@ def _schema(kind: Kind) -> Document:
     text = {"type": "string"}
     return {
         "type": "object",
-        "description": f"No schemas are kept at the edge: `kubectl explain {kind.plural}` against the cluster lists the"
-        " fields.",
+        "description": f"The edge keeps no schemas: `kubectl explain {kind.plural}` in the cluster lists the fields.",
         "properties": {
             "apiVersion": {**text, "description": "The group and version of the type."},
             "kind": {**text, "description": "The type of the object."},
             "metadata": {
                 "type": "object",
-                "description": "Name, namespace, labels and annotations; resourceVersion is the edge's own.",
+                "description": "Name, namespace, labels and annotations; resourceVersion is the edge's.",
                 "x-kubernetes-preserve-unknown-fields": True,
             },
         },
@@ -201,12 +200,12 @@ def _paths(kind: Kind, *, reports: bool) -> Document:
     one = f"{many}/{{name}}"
     found: Document = {
         many: {
-            "get": _operation(kind, "list", "Objects this node holds, online or not.", _read(kind)),
+            "get": _operation(kind, "list", "Objects on this node, online or offline.", _read(kind)),
             "post": _write(kind, "post", (JSON,)),
             "parameters": [_NAMESPACE] if kind.namespaced else [],
         },
         one: {
-            "get": _operation(kind, "get", "An object this node holds, online or not.", _read(kind)),
+            "get": _operation(kind, "get", "An object on this node, online or offline.", _read(kind)),
             "put": _write(kind, "put", (JSON,)),
             "patch": _write(kind, "patch", (MERGE, APPLY)),
             "delete": _write(kind, "delete", ()),
@@ -214,7 +213,7 @@ def _paths(kind: Kind, *, reports: bool) -> Document:
         },
     }
     if kind.namespaced:
-        listed = _operation(kind, "list", "Objects this node holds, of all namespaces.", _read(kind))
+        listed = _operation(kind, "list", "Objects on this node, in all namespaces.", _read(kind))
         found[f"/{_root(kind)}/{kind.plural}"] = {"get": listed}
     if reports:
         reported = _write(kind, "patch", (MERGE, APPLY), _read(kind))
@@ -241,7 +240,7 @@ def _operation(kind: Kind, action: str, description: str, responses: Document) -
 
 
 def _write(kind: Kind, action: str, media: Sequence[str], responses: Document = _REFUSED) -> Document:
-    found = _operation(kind, action, "Refused: objects change in the cluster.", responses)
+    found = _operation(kind, action, "Refused: objects change only in the cluster.", responses)
     names = ("dryRun", "fieldManager", "fieldValidation", *(("force",) if action == "patch" else ()))
     found["parameters"] = [
         {"name": name, "in": "query", "schema": {"type": "boolean" if name == "force" else "string"}} for name in names

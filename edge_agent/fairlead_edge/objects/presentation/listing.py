@@ -1,7 +1,7 @@
-"""Objects as clients see them: presented, selected, paged, and watched.
+"""Presents, selects and pages objects for clients, and derives watch events.
 
-``metadata.resourceVersion`` is the edge's own version, so that lists and watches here are consistent among
-themselves; the cluster's is kept as an annotation, beside how old the copy may be.
+``metadata.resourceVersion`` is the store's own version, so that lists and watches on this node are consistent; the
+cluster's version is an annotation, together with the maximum age of the copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead_edge.objects.watch_history import HistoryExpired, VersionedChange,
 VERSION_ANNOTATION: Final = "fairlead.dev/resource-version"
 AGE_ANNOTATION: Final = "fairlead.dev/age-seconds"
 REPORT_ANNOTATION: Final = "fairlead.dev/status-report"
-"""How far the status reported here got: ``waiting``, ``written`` (the cluster has it), ``refused: code: reason``."""
+"""The state of a reported status: ``waiting``, ``written`` (the cluster has it), ``refused: code: reason``."""
 LIMIT_MAX: Final = 10_000
 CONTINUE_CHARS_MAX: Final = 2048
 VERSION_DIGITS_MAX: Final = 19
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 
 def present(held: HeldObject, *, age_seconds: float, version: int | None = None) -> Document:
-    """The object as a client gets it; ``version``: shown instead of its own (the version of a deletion)."""
+    """The object as clients get it; ``version`` replaces the object's own (for the version of a deletion)."""
     document = _document(held)
     metadata = document["metadata"]
     metadata["resourceVersion"] = str(held.local_version if version is None else version)
@@ -45,7 +45,7 @@ def present(held: HeldObject, *, age_seconds: float, version: int | None = None)
 
 
 def _document(held: HeldObject) -> Document:
-    """The delivered content, and the status that programs here reported."""
+    """The delivered content with the status that programs on this node reported."""
     document: Document = msgspec.json.decode(held.content)
     if held.status and (status := msgspec.json.decode(held.status)):
         document["status"] = status
@@ -53,7 +53,7 @@ def _document(held: HeldObject) -> Document:
 
 
 class ListSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or watch selects; ``after`` continues a paged list at this (namespace, name)."""
+    """The selection of a list or watch; ``after`` continues a paged list after this (namespace, name)."""
 
     predicates: tuple[selectors.Predicate, ...] = ()
     limit: int = 0
@@ -68,9 +68,9 @@ class ListSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects a list or watch is about; ``namespace`` None: all.
+    """The type, namespace (None: all) and selection of a list or watch.
 
-    What is held at another version of the group is not among them: it cannot be shown as this one.
+    Objects stored at another version of the group are excluded, because they cannot be converted.
     """
 
     group: str
@@ -80,26 +80,26 @@ class ListScope(msgspec.Struct, frozen=True, kw_only=True):
     selection: ListSelection
 
     def covers(self, held: HeldObject) -> bool:
-        """True when it is of this type and namespace."""
+        """Whether the object has this type and namespace."""
         at = held.resource
         same = (at.group, at.version, at.plural) == (self.group, self.version, self.plural)
         return same and self.namespace in (None, at.namespace)
 
     def sees(self, held: HeldObject | None) -> bool:
-        """True when it is selected, too."""
+        """Whether the object is covered and selected."""
         return held is not None and self.covers(held) and self.selection.matches(held)
 
 
 class ListPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer: objects, the version they are true at, and how to go on ("" = that was all)."""
+    """A page of objects as of ``version``, and the token of the next page ("": this is the last)."""
 
     items: list[HeldObject]
     version: int
     continue_token: str = ""
     remaining: int | None = None
-    """How many follow; None when they were not counted (a selector would have to look at each)."""
+    """How many follow; None if unknown, because a selector would have to be applied to each."""
     is_last: bool = True
-    """False: another page of the same answer follows."""
+    """False: another page of the same response follows."""
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
@@ -109,7 +109,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: str = "") -> ListSelection:
-    """The selection a query asks for.  Raises ``ApiError`` 400 (410 for a continue that makes no sense)."""
+    """The selection in a query.  Raises ``ApiError`` 400."""
     fields = query.get("fieldSelector", "")
     if name:
         fields = f"metadata.name={name}" + (f",{fields}" if fields else "")
@@ -133,7 +133,7 @@ def read_selection(query: Mapping[str, str], group: str, plural: str, *, name: s
 
 
 def read_number(query: Mapping[str, str], key: str) -> int | None:
-    """A non-negative decimal of the query, None when absent or empty.  Raises ``ApiError`` 400."""
+    """A non-negative decimal in the query; None if absent or empty.  Raises ``ApiError`` 400."""
     text = query.get(key, "")
     if not text:
         return None
@@ -152,8 +152,8 @@ def page(
 ) -> ListPage:
     """One page of ``held`` (of the scope's type and namespace, as of ``version``, ordered by namespace and name).
 
-    ``held`` is all that follows the selection's ``after``, or what of it is not above ``through``.
-    Raises ``HistoryExpired`` when the version asked for cannot be reconstructed any more.
+    ``held`` are all objects after the selection's ``after``, or those up to ``through``.  Raises ``HistoryExpired`` if
+    the requested version cannot be reconstructed any more.
     """
     objects, selection = held, scope.selection
     if selection.at_version is not None and selection.at_version != version:
@@ -182,9 +182,9 @@ def _rewound(
     scope: ListScope,
     through: tuple[str, str] | None,
 ) -> list[HeldObject]:
-    """The same objects as they were at version ``wanted``: every later change undone, newest first."""
+    """The objects at version ``wanted``: later changes are undone, newest first."""
     if wanted > version:
-        raise HistoryExpired(f"version {wanted} is above {version}, the newest")
+        raise HistoryExpired(f"version {wanted} is newer than {version}, the latest")
     by_key = {(each.resource.namespace, each.resource.name): each for each in held}
     for change in reversed(log.since(wanted)):
         at = change.subject.resource
@@ -208,7 +208,7 @@ def events(change: VersionedChange[HeldObject], scope: ListScope) -> list[tuple[
     previous, current = change.previous, change.current
     if before and after:
         assert previous is not None and current is not None
-        if previous.uid != current.uid:  # deleted and made again under the same name
+        if previous.uid != current.uid:  # deleted and recreated with the same name
             return [("DELETED", previous), ("ADDED", current)]
         return [("MODIFIED", current)]
     if before:
@@ -255,4 +255,4 @@ def _read_token(text: str) -> _Token:
             raise ValueError("too long")
         return msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Token)
     except (ValueError, binascii.Error, msgspec.DecodeError, RecursionError):
-        raise ApiError(400, "continue: this is no token of an earlier page") from None
+        raise ApiError(400, "continue: not a token from an earlier page") from None

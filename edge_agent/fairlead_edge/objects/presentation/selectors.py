@@ -56,11 +56,11 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "secrets"): ("type",),
     ("", "services"): ("spec.clusterIP", "spec.type"),
 }
-"""The fields a selector may name besides name and namespace, by (group, plural), as in the API server."""
+"""Fields that a selector may use besides name and namespace, by (group, plural), as in the API server."""
 
 
 class BadSelector(Permanent):
-    """The selector cannot be read; the text says where it stops making sense."""
+    """The selector cannot be parsed; the text says where."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="bad_selector")
@@ -93,7 +93,7 @@ def fields(text: str, group: str, plural: str) -> Predicate:
 
 def _bounded(text: str) -> str:
     if len(text) > SELECTOR_CHARS_MAX:
-        raise BadSelector(f"a selector of {len(text)} characters is over the limit of {SELECTOR_CHARS_MAX}")
+        raise BadSelector(f"a selector of {len(text)} characters exceeds the limit of {SELECTOR_CHARS_MAX}")
     return text
 
 
@@ -110,7 +110,7 @@ def _label_terms(text: str) -> list[Predicate]:
                     raise BadSelector("label selector: nothing follows the last comma")
                 break
         else:
-            raise BadSelector(f"label selector: cannot read it from {rest[:60]!r} on")
+            raise BadSelector(f"label selector: cannot be parsed from {rest[:60]!r} on")
     return terms
 
 

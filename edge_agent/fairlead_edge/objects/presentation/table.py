@@ -1,4 +1,4 @@
-"""Objects as rows: what ``kubectl get`` asks a server to lay out for people."""
+"""Tables for ``kubectl get``, which lets the server lay out the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cells = Callable[[Document, float], list[Any]]
 
 
 class TableColumn(msgspec.Struct, frozen=True):
-    """``priority`` 0 is always shown, 1 only in wide output."""
+    """A column; ``priority`` 0 is always shown, 1 only in wide output."""
 
     name: str
     type: str = "string"
@@ -21,7 +21,7 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 
 class KindLayout(msgspec.Struct, frozen=True):
-    """How one kind is laid out; ``cells`` gets the object and the wall clock in seconds."""
+    """The layout of one kind; ``cells`` gets the object and the wall clock in seconds."""
 
     columns: tuple[TableColumn, ...]
     cells: Cells
@@ -41,7 +41,7 @@ def table(
     include_object: str = "Metadata",
     headers: bool = True,
 ) -> Document:
-    """A ``meta.k8s.io/v1`` Table.  ``include_object``: Metadata, Object or None, as clients ask for it."""
+    """A ``meta.k8s.io/v1`` Table.  ``include_object``: Metadata, Object or None, as in the client's request."""
     layout = _LAYOUTS.get((group, plural), _GENERIC)
     definitions = [
         {
@@ -66,7 +66,7 @@ def _row(layout: KindLayout, document: Document, now: float, include_object: str
     try:
         cells = layout.cells(document, now)
     except (AttributeError, TypeError, ValueError, OverflowError):
-        # Not shaped as its kind is: that costs its own cells, not the list.
+        # An object of an unexpected shape loses its own cells, but does not break the list.
         cells = [_name(document), *[None] * (len(layout.columns) - 1)]
     row: Document = {"cells": cells}
     if include_object == "Object":
@@ -81,7 +81,7 @@ def _row(layout: KindLayout, document: Document, now: float, include_object: str
 
 
 def age(timestamp: str | None, now: float) -> str:
-    """How long ago an RFC 3339 UTC time was, in kubectl's short form."""
+    """The age of an RFC 3339 UTC time, in kubectl's short form."""
     if not timestamp:
         return "<unknown>"
     try:

@@ -1,8 +1,8 @@
-"""Status that programs on this node report of the objects it holds: read, judged, merged, kept, sent up.
+"""Statuses that programs on this node report of its objects: parsed, checked, merged, stored, and sent to the hub.
 
-    PATCH …/status ─patch─▶ what is asked ─status_store─▶ allowed by which rule? ─reported─▶ merged, kept
-                                                          sending ─▶ hub, newest first kept
+    PATCH …/status ─patch─▶ StatusPatch ─status_store─▶ allowed by a rule? ─reported─▶ merged and stored
+                                                        sending ─▶ hub
 
-No schemas are kept at the edge, so a list is one value here; the API server merges lists by their keys where the kind
-says so.  The delivered content never holds a status, so nothing that the hub sends takes a reported one away.
+The edge keeps no schemas, so a list is a single value here; the API server merges lists by key if the kind says so.
+Delivered content never contains a status, so an update from the hub does not remove a reported one.
 """

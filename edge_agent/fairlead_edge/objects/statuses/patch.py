@@ -1,10 +1,10 @@
-"""A PATCH of ``…/status``, read: which program, merge or apply, what of the status.  Bounded before it is parsed.
+"""Parses a PATCH of ``…/status``; the body is bounded before it is parsed.
 
 application/merge-patch+json   JSON merge patch (RFC 7386)
-application/apply-patch+yaml   server-side apply: ``fieldManager`` is needed, ``force`` may be given
-others                         415: a strategic merge needs the kind's schema, and none is kept at the edge
+application/apply-patch+yaml   server-side apply: ``fieldManager`` is required, ``force`` is optional
+others                         415: a strategic merge needs the kind's schema, and the edge keeps none
 
-Clients of Kubernetes send JSON under the name of YAML; people send YAML with curl.
+Kubernetes clients send JSON with the media type of YAML; people send YAML with curl.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from fairlead_wire.errors import FairleadError, Permanent
 
 
 class BadYaml(FairleadError):
-    """The YAML cannot be read; the text says where."""
+    """The YAML cannot be parsed; the text says where."""
 
 
 def load_yaml(text: bytes) -> Any:
-    """YAML as JSON values: without references, tags and dates, which JSON does not have.  Raises ``BadYaml``.
+    """Parse YAML as JSON values, without references, tags and dates.  Raises ``BadYaml``.
 
-    The parser is imported when the first YAML comes.
+    The parser is imported on first use.
     """
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses references: a few bytes could stand for gigabytes."""
+        """Refuses references, because a few bytes could expand to gigabytes."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.events.AliasEvent):
-                raise yaml.YAMLError("references (*name) are not taken")
+                raise yaml.YAMLError("references (*name) are not supported")
             return super().compose_node(parent, index)
 
     dates = "tag:yaml.org,2002:timestamp"
@@ -51,26 +51,26 @@ def load_yaml(text: bytes) -> Any:
 
 
 def _check(value: Any) -> None:
-    """Raises ``ValueError`` where JSON has no such value."""
+    """Raises ``ValueError`` for values that JSON does not have."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
         if isinstance(each, dict):
             if not all(isinstance(key, str) for key in each):
-                raise ValueError("a key is no text")
+                raise ValueError("a key is not a string")
             waiting.extend(each.values())
         elif isinstance(each, list):
             waiting.extend(each)
         elif isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
             raise ValueError("a number is not finite")
         elif not isinstance(each, str | int | float | bool | None):
-            raise ValueError(f"{type(each).__name__} is no value of JSON")
+            raise ValueError(f"{type(each).__name__} is not a JSON value")
 
 
 MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 BODY_BYTES_MAX: Final = 2 * message.STATUS_BYTES_MAX
-"""Limit of a request: YAML is larger than what is kept of it."""
+"""Limit of a request; YAML takes more room than the JSON that is stored."""
 DEPTH_MAX: Final = 64
 """Levels of objects and lists in a status."""
 MANAGER_CHARS_MAX: Final = 128
@@ -79,7 +79,7 @@ _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 class PatchRefused(Permanent):
-    """The patch is refused and nothing was changed; ``status`` is the HTTP status."""
+    """The patch was refused and nothing was changed; ``status`` is the HTTP status."""
 
     def __init__(
         self, status: int, text: str, *, details: dict[str, Any] | None = None, retry_after: int | None = None
@@ -91,7 +91,7 @@ class PatchRefused(Permanent):
 
 
 class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program asks for; ``status`` UNSET: the patch has none.  Empty strings were not given."""
+    """A parsed patch; ``status`` UNSET: the patch has none.  Empty strings mean: not given."""
 
     operation: Literal["Apply", "Update"]
     manager: str
@@ -107,18 +107,18 @@ class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(content_type: str, body: bytes, query: Mapping[str, str], user_agent: str = "") -> StatusPatch:
-    """Raises ``PatchRefused``."""
+    """Parse a patch.  Raises ``PatchRefused``."""
     media = content_type.partition(";")[0].strip().lower()
     if media not in (MERGE, APPLY):
         raise PatchRefused(
             415,
-            f"{media or 'no content type'} is not taken here, for no schemas are kept at the edge: send a JSON merge"
+            f"{media or 'no content type'} is not supported, because the edge keeps no schemas: send a JSON merge"
             f" patch ({MERGE}, kubectl patch --type=merge) or apply ({APPLY}, kubectl apply --server-side)",
         )
     document = _object(media, body)
     force = query.get("force", "").lower() in ("true", "1")
     if force and media == MERGE:
-        raise PatchRefused(422, "force: may not be specified for a patch that is no apply")
+        raise PatchRefused(422, "force: may not be specified for non-apply patch")
     manager = query.get("fieldManager", "")
     if media == APPLY and not manager:
         raise PatchRefused(422, "fieldManager: is required for apply patch")
@@ -126,7 +126,7 @@ def read(content_type: str, body: bytes, query: Mapping[str, str], user_agent: s
         raise PatchRefused(422, f"fieldManager: at most {MANAGER_CHARS_MAX} printable characters")
     metadata = _checked_metadata(document)
     if media == APPLY and not (document.get("apiVersion") and document.get("kind")):
-        raise PatchRefused(400, "apiVersion and kind must be in what is applied")
+        raise PatchRefused(400, "an applied document must have apiVersion and kind")
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
         raise PatchRefused(422, f"dryRun: {dry_run[:40]!r} is not supported; All is")
@@ -143,7 +143,7 @@ def read(content_type: str, body: bytes, query: Mapping[str, str], user_agent: s
 
 
 def check_identity(patch: StatusPatch, held: HeldObject, kind: str) -> None:
-    """Check that the patch is for this object in its current version.  Raises ``PatchRefused``."""
+    """Check that the patch is for this object at its current version.  Raises ``PatchRefused``."""
     at = held.resource
     for name, given, there in (
         ("apiVersion", patch.api_version, at.api_version),
@@ -158,13 +158,13 @@ def check_identity(patch: StatusPatch, held: HeldObject, kind: str) -> None:
     if patch.resource_version and patch.resource_version != str(held.local_version):
         raise PatchRefused(
             409,
-            f"the object has been modified: its resourceVersion here is {held.local_version}; read it, and patch that",
+            f"the object has been modified: its resourceVersion here is {held.local_version}; read it and patch again",
         )
 
 
 def _object(media: str, body: bytes) -> dict[str, Any]:
     if len(body) > BODY_BYTES_MAX:
-        raise PatchRefused(413, f"a body of {len(body)} bytes is over the limit of {BODY_BYTES_MAX}")
+        raise PatchRefused(413, f"a body of {len(body)} bytes exceeds the limit of {BODY_BYTES_MAX}")
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -175,16 +175,16 @@ def _object(media: str, body: bytes) -> dict[str, Any]:
         except BadYaml as bad:
             raise PatchRefused(400, f"the body is neither JSON nor YAML: {bad}") from None
     if not isinstance(found, dict):
-        raise PatchRefused(400, "the body must be an object, with what changes below status")
+        raise PatchRefused(400, "the body must be an object with the changes below status")
     try:
         msgspec.json.encode(found)
-    except (ValueError, OverflowError, RecursionError):  # half a character of UTF-16; a number of 5,000 digits
-        raise PatchRefused(400, "the body holds a text that is not Unicode, or a number too long for JSON") from None
+    except (ValueError, OverflowError, RecursionError):  # a lone surrogate; a number of 5,000 digits
+        raise PatchRefused(400, "the body has text that is not Unicode, or a number too long for JSON") from None
     return found
 
 
 def _checked_metadata(document: dict[str, Any]) -> dict[str, Any]:
-    """Only the cluster changes what is outside the status; empty values there are ignored."""
+    """The metadata; refuses changes outside the status, which only the cluster makes.  Empty values are ignored."""
     metadata = document.get("metadata")
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict):
@@ -195,7 +195,7 @@ def _checked_metadata(document: dict[str, Any]) -> dict[str, Any]:
                 and value not in (None, {}, [])]  # fmt: skip
     if unknown:
         named = ", ".join(str(key)[:60] for key in sorted(unknown)[:5])
-        raise PatchRefused(422, f"{named}: only status can be changed at the edge; leave out the rest")
+        raise PatchRefused(422, f"{named}: only status can be changed at the edge; omit the rest")
     return metadata
 
 
@@ -211,7 +211,7 @@ def _status(document: dict[str, Any]) -> dict[str, Any] | msgspec.UnsetType | No
 
 
 def _depth(value: Any) -> int:
-    """Counted level by level; stops above the limit."""
+    """The nesting depth, counted level by level up to the limit."""
     level, depth = [value], 0
     while level and depth <= DEPTH_MAX:
         level = [
@@ -238,6 +238,6 @@ def _snake(key: str) -> str:
 
 
 def _of_agent(user_agent: str) -> str:
-    """The name the API server gives to a program without a field manager."""
+    """The name that the API server gives to a program without a field manager."""
     name = "".join(each for each in user_agent.partition("/")[0] if each.isprintable()).strip()
     return name[:MANAGER_CHARS_MAX] or DEFAULT_MANAGER

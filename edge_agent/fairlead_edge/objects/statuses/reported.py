@@ -1,17 +1,17 @@
-"""The status that programs reported of one object: which program owns which field of it, and how far it got.
+"""The status that programs reported of one object: which program owns which field, and how far the report got.
 
     PATCH ─▶ waiting ─hub: the API server has it─▶ written
-                ▲ └──hub: never──▶ refused (code, reason)
+                ▲ └──hub: permanently──▶ refused (code, reason)
                 └──── the next PATCH ────┘
 
-There is one of it for each object and UID: what is newer replaces what still waits.  ``sequence`` rises with every
-change, so that an answer about an older one settles nothing.
+There is one status for each object and UID; a newer one replaces one that is still waiting.  ``sequence`` rises with
+every change, so that an answer for an older one is ignored.
 
-Ownership is decided for fields; a field is anything but a JSON object that is not empty, and a list is one field:
+Programs own fields.  A field is every value except a non-empty JSON object; a list is a single field:
 
-    apply(program, document)   replaces all that this program applied before; fields of others with another value are a
-                               conflict, unless it is forced
-    merge(program, patch)      JSON merge patch (RFC 7386): what it names is this program's from then on; null removes
+    apply(program, document)   replaces everything that this program applied before; a field that another program owns
+                               with another value is a conflict, unless forced
+    merge(program, patch)      JSON merge patch (RFC 7386): the program owns all fields of the patch; null removes one
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Shares = Mapping[str, Share]
 
 
 class FieldConflict(msgspec.Struct, frozen=True):
-    """Another program owns this field, with another value."""
+    """Another program owns this field with another value."""
 
     manager: str
     path: Path
@@ -54,7 +54,7 @@ class FieldConflict(msgspec.Struct, frozen=True):
 
 
 def apply(shares: Shares, manager: str, document: Document) -> tuple[dict[str, Share], list[FieldConflict]]:
-    """The shares as they would be with force, and the conflicts; without conflicts the shares can be used."""
+    """The shares after a forced apply, and the conflicts; the shares are valid without force if there are none."""
     wanted = _without_nulls(document)
     after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
     conflicts = [
@@ -74,7 +74,7 @@ def merge(shares: Shares, manager: str, patch: Document | None) -> dict[str, Sha
     if patch is None:
         return {}
     after = {name: Share(share.operation, copy.deepcopy(share.document)) for name, share in shares.items()}
-    # What it applied before stays among its own: a program that patches has no use for two shares.
+    # Fields that it applied before stay in its share, so that a program has only one.
     own = after[manager] = Share("Update", after[manager].document if manager in after else {})
     for path, value in _changes(patch, ()):
         is_empty_object = isinstance(value, dict)
@@ -87,7 +87,7 @@ def merge(shares: Shares, manager: str, patch: Document | None) -> dict[str, Sha
 
 
 def union(shares: Shares) -> Document:
-    """The status that all shares make together."""
+    """The status that all shares form together."""
     found: Document = {}
     for share in shares.values():
         found = _merged(found, share.document)
@@ -115,12 +115,12 @@ def _conflicts(theirs: Any, ours: Any, path: Path) -> Iterator[Path]:
 
 
 def _equal(first: Any, second: Any) -> bool:
-    """1 and true are equal in Python, and so are 1 and 1.0."""
+    """Equality of JSON values; in Python 1 equals both True and 1.0."""
     return msgspec.json.encode(first, order="sorted") == msgspec.json.encode(second, order="sorted")
 
 
 def _changes(patch: Document, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Fields in the order they are written; an object that is empty changes nothing that is one already."""
+    """The fields of a patch, in order; an empty object does not change an existing object."""
     for key, value in patch.items():
         if isinstance(value, dict) and value:
             yield from _changes(value, (*path, key))
@@ -136,7 +136,7 @@ def _is_object(document: Document, path: Path) -> bool:
 
 
 def _remove(document: Document, path: Path) -> None:
-    """Take the field out, and a field that stands where one of the path's objects should be."""
+    """Remove a field, or the field that is in the place of one of its parent objects."""
     inner = document
     for key in path[:-1]:
         found = inner.get(key)
@@ -163,13 +163,13 @@ def _merged(first: Document, second: Document) -> Document:
 
 
 MANAGERS_MAX: Final = 16
-"""Programs that may own fields of one status."""
+"""How many programs may own fields of one status."""
 
 State = Literal["waiting", "written", "refused"]
 
 
 class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The reported status of one object (see the module).  ``at``: seconds of the store's clock."""
+    """The reported status of one object.  ``at``: seconds of the store's clock."""
 
     uid: str
     sequence: int
@@ -182,19 +182,19 @@ class EdgeReportedStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
     @property
     def status(self) -> bytes:
-        """The whole status, of all programs, as JSON."""
+        """The status of all programs, as JSON."""
         return msgspec.json.encode(union(self.shares), order="sorted")
 
     @property
     def described(self) -> str:
-        """The state as people read it."""
+        """The state for people."""
         return f"refused: {self.code}: {self.reason}" if self.state == "refused" else self.state
 
 
 def patched(
     held: HeldObject, kept: EdgeReportedStatus | None, patch: StatusPatch, *, sequence: int, now: float
 ) -> EdgeReportedStatus | None:
-    """The status after the patch; None when it changes nothing.  Raises ``PatchRefused``."""
+    """The status after the patch; None if nothing changes.  Raises ``PatchRefused``."""
     known = kept if kept is not None and kept.uid == held.uid else None
     before = known.shares if known is not None else {}
     force: message.Force = ""
@@ -210,7 +210,7 @@ def patched(
             raise _conflict(conflicts)
         force = "all" if patch.force else ""
     if len(shares) > MANAGERS_MAX:
-        raise PatchRefused(422, f"{len(shares)} field managers own parts of this status, at most {MANAGERS_MAX} may")
+        raise PatchRefused(422, f"{len(shares)} field managers own parts of this status; at most {MANAGERS_MAX} may")
     waits = known is not None and known.state == "waiting"
     found = EdgeReportedStatus(
         uid=held.uid,
@@ -225,12 +225,12 @@ def patched(
     if known is not None and known.state != "refused" and _same(known, found):
         return None
     if (size := len(found.status)) > message.STATUS_BYTES_MAX:
-        raise PatchRefused(413, f"a status of {size} bytes is over the limit of {message.STATUS_BYTES_MAX}")
+        raise PatchRefused(413, f"a status of {size} bytes exceeds the limit of {message.STATUS_BYTES_MAX}")
     return found
 
 
 def settled(kept: EdgeReportedStatus, sequence: int, *, code: str = "", reason: str = "") -> EdgeReportedStatus:
-    """The hub answered for this sequence; a newer one keeps waiting.  ``code``: it was refused for good."""
+    """The hub answered for this sequence; a newer one keeps waiting.  ``code``: it was permanently refused."""
     if kept.sequence != sequence:
         return kept
     state: State = "refused" if code else "written"
@@ -252,7 +252,7 @@ def _conflict(conflicts: list[FieldConflict]) -> PatchRefused:
     ]
     return PatchRefused(
         409,
-        f"Apply failed with {count} with {named}; leave these fields out, or take them over with force=true"
+        f"Apply failed with {count} with {named}; omit these fields, or take them over with force=true"
         " (kubectl: --force-conflicts)",
         details={"causes": causes},
     )

@@ -1,11 +1,11 @@
-"""Which reported status goes up next: one of an object at a time, those that changed longest ago first, with backoff.
+"""Chooses the reported status to send next: one per object at a time, least recently changed first, with backoff.
 
-    put ─▶ waiting ─next▶ in flight ─┬─ settled: written or refused for good
-              ▲                      ├─ later: after a pause that doubles, for this object or for all
-              └──────────────────────┴─ lost: the link went down; at once in the next session
+    put ─▶ waiting ─next▶ in flight ─┬─ settled: written, or permanently refused
+              ▲                      ├─ later: after a growing pause, for this object or for all
+              └──────────────────────┴─ lost: the link went down; retried at once in the next session
 
-A newer status of an object takes the place of the one that waits; what is in flight is sent first, and the newer one
-after its answer.  ``now`` is always seconds of one monotonic clock.
+A newer status of an object replaces one that is waiting; if one is in flight, the newer one is sent after its answer.
+``now`` is in seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from fairlead_edge.objects.statuses.status_store import Key, StatusSummary
 from fairlead_wire.backoff import Backoff
 
 WINDOW: Final = 8
-"""Unanswered at once."""
+"""How many may be unanswered."""
 BACKOFF: Final = Backoff(1.0, 60.0)
 
 
 class Sending:
-    """See the module.  ``lines`` has a summary of every status."""
+    """The state of sending.  ``lines`` has a summary of every status."""
 
     def __init__(self) -> None:
         self.lines: dict[Key, StatusSummary] = {}
         self._in_flight: set[Key] = set()
         self._pauses: dict[Key, tuple[int, float]] = {}
-        """Attempts in a row, and the time of the next one."""
+        """Consecutive attempts, and the time of the next one."""
         self._all_until = float("-inf")
 
     def put(self, line: StatusSummary) -> None:
-        """Set the summary of an object's status; it replaces an older one."""
+        """Set the summary of an object's status, replacing an older one."""
         self.lines.pop(line.key, None)
         self.lines[line.key] = line
         self._pauses.pop(line.key, None)
 
     def gone(self, key: Key) -> None:
-        """The object is not held any more."""
+        """The object was removed."""
         self.lines.pop(key, None)
         self._pauses.pop(key, None)
 
     def next(self, now: float) -> Key | None:
-        """Send this one; it is in flight from now on."""
+        """The next status to send, which is in flight from now on; None: none is due."""
         if len(self._in_flight) >= WINDOW or now < self._all_until:
             return None
         for key, line in self.lines.items():
@@ -55,7 +55,7 @@ class Sending:
         return None
 
     def next_at(self, now: float) -> float | None:
-        """When ``next`` may return one without another event; None: never."""
+        """When ``next`` may return one without a further event; None: never."""
         if len(self._in_flight) >= WINDOW:
             return None
         due = [
@@ -66,7 +66,7 @@ class Sending:
         return max(now, min(due)) if due else None
 
     def settled(self, key: Key, sequence: int, *, code: str = "", reason: str = "") -> None:
-        """The hub answered about this sequence."""
+        """The hub answered for this sequence."""
         self._in_flight.discard(key)
         line = self.lines.get(key)
         if line is not None and line.sequence == sequence:
@@ -75,13 +75,13 @@ class Sending:
             self._pauses.pop(key, None)
 
     def lost(self, key: Key) -> None:
-        """The link went down, or nothing waits for this object any more."""
+        """The link went down, or there is nothing to send for this object any more."""
         self._in_flight.discard(key)
 
     def later(
         self, key: Key, sequence: int, now: float, draw: float, *, asked: float | None, everything: bool = False
     ) -> None:
-        """The hub cannot take it now.  ``asked``: seconds the hub asked for; ``draw`` is from [0, 1)."""
+        """The hub refused it temporarily.  ``asked``: seconds that the hub asked for; ``draw`` is from [0, 1)."""
         self._in_flight.discard(key)
         line = self.lines.get(key)
         if line is None or line.sequence != sequence:
@@ -93,7 +93,7 @@ class Sending:
             self._all_until = max(self._all_until, now + seconds)
 
     def counts(self) -> Counter[str]:
-        """How many there are, by state."""
+        """The number of statuses by state."""
         found = Counter({"waiting": 0, "written": 0, "refused": 0})
         found.update(line.state for line in self.lines.values())
         return found

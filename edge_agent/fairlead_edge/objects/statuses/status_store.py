@@ -1,9 +1,9 @@
-"""Reported statuses beside the objects: the port, the rules by which they may be reported, what both stores decide.
+"""Reported statuses: the port of their store, the rules by which they may be reported, and decisions of both stores.
 
-A status is of one UID: it goes with its object, in the same transaction, and is never shown on one that was made again
-under its name.  ``patch`` is judged inside the transaction that makes it, by the rules the hub sent last; these are
-kept on disk, and so hold offline, too.  What a rule selects by Pods (``bound``, ``referenced``) is not judged here: the
-hub judges each report again.
+A status belongs to one UID: it is removed with its object, in the same transaction, and is never shown on a recreated
+object of the same name.  A patch is checked inside the transaction that makes it, by the rules that the hub sent last;
+these are on disk, so they also apply offline.  Selection by Pods (``bound``, ``referenced``) is not checked here,
+because the hub checks each report again.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ Rules = tuple[message.StatusRule, ...]
 
 
 class KnownStatusRules(msgspec.Struct, frozen=True):
-    """The rules as the hub sent them, and their digest."""
+    """The rules that the hub sent, and their digest."""
 
     digest: str = ""
     rules: Rules = ()
 
 
 def read(content: bytes, announced: str) -> KnownStatusRules:
-    """Raises ``Malformed``."""
+    """Parse the rules.  Raises ``Malformed``."""
     if not announced:
         return KnownStatusRules()
     if digest.content_digest(content) != announced:
-        raise Malformed("the rules of statuses do not match their digest")
+        raise Malformed("the rules for statuses do not match their digest")
     rules = peer_json.decode(_decoder, content)
     if len(rules) > message.STATUS_RULES_MAX:
-        raise Malformed(f"{len(rules)} rules of statuses, at most {message.STATUS_RULES_MAX} are taken")
+        raise Malformed(f"{len(rules)} rules for statuses, at most {message.STATUS_RULES_MAX} are accepted")
     return KnownStatusRules(announced, tuple(rules))
 
 
 def unpacked(header: message.StatusRules, content: bytes) -> bytes:
-    """Raises ``Malformed``, ``FrameTooLarge``."""
+    """The unpacked rules.  Raises ``Malformed``, ``FrameTooLarge``."""
     return codec.unpack(header.encoding, content, message.STATUS_RULES_BYTES_MAX)
 
 
 def refusal(known: KnownStatusRules, group: str, kind: str, namespace: str, labels: Mapping[str, str]) -> str:
-    """Why status of this object may not come from here; empty when it may."""
+    """Why the status of this object may not be reported on this node; empty if it may."""
     covering = [each for each in known.rules if _covers(each, group, kind, namespace, labels)]
     if any(each.allowed for each in covering):
         return ""
@@ -70,7 +70,7 @@ def refusal(known: KnownStatusRules, group: str, kind: str, namespace: str, labe
 
 
 def any_of(known: KnownStatusRules, group: str, kind: str) -> bool:
-    """May the status of some objects of this kind be reported from here?"""
+    """Whether the status of some objects of this kind may be reported on this node."""
     return any(each.allowed and (each.group, each.kind) == (group, kind) for each in known.rules)
 
 
@@ -95,9 +95,9 @@ def _holds(term: message.LabelTerm, labels: Mapping[str, str]) -> bool:
 
 
 STATUSES_MAX: Final = 4096
-"""Objects whose status is kept, sent or not."""
+"""How many statuses are stored, sent or not."""
 STATUSES_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Total size of the kept statuses."""
+"""The total size of the stored statuses."""
 FULL_RETRY_SECONDS: Final = 30
 
 Key = tuple[str, str, str, str]
@@ -117,7 +117,7 @@ class StatusSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest status of an object, as it goes up."""
+    """The newest status of an object, as it is sent to the hub."""
 
     resource: Resource
     uid: str
@@ -127,29 +127,29 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusStore(Protocol):
-    """Port.  Twins: ``memory_statuses`` and ``io.objects.sqlite_statuses``; one conformance suite."""
+    """The port, implemented by ``memory_metastore`` and ``io.objects.sqlite_statuses``; one conformance suite."""
 
     @property
     def known(self) -> KnownStatusRules:
-        """The rules in force; kept over restarts."""
+        """The rules in force; they survive restarts."""
 
     def listen(self, listener: Callable[[StatusSummary], None]) -> None:
-        """Call ``listener`` with each status that was patched."""
+        """Call ``listener`` with each patched status."""
 
     async def replace_rules(self, content: bytes, digest: str) -> None:
-        """These rules are in force from now on.  Raises ``Malformed``."""
+        """Put these rules in force.  Raises ``Malformed``."""
 
     async def patch(self, key: Key, version: str, kind: Kind, patch: StatusPatch, now: float) -> HeldObject:
         """Patch the status durably; returns the object with it.  Raises ``PatchRefused``."""
 
     async def lines(self) -> list[StatusSummary]:
-        """All statuses by their sequence: the one changed longest ago first."""
+        """All statuses by their sequence, the least recently changed first."""
 
     async def outgoing(self, key: Key) -> Outgoing | None:
-        """What waits to be sent for this object; None: nothing any more."""
+        """The status to send for this object; None if none is waiting any more."""
 
     async def settle(self, key: Key, uid: str, sequence: int, *, code: str = "", reason: str = "") -> None:
-        """Note the hub's answer: the cluster has the status, or never will (``code``)."""
+        """Record the hub's answer: the cluster has the status, or refused it permanently (``code``)."""
 
 
 def decide(
@@ -164,7 +164,7 @@ def decide(
     sequence: int,
     now: float,
 ) -> tuple[HeldObject, EdgeReportedStatus | None]:
-    """The object that is patched, and its new status (None: no change).  Raises ``PatchRefused``."""
+    """The object to patch, and its new status (None: no change).  Raises ``PatchRefused``."""
     if held is None or held.resource.version != version:
         group, plural, _, name = key
         raise PatchRefused(404, f'{plural}{f".{group}" if group else ""} "{name}" not found')
@@ -178,22 +178,22 @@ def decide(
 
 
 def with_status(held: HeldObject, kept: EdgeReportedStatus | None) -> HeldObject:
-    """The object as clients see it."""
+    """The object with its reported status, as clients see it."""
     if kept is None or kept.uid != held.uid:
         return held
     return msgspec.structs.replace(held, status=kept.status, report=kept.described)
 
 
 def check_room(count: int, bytes: int) -> None:
-    """Raises ``PatchRefused`` when there is no room: ``count`` is of other statuses, ``bytes`` includes this one."""
+    """Raises ``PatchRefused`` if there is no room.  ``count``: other statuses; ``bytes``: of all, with this one."""
     if count >= STATUSES_MAX:
-        raise full(f"statuses of {STATUSES_MAX} objects are kept already")
+        raise full(f"the statuses of {STATUSES_MAX} objects are already stored")
     if bytes > STATUSES_BYTES_MAX:
-        raise full(f"the statuses kept would take more than {STATUSES_BYTES_MAX} bytes")
+        raise full(f"the stored statuses would take more than {STATUSES_BYTES_MAX} bytes")
 
 
 def full(reason: str) -> PatchRefused:
-    """The refusal when nothing can be stored now; there may be room later."""
+    """The refusal if there is no room; a retry may succeed."""
     return PatchRefused(507, reason, retry_after=FULL_RETRY_SECONDS)
 
 

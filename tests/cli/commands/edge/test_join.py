@@ -49,7 +49,7 @@ async def test_joined_refused_and_joined_twice(tmp_path: Path) -> None:
         last = done.stdout.splitlines()[-1]
         assert last.startswith("joined as shop-17, until 20") and f"fairlead edge run --config {config}" in last
         again = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
-        assert again.returncode == 1 and "is shop-17 already" in again.stderr
+        assert again.returncode == 1 and "already joined as shop-17" in again.stderr
     printed = "".join(each.stdout + each.stderr for each in (refused, done, again))
     assert token not in printed and token.split("-")[2] not in printed
 
@@ -71,7 +71,7 @@ async def test_killed_at_each_step_the_same_command_ends_joined(tmp_path: Path) 
     lives = [json.loads(line) for line in said.splitlines()]
     assert len(lives) > 30 and not lives[-1]["killed"]
     for each in lives:
-        assert each["ended"] == 0 or "is shop-17 already" in each["error"], each
+        assert each["ended"] == 0 or "already joined as shop-17" in each["error"], each
         assert len(each["left"]) == 4 and each["settings"].count('node = "shop-17"') == 1, each
     chains = {each["chain"] for each in lives}
     assert chains == {chain.decode() for chain in hub.issued.values()} and len(chains) == len(lives)

@@ -50,7 +50,7 @@ def test_agent_knows_a_new_module_within_seconds_and_nothing_leaks(tmp_path: Pat
         other = EdgeClient(edge.url)
         with pytest.raises(Permanent, match="module pump has its own token"):
             other.publish([Message(source=SOURCE, body=2)])
-        with pytest.raises(Permanent, match="module filter need that module's own token"):
+        with pytest.raises(Permanent, match="module filter need that module's token"):
             other.take("filter", "in")
 
         filter_token = token_of(make(path, "filter"))

@@ -50,7 +50,7 @@ def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
     """Exit 1."""
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", "http://127.0.0.1:1"])
     assert shown.exit_code == 1 and shown.output.startswith("Error: no answer from http://127.0.0.1:1")
-    assert "Connection refused; does the agent run" in shown.output and "urlopen" not in shown.output
+    assert "Connection refused; is the agent running" in shown.output and "urlopen" not in shown.output
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://\u2603"])

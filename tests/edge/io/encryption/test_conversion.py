@@ -50,7 +50,6 @@ def contents(folder: Path, *names: str) -> dict[str, bytes]:
 
 
 def test_every_byte_is_written_over_and_comes_back(tmp_path: Path) -> None:
-    """Plain to a key, to another, and to plain again."""
     before = plain_files(tmp_path)
     for name in ("a.db-shm", "a.db.schema", "a.db.new"):
         (tmp_path / name).write_bytes(b"made again")
@@ -147,7 +146,6 @@ def test_a_journal_that_cannot_be_read_is_kept(tmp_path: Path, monkeypatch: pyte
 
 
 def test_without_room_for_the_journal_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken of a full disk is given back, and the files are as they were."""
     before = plain_files(tmp_path)
 
     def full(*_: Any) -> None:

@@ -17,7 +17,6 @@ PAGE = (b"nobody may read this " * 200)[:4096]
 
 @pytest.mark.parametrize("number", [2, 3, 1 << 31])
 def test_a_page_comes_back_at_its_place_only(number: int) -> None:
-    """Moved to another place it is noise, and one flipped bit spoils one block."""
     sealed = PAGES.encrypt(number, PAGE)
     assert len(sealed) == len(PAGE) and b"nobody" not in sealed
     assert PAGES.decrypt(number, sealed) == PAGE
@@ -40,7 +39,6 @@ def test_the_first_page_keeps_its_header_and_says_that_it_is_encrypted() -> None
 @pytest.mark.parametrize("size", [0, 7, 16, 100, CLEAR_BYTES, CLEAR_BYTES + 5, 4000])
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_page_that_is_cut_short_is_changed_as_far_as_it_goes(number: int, size: int) -> None:
-    """The end of a damaged file."""
     sealed = PAGES.encrypt(number, PAGE)
     whole = size - (max(0, size - CLEAR_BYTES) if number == 1 else size) % 16
     assert PAGES.decrypt(number, sealed[:size])[:whole] == PAGE[:whole]
@@ -73,7 +71,6 @@ def test_reads_of_any_length_and_whole_pages_only_to_write(tmp_path: Path) -> No
 
 
 def test_frames_of_a_log(tmp_path: Path) -> None:
-    """Their heads lie open, their pages do not; read whole or page by page."""
     (tmp_path / "a.db").touch()
     vfs = EncryptedVfs(EncryptedPages(bytes(range(64)), "0a1b2c3d"))
     flags = [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_READWRITE, 0]

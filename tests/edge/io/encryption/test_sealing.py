@@ -63,7 +63,6 @@ def open_in(folder: Path) -> set[str]:
 
 
 def test_from_each_extent_to_each_other(tmp_path: Path) -> None:
-    """With the same key and with another; what should be hidden is."""
     folder = tmp_path / "data"
     plain(folder)
     key = FIRST
@@ -126,7 +125,6 @@ def test_killed_at_any_step_everything_is_there(
 
 
 def test_keys_and_stores_of_different_copies_are_refused(tmp_path: Path) -> None:
-    """A store restored from before a rotation, and a keyring that is gone."""
     folder = tmp_path / "data"
     plain(folder)
     sealing.bring(folder, [FIRST], "all")
@@ -137,7 +135,7 @@ def test_keys_and_stores_of_different_copies_are_refused(tmp_path: Path) -> None
         sealing.bring(folder, [SECOND], "all")
     assert (folder / "outbox.db").read_bytes() == older
     keyring.remove(folder)
-    with pytest.raises(StoreUnusable, match="is gone"):
+    with pytest.raises(StoreUnusable, match="is missing"):
         sealing.bring(folder, [SECOND], "all")
 
 
@@ -145,7 +143,6 @@ def test_keys_and_stores_of_different_copies_are_refused(tmp_path: Path) -> None
 def test_a_copy_of_the_keys_that_was_lost_is_made_again(
     tmp_path: Path, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Missing or damaged, from the other one; a full disk does not stop the agent."""
     folder = tmp_path / "data"
     plain(folder)
     sealing.bring(folder, [FIRST], "all")
@@ -185,7 +182,6 @@ def test_a_refusal_overwrites_no_copy_of_the_keys(tmp_path: Path) -> None:
 
 
 def test_a_damaged_head_is_left_to_the_salvage(tmp_path: Path) -> None:
-    """Which key it has is said by the pages kept beside it, and by the settings when there are none."""
     folder = tmp_path / "data"
     plain(folder)
     opened = sealing.bring(folder, [FIRST], "all")

@@ -21,7 +21,6 @@ def wanted(folder: Path) -> dict[str, str]:
 
 
 def test_a_new_file_and_a_changed_one(tmp_path: Path) -> None:
-    """The mode of a file that is there stays; a new one is for its group; a dry run writes nothing."""
     path = tmp_path / "folder" / "edge.toml"
     settings = DeviceSettings(path, {})
     assert settings.write(wanted(tmp_path), owner=None, dry=True) and not path.exists()
@@ -37,7 +36,6 @@ def test_a_new_file_and_a_changed_one(tmp_path: Path) -> None:
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    """Its target is replaced."""
     real, link = tmp_path / "real.toml", tmp_path / "edge.toml"
     real.write_text("# real\n")
     link.symlink_to(real)
@@ -46,7 +44,6 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_the_name_of_the_packages_file_is_none(tmp_path: Path) -> None:
-    """`node = "NODE"` waits to be filled in."""
     path = tmp_path / "edge.toml"
     path.write_text('node = "NODE"\nhub_url = "wss://HUB:PORT"\n')
     assert DeviceSettings(path, {}).node == ""
@@ -54,7 +51,6 @@ def test_the_name_of_the_packages_file_is_none(tmp_path: Path) -> None:
 
 
 def test_where_the_data_is(tmp_path: Path) -> None:
-    """As the file says, or a variable; else the system's place for the system's file, and beside any other."""
     path = tmp_path / "edge.toml"
     assert DeviceSettings(path, {}).data_dir == tmp_path / "edge-data"
     assert DeviceSettings(path, {"FAIRLEAD_EDGE_DATA_DIR": "/data"}).data_dir == Path("/data")
@@ -77,7 +73,6 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path, content: bytes) -> 
 
 
 def test_root_gives_the_files_to_who_owns_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or to the user whose home it will be, as the package says, or to the user named."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     someone = next(each for each in pwd.getpwall() if each.pw_uid != 0)
     monkeypatch.setattr(pwd, "getpwall", lambda: [someone])
@@ -90,7 +85,6 @@ def test_root_gives_the_files_to_who_owns_the_folder(tmp_path: Path, monkeypatch
 
 
 def test_without_root_files_are_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user cannot be named, and one that is not there can never be."""
     with pytest.raises(CannotJoin, match="there is no user no-such-user"):
         device.owner_of(tmp_path, "no-such-user")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
@@ -103,7 +97,6 @@ def test_without_root_files_are_ones_own(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_folder_is_held_by_one(tmp_path: Path) -> None:
-    """A second one learns which process has it; afterwards it is free."""
     folder = tmp_path / "data"
     held = contextlib.ExitStack()
     held.enter_context(device.locked(folder, None))

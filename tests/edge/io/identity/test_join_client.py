@@ -27,7 +27,6 @@ def no_exceptions_from_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_is_learned_of_a_hub(tmp_path: Path) -> None:
-    """Its authorities, its certificate, its clock; the conversation says what it is in the handshake."""
     async with JoinHub(tmp_path) as hub, join_client.connected(hub.url, join_client.unverified(), agent="0") as found:
         assert await found.authorities() == hub.internal.certificate.read_bytes()
         assert found.hub_certificate() == ssl.PEM_cert_to_DER_cert(hub.own.certificate.read_text())
@@ -38,7 +37,6 @@ async def test_what_is_learned_of_a_hub(tmp_path: Path) -> None:
 
 
 async def test_a_verified_context_believes_one_authority(tmp_path: Path) -> None:
-    """The refusal names the certificate."""
     async with JoinHub(tmp_path / "a") as hub, JoinHub(tmp_path / "b") as other:
         context = join_client.verified(hub.internal.certificate.read_bytes())
         async with join_client.connected(hub.url, context, agent="0") as found:
@@ -50,7 +48,6 @@ async def test_a_verified_context_believes_one_authority(tmp_path: Path) -> None
 
 
 async def test_refusals_and_silence_have_names(tmp_path: Path) -> None:
-    """The hub's own words; a hub that hangs up."""
     async with JoinHub(tmp_path) as hub:
         hub.answers = [("refuse", "busy", 2.0), ("hang up",)]
         request = message.Join(token_id="a", secret="b", agent="0")
@@ -60,19 +57,19 @@ async def test_refusals_and_silence_have_names(tmp_path: Path) -> None:
             assert (refused.value.code, refused.value.retry_after) == ("busy", 2.0)
         hub.answers = [("close",)]
         async with join_client.connected(hub.url, join_client.unverified(), agent="0") as found:
-            with pytest.raises(HubUnreachable, match="hung up without an answer"):
+            with pytest.raises(HubUnreachable, match="closed the connection without an answer"):
                 await found.ask(request)
 
 
 @pytest.mark.parametrize(
     ("url", "proxy", "sentence"),
     [
-        ("wss://a..b:1", {}, "a..b:1 cannot be reached: that is no name of a host"),
+        ("wss://a..b:1", {}, "a..b:1 cannot be reached: not a valid host name"),
         ("wss://127.0.0.1:1", {}, "127.0.0.1:1 cannot be reached: "),
         (
             "wss://hub.invalid:1",
             {"https_proxy": "nonsense"},
-            "cannot be reached: the proxy that is set will not do: nonsense",
+            "cannot be reached: the proxy setting is unusable: nonsense",
         ),
         ("wss://hub.invalid:1", {"https_proxy": "http://127.0.0.1:1"}, "hub.invalid:1 cannot be reached: "),
     ],
@@ -80,7 +77,6 @@ async def test_refusals_and_silence_have_names(tmp_path: Path) -> None:
 async def test_a_way_that_leads_nowhere_is_one_sentence(
     url: str, proxy: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Names, ports and proxies."""
     for name, value in proxy.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(HubUnreachable, match=re.escape(sentence)):

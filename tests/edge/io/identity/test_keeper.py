@@ -111,7 +111,6 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 async def test_a_clock_that_is_not_believed_is_not_used_for_the_next_dial(made: Made, wall: Any) -> None:
-    """And is, when it was set."""
     keeper = made.keeper()
     keeper.dialling(made.context)
     assert isinstance(made.context, handshake.HandshakeContext) and made.context.earliest is None
@@ -137,7 +136,6 @@ async def test_a_session_is_remembered_with_its_store_and_time(made: Made) -> No
 
 
 async def test_only_a_certificate_that_ended_is_renewed_late(made: Made) -> None:
-    """What was refused for another reason is reported as it is."""
     keeper = made.keeper()
     for error in (LinkUnreachable("", refused=OTHER), LinkUnreachable("no route"), LinkUnreachable("", hung_up=True)):
         assert await keeper.unreachable(error, made.context, END) is END
@@ -193,7 +191,6 @@ def test_files_of_others_are_theirs_to_renew(made: Made) -> None:
 
 @pytest.mark.process
 async def test_what_the_hub_says_in_a_session_goes_where_it_belongs(made: Made) -> None:
-    """A moment to the renewer, authorities to the file; an empty content changes no file."""
     keeper, before = made.keeper(), made.files.authorities.read_bytes()
     keeper.authorities_received(message.Authorities(renew_after_seconds=50.0), b"")
     left = keeper.status().renewal_in_seconds
@@ -238,7 +235,6 @@ def site(tmp_path: Path) -> Site:
 
 @pytest.mark.process
 async def test_authorities_that_vouch_for_the_hub_are_written(site: Site) -> None:
-    """And said from then on; the same again is no news."""
     both = site.pem(site.new, site.old)
     assert site.keeper.held() == authority_bundle.digest(site.pem(site.old))
     assert await site.keeper.take(site.header, both)
@@ -250,7 +246,6 @@ async def test_authorities_that_vouch_for_the_hub_are_written(site: Site) -> Non
 
 @pytest.mark.process
 async def test_a_bundle_that_would_lock_the_node_out_is_refused(site: Site) -> None:
-    """So is one that is empty, broken or too large, and one of a hub that does not show its certificate."""
     before, new = site.files.authorities.read_bytes(), site.pem(site.new)
     broken = site.pem(site.old, site.new)[:-40]
     for content in (new, b"", b"\xff", broken, site.pem(site.old) * 33):
@@ -262,7 +257,6 @@ async def test_a_bundle_that_would_lock_the_node_out_is_refused(site: Site) -> N
 
 @pytest.mark.process
 async def test_files_of_others_are_not_written(site: Site, tmp_path: Path) -> None:
-    """What they hold is said all the same, so that the hub can count it."""
     theirs = tmp_path / "theirs.pem"
     theirs.write_bytes(site.pem(site.old))
     keeper = AuthoritiesKeeper(theirs, None)
@@ -277,7 +271,6 @@ async def test_files_of_others_are_not_written(site: Site, tmp_path: Path) -> No
 
 @pytest.mark.process
 async def test_the_newest_that_was_said_is_written(site: Site) -> None:
-    """However many come before the first is written."""
     written = asyncio.Event()
     running = asyncio.create_task(site.keeper.run(written.set))
     third = Authority(site.files.folder.parent / "third", "third")

@@ -34,6 +34,7 @@ from fairlead_wire.identity.join_token import ALPN
 from fairlead_wire.link import codec
 
 SECONDS = 60.0
+DAY = datetime.timedelta(days=1)
 pytestmark = pytest.mark.process
 WELCOME = message.Welcome(
     hub="h",
@@ -48,12 +49,20 @@ WELCOME_ONCE = msgspec.structs.replace(WELCOME, renew_after_seconds=9e6)
 Answer = tuple[message.Issued | message.Nack, bytes]
 
 
+async def signed(authority: Authority, request: bytes, name: str, number: int) -> str:
+    """The chain of a certificate for three days."""
+    names, now = node_names.of(name), datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    template = CertificateTemplate(
+        names=names, request=csr.check(request, names), serial=number, not_before=now, not_after=now + 3 * DAY
+    )
+    return (await FileSigner(authority.certificate, authority.key).sign(template)).chain.decode()
+
+
 class FakeHub:
     """Answers requests in the order of ``answers``, then by certificates for ``name``."""
 
     def __init__(self, folder: Path, name: str = "shop-1") -> None:
         self.edges, self.internal = Authority(folder / "edges", "edges"), Authority(folder / "internal", "internal")
-        self.signer = FileSigner(self.edges.certificate, self.edges.key)
         self.name = name
         self.requests: list[bytes] = []
         self.answers: list[Answer | Exception] = []
@@ -68,19 +77,8 @@ class FakeHub:
         return await self.issue(request)
 
     async def issue(self, request: bytes) -> Answer:
-        names = node_names.of(self.name)
-        now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-        template = CertificateTemplate(
-            names=names,
-            request=csr.check(request, names),
-            serial=4711 + len(self.requests),
-            not_before=now,
-            not_after=now + datetime.timedelta(days=3),
-        )
-        made = await self.signer.sign(template)
-        content = message.IssuedCertificates(
-            certificates=made.chain.decode(), authorities=self.internal.certificate.read_text()
-        )
+        chain = await signed(self.edges, request, self.name, 4711 + len(self.requests))
+        content = message.IssuedCertificates(certificates=chain, authorities=self.internal.certificate.read_text())
         issued = message.Issued(parent_id=1, node=self.name, expires="2099-01-01T00:00:00Z", renew_after_seconds=9e6)
         return issued, msgspec.json.encode(content)
 
@@ -180,7 +178,6 @@ def test_a_pair_that_is_gone_is_not_put_in_use(files: IdentityFiles, hub: FakeHu
 async def test_what_is_refused_is_asked_again_with_the_same_key_and_changes_nothing(
     files: IdentityFiles, hub: FakeHub
 ) -> None:
-    """Refused, unanswered, or the link went: the state says why, and the pair in use is as before."""
     before = current(files)
     nack = message.Nack(parent_id=1, code="signer_unavailable", reason="away", retry_after=30.0)
     hub.answers = [(nack, b"")]
@@ -237,7 +234,6 @@ async def test_a_renewed_certificate_that_the_hub_refuses_is_taken_back(files: I
         assert renewer.state.code == "unusable" and renewer.counters["taken_back"] == 1
 
 
-DAY = datetime.timedelta(days=1)
 NONCE = bytes(range(32))
 
 
@@ -289,15 +285,8 @@ class Site:
         return found[1]
 
     async def issue(self, request: bytes) -> tuple[message.Issued, bytes]:
-        names = node_names.of("shop-1")
-        now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-        signer = FileSigner(self.edges.certificate, self.edges.key)
-        made = await signer.sign(
-            CertificateTemplate(
-                names=names, request=csr.check(request, names), serial=4711, not_before=now, not_after=now + DAY
-            )
-        )
-        content = message.IssuedCertificates(certificates=made.chain.decode(), authorities="")
+        chain = await signed(self.edges, request, "shop-1", 4711)
+        content = message.IssuedCertificates(certificates=chain, authorities="")
         return message.Issued(node="shop-1", expires="2099-01-01T00:00:00Z"), msgspec.json.encode(content)
 
 
@@ -306,19 +295,12 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def serial(files: IdentityFiles) -> str:
-    current = files.current()
-    assert current is not None
-    return current.certificate.serial
-
-
 async def test_the_old_key_signs_for_this_hub_and_this_request(site: Site) -> None:
-    """What it gets is in use at once, and the old pair stays until that opened a session."""
     before = site.files.current()
     assert before is not None
     end = await site.attempt()
     assert (end.code, end.retry_after) == ("renewed_late", 0.0)
-    assert serial(site.files) == f"{4711:x}" and before.path.exists() and site.files.pending() is None
+    assert current(site.files) == f"{4711:x}" and before.path.exists() and site.files.pending() is None
     (late, _), (_, content) = site.heard
     assert late == message.Late(node="shop-1", agent="1", store_epoch=77, fence=3)
     proof = msgspec.json.decode(content, type=message.Proof)
@@ -326,23 +308,21 @@ async def test_the_old_key_signs_for_this_hub_and_this_request(site: Site) -> No
     key = old.public_key()
     assert isinstance(key, ec.EllipticCurvePublicKey) and "PRIVATE" not in content.decode()
     shown = ssl.PEM_cert_to_DER_cert(site.own.certificate.read_text())
-    signed = message.late_proof(NONCE, hub_certificate=shown, request=base64.b64decode(proof.request))
-    key.verify(base64.b64decode(proof.signature), signed, ec.ECDSA(hashes.SHA256()))
+    proven = message.late_proof(NONCE, hub_certificate=shown, request=base64.b64decode(proof.request))
+    key.verify(base64.b64decode(proof.signature), proven, ec.ECDSA(hashes.SHA256()))
     assert site.renewer.counters == {"late": 1}
 
 
 async def test_a_refusal_is_told_and_asked_again_later(site: Site) -> None:
-    """Also one for good: a person may approve it."""
-    before = serial(site.files)
+    before = current(site.files)
     for retry_after, expected in ((60.0, 60.0), (None, 30.0)):
         site.answer = message.Refuse(code="held", reason="fairlead node approve shop-1", retry_after=retry_after)
         end = await site.attempt()
         assert (end.code, end.reason, end.retry_after) == ("held", "fairlead node approve shop-1", expected)
-    assert serial(site.files) == before and site.renewer.counters == {"late_refused_held": 2}
+    assert current(site.files) == before and site.renewer.counters == {"late_refused_held": 2}
 
 
 async def test_a_hub_of_another_authority_hears_nothing(site: Site, tmp_path: Path) -> None:
-    """It is checked as ever, also without a certificate of ours."""
     site.own = Authority(tmp_path / "other", "internal").issue("hub", hosts=("127.0.0.1",))
     with pytest.raises(Exception, match="refused here"):
         await site.attempt()

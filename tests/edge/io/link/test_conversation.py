@@ -7,7 +7,7 @@ import io
 import json
 
 import pytest
-from tests.support.edges.edge_link import BrokenStore, SlowStore, make, running, until
+from tests.support.edges.edge_link import BrokenStore, SlowStore, linked, make, running, until
 from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
 from tests.support.spans import place, spans_in_memory
 
@@ -22,7 +22,6 @@ from fairlead_wire.objects import digest
 
 
 async def test_objects_arrive_and_are_acked_and_deleted() -> None:
-    """The whole way of an object, over a socket."""
     store = MemoryMetastore()
     async with HubServer() as hub, running(make(hub.url, store)):
         peer = await hub.open()
@@ -48,7 +47,6 @@ async def test_a_slow_disk_makes_larger_batches_and_no_early_acks() -> None:
 
 
 async def test_a_damaged_object_is_nacked_and_the_others_go_on() -> None:
-    """One poison object costs one nack."""
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore())):
         peer = await hub.open()
         bad = await peer.update(config_map("bad"), told_digest="0" * 64)
@@ -59,7 +57,6 @@ async def test_a_damaged_object_is_nacked_and_the_others_go_on() -> None:
 
 
 async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its path and the reason; the hub's next tries are only counted."""
     stream = io.StringIO()
     logs.configure("edge", stream=stream)
     monkeypatch.setattr(conversation, "_refusals", LogLimiter(conversation.LOGGED_SECONDS))
@@ -72,7 +69,6 @@ async def test_a_refused_object_is_in_the_log_once(monkeypatch: pytest.MonkeyPat
 
 
 async def test_comparing_finds_what_is_held() -> None:
-    """Sums, then entries of the buckets asked for."""
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore())):
         peer = await hub.open()
         await peer.hold(*(config_map(f"n-{number}") for number in range(20)))
@@ -99,20 +95,16 @@ async def test_a_batch_being_written_when_the_link_breaks_is_in_the_next_hello()
 
 
 async def test_keepalives_keep_a_quiet_link() -> None:
-    """Nothing to say is no reason to part."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            peer = await hub.open(keepalive_seconds=1.0)
-            for _ in range(2):
-                await peer.expect(message.Keepalive)
-                await peer.send(message.Keepalive())
-            assert hub.connections == 1 and link.state.state == "connected"
+    async with linked() as (hub, link):
+        peer = await hub.open(keepalive_seconds=1.0)
+        for _ in range(2):
+            await peer.expect(message.Keepalive)
+            await peer.send(message.Keepalive())
+        assert hub.connections == 1 and link.state.state == "connected"
 
 
 @pytest.mark.parametrize("frame", [b"garbage", b"\x01\x00\x00\x00\x02{}", "text", b"x" * (codec.FRAME_BYTES_MAX + 1)])
 async def test_garbage_ends_the_session_with_a_reason_and_not_the_agent(frame: bytes | str) -> None:
-    """The next session is as good as any."""
     async with HubServer() as hub, running(make(hub.url, MemoryMetastore())) as task:
         peer = await hub.open()
         await peer.connection.send(frame)
@@ -124,43 +116,38 @@ async def test_garbage_ends_the_session_with_a_reason_and_not_the_agent(frame: b
 
 
 async def test_batches_go_up_and_answers_come_back() -> None:
-    """In the order they were offered; each gets its own answer."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            opened = asyncio.Event()
-            link.on_open(opened.set)
-            with pytest.raises(LinkDown):
-                await link.send_upstream("iothub", "", b"[]")
-            peer = await hub.open(upstream_window=2)
-            await asyncio.wait_for(opened.wait(), WAIT_SECONDS)
-            assert link.upstream_window == 2
-            sent = [
-                asyncio.create_task(link.send_upstream(f"s{number}", "", b"[]", follows=bool(number)))
-                for number in range(2)
-            ]
-            first, _ = await peer.expect(message.Upstream)
-            second, _ = await peer.expect(message.Upstream)
-            assert (first.stream, second.stream, first.follows, second.follows) == ("s0", "s1", False, True)
-            nack = message.Nack(parent_id=second.id, code="busy", reason="later")
-            await peer.send(nack)
-            await peer.send(message.Ack(parent_id=first.id))
-            assert await asyncio.gather(*sent) == [message.Ack(parent_id=first.id), nack]
+    async with linked() as (hub, link):
+        opened = asyncio.Event()
+        link.on_open(opened.set)
+        with pytest.raises(LinkDown):
+            await link.send_upstream("iothub", "", b"[]")
+        peer = await hub.open(upstream_window=2)
+        await asyncio.wait_for(opened.wait(), WAIT_SECONDS)
+        assert link.upstream_window == 2
+        sent = [
+            asyncio.create_task(link.send_upstream(f"s{number}", "", b"[]", follows=bool(number)))
+            for number in range(2)
+        ]
+        first, _ = await peer.expect(message.Upstream)
+        second, _ = await peer.expect(message.Upstream)
+        assert (first.stream, second.stream, first.follows, second.follows) == ("s0", "s1", False, True)
+        nack = message.Nack(parent_id=second.id, code="busy", reason="later")
+        await peer.send(nack)
+        await peer.send(message.Ack(parent_id=first.id))
+        assert await asyncio.gather(*sent) == [message.Ack(parent_id=first.id), nack]
 
 
 async def test_a_batch_without_an_answer_fails_when_the_link_goes_down() -> None:
     """Whether the hub has it is unknown; it is offered again, and known there by its number."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            peer = await hub.open()
-            await until(lambda: link.upstream_window > 0)
-            sent = asyncio.create_task(link.send_upstream("iothub", "", b"[]"))
-            await peer.expect(message.Upstream)
-            peer.connection.transport.abort()
-            with pytest.raises(LinkDown):
-                await asyncio.wait_for(sent, WAIT_SECONDS)
-            assert link.upstream_window == 0
+    async with linked() as (hub, link):
+        peer = await hub.open()
+        await until(lambda: link.upstream_window > 0)
+        sent = asyncio.create_task(link.send_upstream("iothub", "", b"[]"))
+        await peer.expect(message.Upstream)
+        peer.connection.transport.abort()
+        with pytest.raises(LinkDown):
+            await asyncio.wait_for(sent, WAIT_SECONDS)
+        assert link.upstream_window == 0
 
 
 @pytest.mark.parametrize("ends", ["garbage", "refused", "silent"])
@@ -203,47 +190,43 @@ async def test_a_failed_disk_ends_the_agent_not_only_the_session() -> None:
 
 async def test_an_ack_overtakes_batches_that_wait() -> None:
     """On a slow link megabytes of messages wait; the hub's timer for an object must not run out behind them."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            peer = await hub.open(upstream_window=100)
-            await until(lambda: link.upstream_window > 0)
-            batch = b"x" * 1_000_000
-            waiting = [asyncio.create_task(link.send_upstream("iothub", "", batch)) for _ in range(40)]
-            await asyncio.sleep(0)  # all of them are offered now, and more than the sockets' buffers hold
-            id = await peer.update(config_map("urgent"))
-            order: list[str] = []
-            while len(order) < 41:
-                header, _ = await peer.receive()
-                if isinstance(header, message.Ack):
-                    assert header.parent_id == id
-                if isinstance(header, message.Ack | message.Upstream):
-                    order.append(type(header).__name__)
-            assert order.index("Ack") < 35
-            for task in waiting:
-                task.cancel()
+    async with linked() as (hub, link):
+        peer = await hub.open(upstream_window=100)
+        await until(lambda: link.upstream_window > 0)
+        batch = b"x" * 1_000_000
+        waiting = [asyncio.create_task(link.send_upstream("iothub", "", batch)) for _ in range(40)]
+        await asyncio.sleep(0)  # all of them are offered now, and more than the sockets' buffers hold
+        id = await peer.update(config_map("urgent"))
+        order: list[str] = []
+        while len(order) < 41:
+            header, _ = await peer.receive()
+            if isinstance(header, message.Ack):
+                assert header.parent_id == id
+            if isinstance(header, message.Ack | message.Upstream):
+                order.append(type(header).__name__)
+        assert order.index("Ack") < 35
+        for task in waiting:
+            task.cancel()
 
 
 async def test_an_urgent_batch_overtakes_batches_that_wait_to_leave() -> None:
     """Ids rise all the same, for they are given as batches leave; what never left fails with the session."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            peer = await hub.open(upstream_window=100)
-            await until(lambda: link.upstream_window > 0)
-            batch = b"x" * 1_000_000
-            waiting = [asyncio.create_task(link.send_upstream("slow", "", batch, priority=9)) for _ in range(40)]
-            await asyncio.sleep(0)  # all of them are offered now, and more than the sockets' buffers hold
-            waiting.append(asyncio.create_task(link.send_upstream("alarms", "", b"[]", priority=0)))
-            found: list[message.Upstream] = []
-            while "alarms" not in [header.stream for header in found]:
-                header, _ = await peer.expect(message.Upstream)
-                found.append(header)
-            assert len(found) < 35
-            assert [header.id for header in found] == sorted(header.id for header in found)
-            peer.connection.transport.abort()
-            ended = await asyncio.gather(*waiting, return_exceptions=True)
-            assert all(isinstance(error, LinkDown) for error in ended)
+    async with linked() as (hub, link):
+        peer = await hub.open(upstream_window=100)
+        await until(lambda: link.upstream_window > 0)
+        batch = b"x" * 1_000_000
+        waiting = [asyncio.create_task(link.send_upstream("slow", "", batch, priority=9)) for _ in range(40)]
+        await asyncio.sleep(0)  # all of them are offered now, and more than the sockets' buffers hold
+        waiting.append(asyncio.create_task(link.send_upstream("alarms", "", b"[]", priority=0)))
+        found: list[message.Upstream] = []
+        while "alarms" not in [header.stream for header in found]:
+            header, _ = await peer.expect(message.Upstream)
+            found.append(header)
+        assert len(found) < 35
+        assert [header.id for header in found] == sorted(header.id for header in found)
+        peer.connection.transport.abort()
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(error, LinkDown) for error in ended)
 
 
 async def test_a_traced_change_is_recorded_until_it_is_durable() -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.support.edges.edge_link import make, running, until
+from tests.support.edges.edge_link import linked, make, running, until
 from tests.support.hubs.hub_server import WAIT_SECONDS, HubServer, config_map
 from websockets.asyncio.server import serve
 from websockets.http11 import Request, Response
@@ -26,9 +26,7 @@ PATIENCE = 30.0
 
 
 async def test_it_comes_back_after_the_connection_broke() -> None:
-    """And says what it holds now."""
     store = MemoryMetastore()
-    link = make("", store)
     async with HubServer() as hub:
         link = make(hub.url, store)
         async with running(link):
@@ -42,7 +40,6 @@ async def test_it_comes_back_after_the_connection_broke() -> None:
 
 
 async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a name and a count, and the next attempt follows."""
     converse = link_module.Link._converse
     errors = iter([RuntimeError("what a library never raised before"), KeyError("gone")])
 
@@ -52,19 +49,16 @@ async def test_an_unexpected_error_ends_a_connection_and_not_the_agent(monkeypat
         return await converse(self, connection, context)
 
     monkeypatch.setattr(link_module.Link, "_converse", broken)
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            await until(lambda: link.state.state == "connected" or hub._arrived.qsize() > 2)
-            for _ in range(2):
-                hub._arrived.get_nowait()
-            await hub.open()
-            await until(lambda: link.state.state == "connected")
-            assert link.counters["ended_error"] == 2
+    async with linked() as (hub, link):
+        await until(lambda: link.state.state == "connected" or hub._arrived.qsize() > 2)
+        for _ in range(2):
+            hub._arrived.get_nowait()
+        await hub.open()
+        await until(lambda: link.state.state == "connected")
+        assert link.counters["ended_error"] == 2
 
 
 async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
-    """However many attempts fail meanwhile."""
     seconds = itertools.count(50)
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
@@ -85,13 +79,10 @@ async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
 
 
 async def test_a_hub_that_says_nothing_any_more_is_left() -> None:
-    """Half open: no packet comes, no close either."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            await hub.open(keepalive_seconds=0.1)
-            await until(lambda: link.counters["ended_silent"] == 1)
-            await hub.open()
+    async with linked() as (hub, link):
+        await hub.open(keepalive_seconds=0.1)
+        await until(lambda: link.counters["ended_silent"] == 1)
+        await hub.open()
 
 
 async def test_attempts_are_jittered_and_never_further_apart_than_configured() -> None:
@@ -121,27 +112,22 @@ async def test_where_packets_are_dropped_it_dials_anew(monkeypatch: pytest.Monke
 
 
 async def test_a_hub_whose_name_is_not_known_yet_is_tried_again() -> None:
-    """DNS comes back with the network."""
     link = make("ws://hub.invalid:1", MemoryMetastore())
     async with running(link):
         await until(lambda: link.counters["ended_unreachable"] >= 2)
 
 
 async def test_a_busy_hub_is_left_alone_as_long_as_it_asks() -> None:
-    """Refused with a time: not before."""
-    async with HubServer() as hub:
-        link = make(hub.url, MemoryMetastore())
-        async with running(link):
-            peer = await hub.accept()
-            began = asyncio.get_running_loop().time()
-            await peer.send(message.Refuse(code="busy", reason="too many sessions", retry_after=0.3))
-            await hub.accept()
-            assert asyncio.get_running_loop().time() - began >= 0.3
-            assert "too many sessions" in link.state.reason
+    async with linked() as (hub, link):
+        peer = await hub.accept()
+        began = asyncio.get_running_loop().time()
+        await peer.send(message.Refuse(code="busy", reason="too many sessions", retry_after=0.3))
+        await hub.accept()
+        assert asyncio.get_running_loop().time() - began >= 0.3
+        assert "too many sessions" in link.state.reason
 
 
 async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None:
-    """Refused before there was a WebSocket: Retry-After counts."""
     times: list[float] = []
 
     def turn_away(connection: Any, request: Request) -> Response:
@@ -160,7 +146,6 @@ async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None
 
 
 async def test_a_refusal_for_good_ends_the_attempts() -> None:
-    """A replaced session, a node that was deleted: dialling on would only fight."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link) as task:
@@ -216,7 +201,6 @@ async def test_a_higher_fence_is_given_up_for_the_hub_that_holds_the_lease() -> 
 
 
 async def test_a_session_in_between_begins_the_time_anew() -> None:
-    """The higher number is true: a hub has just shown it."""
     store, times = MemoryMetastore(), [50.0]
     async with HubServer() as hub, running(make(hub.url, store, clock=lambda: times[0])):
         for times[0] in (50.0, 700.0):
@@ -228,7 +212,6 @@ async def test_a_session_in_between_begins_the_time_anew() -> None:
 
 
 async def test_a_hub_without_the_lease_is_never_followed() -> None:
-    """It names no number: it may have been replaced."""
     store, times = MemoryMetastore(), [50.0]
     await store.persist_fence(17)
     async with HubServer() as hub:
@@ -239,7 +222,6 @@ async def test_a_hub_without_the_lease_is_never_followed() -> None:
 
 
 async def test_a_number_is_given_up_at_once_when_a_person_approved_it() -> None:
-    """For the hub that says so."""
     store = MemoryMetastore()
     await store.persist_fence(1_000_000)
     async with HubServer() as hub, running(make(hub.url, store)):
@@ -248,7 +230,6 @@ async def test_a_number_is_given_up_at_once_when_a_person_approved_it() -> None:
 
 
 async def test_no_number_is_given_up_that_the_hub_itself_has_shown_since() -> None:
-    """A refusal that ends a session is none of its hello."""
     store = MemoryMetastore()
     await store.persist_fence(17)
     async with HubServer() as hub, running(make(hub.url, store)):
@@ -260,7 +241,6 @@ async def test_no_number_is_given_up_that_the_hub_itself_has_shown_since() -> No
 
 
 async def test_the_account_is_reported_in_each_session() -> None:
-    """Also what was reported while no session was open."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         link.report(message.EdgeStatus(held=5))
@@ -309,7 +289,6 @@ async def test_the_time_of_the_last_contact_outlives_a_goodbye_that_is_cut_off()
 
 
 async def test_stopping_says_goodbye() -> None:
-    """The hub knows at once that the node leaves, and run returns."""
     async with HubServer() as hub:
         link = make(hub.url, MemoryMetastore())
         async with running(link) as task:
@@ -322,7 +301,6 @@ async def test_stopping_says_goodbye() -> None:
 
 
 async def test_what_is_held_is_compared_again_when_less_is_held() -> None:
-    """The session ends and the next one opens with what is held now."""
     store = MemoryMetastore()
     async with HubServer() as hub:
         link = make(hub.url, store)
@@ -337,7 +315,6 @@ async def test_what_is_held_is_compared_again_when_less_is_held() -> None:
 
 
 async def test_stopping_while_waiting_for_the_next_attempt() -> None:
-    """Nothing to wait for."""
     link = make("ws://127.0.0.1:9", MemoryMetastore(), pause=600.0)
     async with running(link) as task:
         await until(lambda: link.state.reason != "")

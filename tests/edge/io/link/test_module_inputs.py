@@ -50,7 +50,6 @@ def frame(number: int) -> message.Input:
 
 
 async def test_an_ack_comes_after_the_store_and_questions_are_answered() -> None:
-    """A hello says that this is so; a message sent at once with the welcome waits until the session is open."""
     store = Store()
     async with HubServer() as hub, running(link(hub.url, store)):
         peer = await hub.accept()
@@ -66,7 +65,6 @@ async def test_an_ack_comes_after_the_store_and_questions_are_answered() -> None
 
 
 async def test_what_was_handed_to_the_store_is_stored_when_the_link_is_gone() -> None:
-    """The hub sends it again, and then it is known."""
     store = Store()
     async with HubServer() as hub, running(link(hub.url, store)):
         peer = await hub.open()
@@ -82,7 +80,6 @@ async def test_what_was_handed_to_the_store_is_stored_when_the_link_is_gone() ->
 
 
 async def test_too_many_at_once_end_the_session() -> None:
-    """A hub has sixteen open; more is no hub of ours."""
     store = Store()
     async with HubServer() as hub, running(link(hub.url, store)):
         peer = await hub.open()
@@ -92,7 +89,6 @@ async def test_too_many_at_once_end_the_session() -> None:
 
 
 async def test_an_agent_without_a_store_says_so() -> None:
-    """It puts the message off; the session goes on."""
     async with HubServer() as hub, running(link(hub.url, None)):
         peer = await hub.open()
         await peer.send(frame(1), b"{}")
@@ -103,7 +99,6 @@ async def test_an_agent_without_a_store_says_so() -> None:
 
 
 async def test_a_failed_disk_ends_the_link() -> None:
-    """As for objects."""
     store = Store()
     store.failure = StoreFailed("the disk failed")
     store.gate.set()

@@ -60,7 +60,6 @@ def to_filter(**more: Any) -> dict[str, Any]:
 
 
 async def test_module_publishes_as_itself_and_takes_its_own_messages(node: Node) -> None:
-    """Stamped, whatever it left out; no other gets them, the agent's own token included."""
     message = {**to_filter(), "source": ""}
     status, answer = await node.publish("of-pump", message)
     assert status == 200 and "id" in answer["results"][0]
@@ -77,7 +76,6 @@ async def test_module_publishes_as_itself_and_takes_its_own_messages(node: Node)
 
 
 async def test_no_other_publishes_as_a_module(node: Node) -> None:
-    """403 with a reason that names the module; in a mixed request the rest is accepted."""
     claim = {"source": "/messages/modules/filter/outputs/o"}
     for token in ("of-pump", "of-agent"):
         status, answer = await node.publish(token, claim)
@@ -89,7 +87,6 @@ async def test_no_other_publishes_as_a_module(node: Node) -> None:
 
 
 async def test_device_behind_a_module_is_marked(node: Node) -> None:
-    """With its own name and its module's."""
     device = {"source": "/messages", "systemProperties": {"connectionDeviceId": "sensor-7"}}
     assert (await node.publish("of-pump", {**to_filter(), **device}))[0] == 200
     _, answer = await node.ask("GET", f"{IN}/messages", "of-filter")
@@ -108,14 +105,12 @@ async def test_unknown_token_is_refused(node: Node) -> None:
 
 
 async def test_dead_letters_are_the_agents(node: Node) -> None:
-    """They are messages of all modules."""
     for token, wanted in (("of-agent", 200), ("of-filter", 403), ("", 401)):
         assert (await node.ask("GET", "/v1/deadletters", token))[0] == wanted
         assert (await node.ask("POST", "/v1/deadletters/replay", token, b""))[0] == wanted
 
 
 async def test_idempotency_keys_are_each_modules_own(node: Node) -> None:
-    """Another module's request under the same key is another request."""
     headers = [{"Authorization": f"Bearer {token}", "Idempotency-Key": "k"} for token in ("of-filter", "of-pump")]
     content = body({"source": ""})
     ids = []

@@ -22,7 +22,6 @@ from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 async def test_the_account_has_the_fields_of_the_document(tmp_path: Path) -> None:
-    """Each, and no other: a change of the account is a change of ``account.AgentAccount``."""
     upstream = open_upstream(tmp_path / "outbox.db", FakeHub())
     await upstream.publisher.publish(body({"properties": {"priority": "0"}}))
     agent = agent_status.AgentStatus(

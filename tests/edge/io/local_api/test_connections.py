@@ -45,7 +45,6 @@ def protocols(count: int) -> list[Any]:
 
 
 def test_the_one_idle_for_longest_goes_first() -> None:
-    """Each only once: it is closing already."""
     known, [first, second] = LocalConnections(), protocols(2)
     known.opened(second, 1.0)
     known.opened(first, 2.0)
@@ -53,7 +52,6 @@ def test_the_one_idle_for_longest_goes_first() -> None:
 
 
 def test_slow_readers_make_way_after_idle_connections() -> None:
-    """And one that only just began to read comes last."""
     known, [idle, slow, reading] = LocalConnections(), protocols(3)
     known.opened(slow, 1.0)
     known.opened(idle, 5.0)
@@ -64,7 +62,6 @@ def test_slow_readers_make_way_after_idle_connections() -> None:
 
 
 def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:
-    """By what was read since the last look; what is closed is forgotten."""
     known, [deaf, slow, quick] = LocalConnections(), protocols(3)
     everyone = [deaf, slow, quick]
     for protocol in everyone:
@@ -80,7 +77,6 @@ def test_a_client_that_reads_nothing_is_stalled_and_a_slow_one_is_not() -> None:
 
 
 def test_over_the_budget_the_slowest_reader_is_closed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that progressed later stays, and so do the writer itself and those with a small answer."""
     monkeypatch.setattr(connections, "UNSENT_BYTES_MAX", 300_000)
     known, [writer, probe, quick, slow] = LocalConnections(), protocols(4)
     for protocol in (writer, probe, quick, slow):

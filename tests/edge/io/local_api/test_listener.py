@@ -59,14 +59,12 @@ async def ask(port: int, scheme: str, pki: Pki | None = None) -> str:
 
 
 async def test_plain_and_tls_share_a_port(pki: Pki) -> None:
-    """Applications ask plainly, kubectl over TLS; each gets its answer, also at the same time."""
     async with serving(pki) as port:
         answers = await asyncio.gather(*(ask(port, scheme, pki) for scheme in ("http", "https") * 10))
         assert answers == ["http", "https"] * 10
 
 
 async def test_beyond_loopback_tls_alone(pki: Pki) -> None:
-    """A token is never taken over plain HTTP there."""
     async with serving(pki, plain=False) as port:
         assert await ask(port, "https", pki) == "https"
         with pytest.raises(aiohttp.ClientError):
@@ -74,7 +72,6 @@ async def test_beyond_loopback_tls_alone(pki: Pki) -> None:
 
 
 async def test_plain_alone(pki: Pki) -> None:
-    """Without certificates there is nothing to offer."""
     async with serving(None) as port:
         assert await ask(port, "http") == "http"
         with pytest.raises(aiohttp.ClientError):
@@ -82,7 +79,6 @@ async def test_plain_alone(pki: Pki) -> None:
 
 
 async def test_a_port_in_use_is_named() -> None:
-    """The setting and the address, for both ways of listening."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -93,7 +89,6 @@ async def test_a_port_in_use_is_named() -> None:
 
 
 async def test_connections_that_never_speak_are_closed(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silent, half a handshake, or gone at once: none stays, and others are served meanwhile."""
     monkeypatch.setattr(listener, "OPENING_SECONDS_MAX", 1.0)
     async with serving(pki) as port:
         silent, _ = await asyncio.open_connection("127.0.0.1", port)
@@ -111,7 +106,6 @@ async def test_connections_that_never_speak_are_closed(pki: Pki, monkeypatch: py
 
 
 async def test_too_many_that_do_not_speak_make_way(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening connections are bounded; the oldest is closed, and the next is served."""
     monkeypatch.setattr(listener, "OPENING_MAX", 3)
     async with serving(pki) as port:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
@@ -126,7 +120,6 @@ async def test_too_many_that_do_not_speak_make_way(pki: Pki, monkeypatch: pytest
 
 @pytest.mark.parametrize("scheme", ["plain", "tls", "both"])
 async def test_half_a_request_is_not_waited_for(pki: Pki, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
-    """A header that never ends holds its connection for seconds; one that sent a request may stay."""
     async with serving(None if scheme == "plain" else pki, plain=scheme != "tls") as port:
         context = pki.client if scheme == "tls" else None
         async with asyncio.timeout(WAIT_SECONDS):
@@ -175,7 +168,6 @@ class Client:
 
 
 async def test_idle_connections_make_way_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that is idle for longest, whether it ever asked or not; the others stay."""
     monkeypatch.setattr(listener, "CONNECTIONS_MAX", 3)
     async with serving(None) as port, asyncio.timeout(WAIT_SECONDS):
         kept = [await Client.connect(port) for _ in range(3)]
@@ -192,7 +184,6 @@ async def test_idle_connections_make_way_for_new_ones(monkeypatch: pytest.Monkey
 
 
 async def test_a_slow_body_makes_way_and_what_is_being_answered_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that is whole is answered, however many others come."""
     monkeypatch.setattr(listener, "CONNECTIONS_MAX", 2)
     monkeypatch.setattr(connections, "SLOW_BODY_SECONDS", 0.0)
     going_on = asyncio.Event()
@@ -233,7 +224,6 @@ async def test_a_slow_body_makes_way_and_what_is_being_answered_does_not(monkeyp
 
 
 async def test_a_client_that_does_not_read_its_answer_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its connection and the memory of its answer are for others."""
     monkeypatch.setattr(listener, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(connections, "STALLED_SECONDS_MAX", 0.3)
     app = web.Application()
@@ -270,7 +260,6 @@ async def test_a_client_that_does_not_read_its_answer_is_disconnected(monkeypatc
     "garbage", [b"garbage\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n"]
 )
 async def test_what_is_no_http_is_refused(garbage: bytes) -> None:
-    """Politely; ``tests/wire/io/test_logs.py`` has what is logged of it."""
     async with serving(None) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(garbage)

@@ -18,12 +18,10 @@ DOCUMENT = operations.document()
 
 
 def test_it_is_openapi_3_1() -> None:
-    """As a validator of others says."""
     openapi_spec_validator.validate(DOCUMENT)
 
 
 async def test_each_route_is_described_and_no_other(tmp_path: Path) -> None:
-    """By method and path; of the Kubernetes-style trees, forms that mean something."""
     upstream = open_upstream(tmp_path / "outbox.db", FakeHub())
     async with serving() as api:
         assert api.client.app is not None

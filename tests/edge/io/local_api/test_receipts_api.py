@@ -82,7 +82,6 @@ async def test_a_receipt_is_what_the_description_says(client: Client, hub: FakeH
 
 @pytest.mark.parametrize("away", [True, False])
 async def test_a_module_asks_for_its_own_messages_only(client: Client, hub: FakeHub, away: bool) -> None:
-    """Others are as unknown to it as those that never were, before and after they left; the agent's token sees all."""
     mine, anyones = await publish(client, PUMP), await publish(client)
     if not away:
         hub.connect()
@@ -112,13 +111,12 @@ async def test_what_is_not_known_says_since_when_it_would_be(client: Client, hub
     hub.connect()
     await ask(client, f"{await publish(client)}?wait=60&until=in_topic")
     _, found = await ask(client, "a" * 32)
-    assert "is remembered since 20" in found["error"]["message"]
+    assert "are remembered since 20" in found["error"]["message"]
 
 
 async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
     client: Client, upstream: UpstreamService, hub: FakeHub
 ) -> None:
-    """It is asked to come back, its waiting goes on; another module and the agent's own token are answered at once."""
     greedy, modest = await publish(client, FILTER), await publish(client, PUMP)
     waiting = [asyncio.create_task(ask(client, f"{greedy}?wait=60&until=in_topic", FILTER)) for _ in range(100)]
     await until(lambda: sum(each.done() for each in waiting) == 100 - receipts.WAITING_MAX // 2)
@@ -140,7 +138,6 @@ async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
 async def test_one_module_that_waits_for_messages_leaves_places_for_others(
     client: Client, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One request too many is answered at once, with nothing; another module waits."""
     waited: list[tuple[str, float]] = []
 
     async def take(endpoint: str, *, wait_seconds: float, **_: Any) -> list[Any]:

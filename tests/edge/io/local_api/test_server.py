@@ -10,26 +10,11 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @pytest.mark.parametrize("path", ["/api/v1/pods", "/v1/status", "/metrics", "/version", "/nowhere"])
 async def test_where_a_token_is_required_it_is_required_everywhere(path: str) -> None:
-    """A refusal says where the token is, not whether the path exists."""
     async with serving(required=True) as api:
         for headers in ({}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}, {"Authorization": "Bearer wrong"}):
             status, body = await api.ask(path, **headers)
             assert status == 401 and "data folder" in str(body)
         assert (await api.ask(path, **BEARER))[0] in (200, 404)
-
-
-async def test_probes_need_no_token() -> None:
-    """A kubelet has none."""
-    async with serving(required=True) as api:
-        assert await api.ask("/healthz") == (200, "ok")
-        assert await api.ask("/readyz") == (200, "ok")
-
-
-async def test_without_security_only_secrets_need_it() -> None:
-    """On loopback, for development."""
-    async with serving() as api:
-        assert await api.get("/v1/status") == {"node": "edge-1"}
-        assert (await api.ask("/api/v1/secrets"))[0] == 401
 
 
 @pytest.mark.parametrize("path", ["/api/v1/configmaps", "/v1/status", "/metrics", "/v1/messages"])
@@ -39,7 +24,7 @@ async def test_without_security_no_web_page_may_ask(path: str, headers: dict[str
     async with serving() as api:
         status, body = await api.ask(path, **headers)
         assert status == 403 and "page" in str(body)
-        assert await api.ask("/healthz", **headers) == (200, "ok")
+        assert await api.ask("/readyz", **headers) == (200, "ok")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +36,6 @@ async def test_without_security_no_web_page_may_ask(path: str, headers: dict[str
     ],
 )
 async def test_what_is_not_there_is_said_in_json(method: str, path: str, status: int, code: str) -> None:
-    """Programs read one shape of error."""
     async with serving() as api, api.client.request(method, path) as answer:
         body = await answer.json()
         assert (answer.status, body["error"]["code"]) == (status, code)
@@ -60,14 +44,12 @@ async def test_what_is_not_there_is_said_in_json(method: str, path: str, status:
 
 
 async def test_not_ready_says_why() -> None:
-    """Alive and ready are two things."""
     async with serving(unready="the disk failed") as api:
         assert await api.ask("/readyz") == (503, "the disk failed")
-        assert (await api.ask("/healthz"))[0] == 200
+        assert await api.ask("/healthz") == (200, "ok")
 
 
 async def test_metrics_are_plain_text() -> None:
-    """In the content type Prometheus asks for."""
     async with serving() as api:
         answer = await api.client.get("/metrics")
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")

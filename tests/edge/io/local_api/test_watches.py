@@ -27,7 +27,6 @@ async def api() -> AsyncIterator[Api]:
 
 
 async def test_changes_after_a_list_are_sent_in_order(api: Api) -> None:
-    """List, then watch from its version: nothing missed, nothing twice."""
     await api.hold(put(config_map("a")))
     version = (await api.get(PATH))["metadata"]["resourceVersion"]
     watch = await api.watch(f"{WATCH}&resourceVersion={version}")
@@ -43,7 +42,6 @@ async def test_changes_after_a_list_are_sent_in_order(api: Api) -> None:
 
 
 async def test_changes_between_list_and_watch_are_sent(api: Api) -> None:
-    """The log closes the gap."""
     version = (await api.get(PATH))["metadata"]["resourceVersion"]
     await api.hold(put(config_map("a")))
     watch = await api.watch(f"{WATCH}&resourceVersion={version}")
@@ -53,7 +51,6 @@ async def test_changes_between_list_and_watch_are_sent(api: Api) -> None:
 
 @pytest.mark.parametrize("version", ["", "&resourceVersion=0"])
 async def test_without_a_version_what_is_held_comes_first(api: Api, version: str) -> None:
-    """As in the cluster: synthetic additions, then changes."""
     await api.hold(put(config_map("a")))
     watch = await api.watch(WATCH + version)
     assert (await event(watch))["object"]["metadata"]["name"] == "a"
@@ -63,7 +60,6 @@ async def test_without_a_version_what_is_held_comes_first(api: Api, version: str
 
 
 async def test_a_watch_list_marks_the_end_of_what_was_held(api: Api) -> None:
-    """Newer clients list by watching: additions, a marked bookmark, then changes."""
     await api.hold(put(config_map("a")))
     watch = await api.watch(
         f"{WATCH}&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
@@ -76,7 +72,6 @@ async def test_a_watch_list_marks_the_end_of_what_was_held(api: Api) -> None:
 
 
 async def test_the_end_is_marked_and_clean(api: Api) -> None:
-    """After timeoutSeconds a bookmark for those who asked, then the end of the stream."""
     watch = await api.watch(f"{WATCH}&resourceVersion=1000&timeoutSeconds=1&allowWatchBookmarks=true")
     mark = await event(watch)
     assert (mark["type"], mark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", "1000")
@@ -98,7 +93,6 @@ async def test_bookmarks_pass_over_what_others_changed(api: Api, monkeypatch: py
 
 
 async def test_a_watch_sends_only_its_selection(api: Api) -> None:
-    """By label, by namespace and by a name in the path."""
     labelled = await api.watch(f"{WATCH}&labelSelector=app%3Dx&resourceVersion=1000")
     named = await api.watch(f"{PATH}/b?watch=true&resourceVersion=1000")
     await api.hold(put(config_map("a", labels={"app": "y"})), put(config_map("b", labels={"app": "x"})))
@@ -108,7 +102,6 @@ async def test_a_watch_sends_only_its_selection(api: Api) -> None:
 
 
 async def test_tables_are_watched_row_by_row(api: Api) -> None:
-    """kubectl get -w: columns once, then a row an event."""
     await api.hold(put(config_map("a")))
     watch = await api.watch(WATCH, Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     await api.hold(put(config_map("b")))
@@ -119,7 +112,6 @@ async def test_tables_are_watched_row_by_row(api: Api) -> None:
 
 
 async def test_a_watch_that_fell_behind_ends_with_410(api: Api) -> None:
-    """It ends with 410 in the stream; the history it missed is not kept for it."""
     watch = await api.watch(f"{WATCH}&resourceVersion=1000")
     api.store.log.floor = 2000  # as if thousands of changes had passed by while the client was not reading
     await api.hold(put(config_map("a")))
@@ -129,7 +121,6 @@ async def test_a_watch_that_fell_behind_ends_with_410(api: Api) -> None:
 
 
 async def test_too_many_watches_are_asked_to_come_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that leaks watches does not take the agent down."""
     monkeypatch.setattr(watches, "WATCHES_MAX", 1)
     first = await api.watch(f"{WATCH}&resourceVersion=1000")
     status, body = await api.ask(f"{WATCH}&resourceVersion=1000")
@@ -138,7 +129,6 @@ async def test_too_many_watches_are_asked_to_come_back(api: Api, monkeypatch: py
 
 
 async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
-    """Draining does not wait for clients that watch for an hour."""
     watch = await api.watch(f"{WATCH}&resourceVersion=1000")
     assert len(api.objects.watches) == 1
     api.objects.watches.end()
@@ -148,7 +138,6 @@ async def test_when_the_agent_stops_every_watch_ends(api: Api) -> None:
 
 
 async def test_a_watcher_that_reads_nothing_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its place is for others; what was not read is listed again."""
     monkeypatch.setattr(connections, "WRITE_SECONDS_MAX", 0.05)
     aborted: list[bool] = []
 

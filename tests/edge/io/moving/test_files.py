@@ -19,11 +19,10 @@ def files(tmp_path: Path) -> MoveFiles:
 
 
 def test_from_the_plan_to_the_settings(files: MoveFiles) -> None:
-    """The plan is renamed, never copied: it is either asked for or done."""
     assert files.plan() is None and files.staged_for() == ""
     files.note_staged("wss://new:1")
     files.ask(PLAN)
-    files.say(MoveProgress(step="deliver", waiting=3, connected=True))
+    files.write_progress(MoveProgress(step="deliver", waiting=3, connected=True))
     assert files.plan() == PLAN and files.progress() == MoveProgress(step="deliver", waiting=3, connected=True)
     assert files.switched() is None and files.staged_for() == "wss://new:1"
     files.switch()
@@ -36,7 +35,6 @@ def test_from_the_plan_to_the_settings(files: MoveFiles) -> None:
 
 
 def test_given_up_keeps_the_identity_and_cancelled_does_not(files: MoveFiles) -> None:
-    """A token is good once."""
     files.note_staged("wss://new:1")
     files.ask(PLAN)
     files.give_up(MoveProgress(step="gave up", waiting=3))

@@ -75,14 +75,13 @@ async def asked(device: Device) -> MovePlan:
 
 
 async def test_the_agent_is_asked_and_leaves(device: Device) -> None:
-    """What it did not deliver is said; its messages stay until they are purged."""
     end = agent(device)
     leaving = asyncio.create_task(device.leave(deadline_seconds=30.0, undelivered="take-along", purge=True))
     plan = await asked(device)
     assert plan == MovePlan(
         node="edge-1", since=HUB, until=OUT_OF_SERVICE, deadline_seconds=30.0, undelivered="take-along"
     )
-    device.files.say(MoveProgress(step="close", waiting=7, connected=False))
+    device.files.write_progress(MoveProgress(step="close", waiting=7, connected=False))
     device.files.switch()
     with pytest.raises(OutOfService) as raised:
         device.open()
@@ -104,7 +103,6 @@ async def test_the_agent_is_asked_and_leaves(device: Device) -> None:
 
 
 async def test_without_an_agent(device: Device) -> None:
-    """It cannot deliver: it is waited for, or left without it."""
     waiting = asyncio.create_task(device.leave())
     await asked(device)
     assert "start it" in device.said["agent"]
@@ -117,7 +115,7 @@ async def test_without_an_agent(device: Device) -> None:
     with pytest.raises(CannotMove, match="no move is under way"):
         move.cancel(device.config, {})
     await device.leave(undelivered="take-along")
-    with pytest.raises(CannotMove, match="out of service already"):
+    with pytest.raises(CannotMove, match="already out of service"):
         move.cancel(device.config, {})
 
 
@@ -131,7 +129,6 @@ async def test_a_move_under_way_is_not_given_up_by_it(device: Device) -> None:
 async def test_killed_at_any_step_it_has_left_and_can_join_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before each flush, rename and removal, of leaving and of purging."""
     authority = pki.Authority(tmp_path / "authority", "edge")
     origin = Device(tmp_path / "origin")
     origin.identify(authority)

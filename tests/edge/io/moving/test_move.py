@@ -38,6 +38,14 @@ class Device:
         asked = MoveOptions(url=hub.url, token=token or hub.token(), config=self.config, **wanted)
         return await move.move(asked, {}, self.said.__setitem__)
 
+    async def interrupted_move(self, hub: JoinHub) -> None:
+        """The command is ended by its user while the agent moves."""
+        moving = asyncio.create_task(self.move(hub))
+        await self.asked()
+        moving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await moving
+
     async def asked(self) -> Any:
         """The plan, as soon as the agent can see it."""
         async with asyncio.timeout(100):
@@ -48,7 +56,7 @@ class Device:
     async def switches(self) -> None:
         """The agent's part."""
         plan = await self.asked()
-        self.files.say(MoveProgress(step="close", waiting=3, connected=True))
+        self.files.write_progress(MoveProgress(step="close", waiting=3, connected=True))
         self.files.switch()
         self.files.complete(switch.moved_of(self.files, plan.since, plan.until))
 
@@ -67,7 +75,6 @@ async def hub(tmp_path: Path) -> AsyncIterator[JoinHub]:
 
 
 async def test_joined_switched_and_written(device: Device, hub: JoinHub) -> None:
-    """Nothing of the old identity or the settings is touched before the agent switched."""
     agent = asyncio.create_task(device.switches())
     done = await device.move(hub)
     await agent
@@ -90,7 +97,6 @@ async def test_refused_by_the_new_hub_nothing_is_asked_of_the_agent(device: Devi
 
 
 async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device: Device, hub: JoinHub) -> None:
-    """A token is good once: the identity of the attempt before is used."""
     moving = asyncio.create_task(device.move(hub))
     await device.asked()
     device.files.give_up(MoveProgress(step="gave up", waiting=1234))
@@ -104,12 +110,7 @@ async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device:
 
 
 async def test_the_same_command_goes_on_and_another_is_refused(device: Device, hub: JoinHub) -> None:
-    """Interrupted while the agent delivers, and after it switched; a move elsewhere must wait."""
-    moving = asyncio.create_task(device.move(hub))
-    await device.asked()
-    moving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await moving
+    await device.interrupted_move(hub)
     with pytest.raises(CannotMove, match="is under way"):
         await move.move(MoveOptions(url="wss://third.example:1", token=hub.token(), config=device.config), {}, print)
     await device.switches()
@@ -120,22 +121,13 @@ async def test_the_same_command_goes_on_and_another_is_refused(device: Device, h
 async def test_cancelled_it_stays(device: Device, hub: JoinHub) -> None:
     with pytest.raises(CannotMove, match="no move is under way"):
         move.cancel(device.config, {})
-    moving = asyncio.create_task(device.move(hub))
-    await device.asked()
-    moving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await moving
+    await device.interrupted_move(hub)
     assert move.cancel(device.config, {}) == OLD
     assert device.files.plan() is None and device.config.read_text() == device.before
 
 
 async def test_a_move_under_way_is_not_changed_in_silence(device: Device, hub: JoinHub) -> None:
-    """Its plan is the agent's already."""
-    moving = asyncio.create_task(device.move(hub))
-    await device.asked()
-    moving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await moving
+    await device.interrupted_move(hub)
     agent = asyncio.create_task(device.switches())
     await device.move(hub, undelivered="take-along")
     await agent
@@ -151,7 +143,6 @@ async def test_a_folder_that_is_not_there_is_a_sentence(device: Device, hub: Joi
 
 
 async def test_what_cannot_be_written_at_the_end_is_refused_at_the_beginning(device: Device, hub: JoinHub) -> None:
-    """A variable that counts more than the file; a device that belongs to no hub."""
     asked = MoveOptions(url=hub.url, token=hub.token(), config=device.config)
     with pytest.raises(CannotConfigure, match="FAIRLEAD_EDGE_HUB_URL"):
         await move.move(asked, {"FAIRLEAD_EDGE_HUB_URL": OLD}, print)

@@ -100,7 +100,6 @@ async def check(folder: Path, found: EdgeSettings) -> None:
 
 
 async def test_killed_at_any_step_it_is_at_the_new_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before each flush, rename, link and removal."""
     await ready(tmp_path / "origin", tmp_path / "authority")
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing loses power here
     steps = Steps(monkeypatch, ((os, "fsync"), (os, "replace"), (os, "symlink"), (Path, "unlink")))
@@ -125,7 +124,6 @@ async def test_killed_at_any_step_it_is_at_the_new_hub(tmp_path: Path, monkeypat
 
 
 async def test_what_counts_until_the_settings_file_is_written(tmp_path: Path) -> None:
-    """At each start, until the file says it, or a person wrote something else into it."""
     folder = tmp_path / "data"
     await ready(folder, tmp_path / "authority")
     found = await start(folder, settings(folder))

@@ -6,7 +6,6 @@ import apsw
 import pytest
 from tests.support.edges.held import config_map, put
 
-from fairlead_edge.errors import StoreUnusable
 from fairlead_edge.io.objects import objects_table
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.metastore import Absent, Remove, Removed, Stored, Unchanged
@@ -22,7 +21,6 @@ def table() -> apsw.Connection:
 
 
 def test_each_change_raises_the_version_by_one(table: apsw.Connection) -> None:
-    """The same content again is no change; neither is a deletion of what is not there."""
     first = objects_table.current_version(table)
     stored = objects_table.put(table, WRITE, 1.0, metastore.anything)
     assert isinstance(stored, Stored) and stored.change.version == first + 1
@@ -34,16 +32,9 @@ def test_each_change_raises_the_version_by_one(table: apsw.Connection) -> None:
 
 
 def test_only_damaged_rows_are_set_aside(table: apsw.Connection) -> None:
-    """A number that was found damaged may be a sound row by now."""
     objects_table.put(table, WRITE, 1.0, metastore.anything)
     before = objects_table.current_version(table)
     assert objects_table.set_aside(table, [1]) == (0, before)
     table.execute("UPDATE objects SET content = x'7b7d'")
     assert objects_table.set_aside(table, [1, 99]) == (1, before + 1)
     assert objects_table.entries(table, 0, frozenset([0])) == []
-
-
-def test_the_store_of_another_node_is_not_opened(table: apsw.Connection) -> None:
-    """Its objects are not for this one."""
-    with pytest.raises(StoreUnusable, match="edge-1"):
-        objects_table.prepare(table, "edge-2", 1 << 24, 1000)

@@ -22,7 +22,6 @@ def connection() -> apsw.Connection:
 
 
 def test_a_row_is_read_as_it_was_written(connection: apsw.Connection) -> None:
-    """Every field, and no damage is seen where there is none."""
     [(_, held)] = schema.every(connection, "objects")
     assert held == metastore.hold(put(config_map("a")), local_version=7, now=3)
     assert schema.damaged(connection, "objects", after=0, limit=9) == (None, [])
@@ -45,7 +44,6 @@ def test_a_row_is_read_as_it_was_written(connection: apsw.Connection) -> None:
     ],
 )
 def test_any_change_to_a_row_is_noticed(connection: apsw.Connection, change: str) -> None:
-    """What is served is all of it: content, version, age, name."""
     connection.execute(f"UPDATE objects SET {change}")
     [(number, held)] = schema.every(connection, "objects")
     assert held is None
@@ -61,7 +59,6 @@ def test_a_damaged_fact_is_no_fact(connection: apsw.Connection) -> None:
 
 
 def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
-    """A lost one comes back, a wrong one is mended, and one that cannot be read goes."""
     connection.execute("INSERT INTO kinds VALUES('', 'v1', 'configmaps', 'ConfigMuh', 0), ('', '\x01', 'x', 'X', 1)")
     connection.execute("INSERT INTO kinds VALUES('apps', 'v1', 'deployments', 'Deployment', 1)")
     schema.repair_kinds(connection)
@@ -72,7 +69,6 @@ def test_kinds_follow_from_objects(connection: apsw.Connection) -> None:
 
 
 def test_every_statement_fits_the_tables() -> None:
-    """A column that is misspelled or gone shows here, not on a node."""
     connection = apsw.Connection(":memory:")
     schema.create(connection)
     made = [make(table) for table in schema.TABLES_OF_OBJECTS for make in (
@@ -83,6 +79,5 @@ def test_every_statement_fits_the_tables() -> None:
 
 
 def test_every_statement_is_explained_and_used() -> None:
-    """What is used nowhere is deleted."""
     assert_each_is_explained(schema)
     assert_each_is_used(schema)

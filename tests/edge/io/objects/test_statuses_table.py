@@ -41,7 +41,6 @@ def change(folder: Path, statement: str) -> None:
 
 
 async def test_one_that_the_disk_changed_is_none(tmp_path: Path) -> None:
-    """The others stay, and so do the objects."""
     await reported(tmp_path)
     name = statuses_table.name_of(("", "configmaps", "shop", "a"))
     change(tmp_path, f"UPDATE facts SET value = x'00' WHERE name = '{name}'")
@@ -54,7 +53,6 @@ async def test_one_that_the_disk_changed_is_none(tmp_path: Path) -> None:
 
 
 async def test_rules_that_the_disk_changed_are_told_again(tmp_path: Path) -> None:
-    """The next hello says that none are held."""
     await reported(tmp_path)
     change(tmp_path, f"UPDATE facts SET value = x'00' WHERE name = '{statuses_table.RULES}'")
     store = opened(tmp_path)
@@ -63,7 +61,6 @@ async def test_rules_that_the_disk_changed_are_told_again(tmp_path: Path) -> Non
 
 
 async def test_a_salvaged_file_keeps_them(tmp_path: Path) -> None:
-    """They are facts, which a salvage takes over."""
     await reported(tmp_path)
     change(tmp_path, "DROP TABLE kinds")
     store = opened(tmp_path)

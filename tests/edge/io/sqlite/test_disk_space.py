@@ -48,7 +48,6 @@ def test_the_file_has_its_blocks_before_the_commit(connection: apsw.Connection, 
 def test_without_room_the_commit_is_refused(
     connection: apsw.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As SQLite itself says it; a file system that cannot reserve is no reason to refuse."""
     opened = Room(tmp_path / "store.db")
 
     def fails(number: int):
@@ -73,7 +72,6 @@ def test_without_room_the_commit_is_refused(
 
 
 def test_unused_room_goes_back_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little of it is kept for the next outage."""
     monkeypatch.setattr(disk_space, "UNUSED_PAGES_MIN", 10)
     monkeypatch.setattr(disk_space, "GIVE_BACK_PAGES", 8)
     connection = apsw.Connection(str(tmp_path / "a.db"))

@@ -56,7 +56,6 @@ def garble(path: Path, *pages: int) -> None:
 
 @pytest.mark.parametrize("pages", [(10,), (10, 11, 12), (8, 20, 26), (9, 25), (24,)])
 def test_only_what_lies_on_damaged_pages_is_lost(path: Path, pages: tuple[int, ...]) -> None:
-    """From both sides up to each of them."""
     garble(path, *pages)
     salvage.salvage(path, fill=fill)
     lost = ROWS - len(keys(path))
@@ -65,7 +64,6 @@ def test_only_what_lies_on_damaged_pages_is_lost(path: Path, pages: tuple[int, .
 
 
 def test_a_file_without_its_end_keeps_its_beginning(path: Path) -> None:
-    """And one that is gone altogether is an empty one."""
     with path.open("r+b") as file:
         file.truncate(20 * PAGE)
     salvage.salvage(path, fill=fill)
@@ -97,7 +95,6 @@ def test_killed_between_the_two_renames_nothing_is_done_twice(path: Path) -> Non
 
 
 def test_what_never_was_ours_is_strange(tmp_path: Path) -> None:
-    """A file that is no database is not replaced, unless what lies beside it says that it was one."""
     path = tmp_path / "store.db"
     assert salvage.is_strange(path, apsw.NotADBError())
     assert not salvage.is_strange(path, apsw.CorruptError())

@@ -37,7 +37,6 @@ def test_a_garbled_beginning_is_made_good(store: Path, tmp_path: Path) -> None:
 
 
 def test_what_was_kept_is_believed_only_whole(store: Path, tmp_path: Path) -> None:
-    """Damaged, missing, or too short to be anything."""
     kept = tmp_path / "store.db.schema"
     before = store.read_bytes()
     for content in (kept.read_bytes()[:-1], b"abc", bytes(100)):

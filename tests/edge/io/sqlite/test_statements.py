@@ -30,7 +30,6 @@ def test_a_table_is_walked_from_both_ends() -> None:
 
 
 def test_every_statement_is_explained_and_used() -> None:
-    """What is used nowhere is deleted."""
     assert_each_is_explained(sql)
     assert_each_is_used(sql)
 

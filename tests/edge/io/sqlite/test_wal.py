@@ -35,7 +35,6 @@ def keys(path: Path) -> list[int]:
 
 @pytest.mark.parametrize("at", [3, 9, 18, 25, 32 + 8, 32 + 17, 32 + 30 * 4120 + 20, 32 + 5 * 4120 + 2000])
 def test_what_sqlite_would_take_back_is_kept(tmp_path: Path, at: int) -> None:
-    """One flipped byte, in the log's header, a frame's, or a page that was written again later."""
     path = killed(tmp_path)
     log = Path(f"{path}-wal")
     content = bytearray(log.read_bytes())
@@ -47,7 +46,6 @@ def test_what_sqlite_would_take_back_is_kept(tmp_path: Path, at: int) -> None:
 
 
 def test_what_was_not_committed_is_not(tmp_path: Path) -> None:
-    """The last frames belong to a commit that never came."""
     path = killed(tmp_path)
     log = Path(f"{path}-wal")
     log.write_bytes(log.read_bytes()[: -4120 - 10])
@@ -57,7 +55,6 @@ def test_what_was_not_committed_is_not(tmp_path: Path) -> None:
 
 
 def test_no_log_is_nothing_to_do(tmp_path: Path) -> None:
-    """Nor is one that holds no frame, or only frames of another life."""
     path = killed(tmp_path)
     content = Path(f"{path}-wal").read_bytes()
     wal.fold(path)

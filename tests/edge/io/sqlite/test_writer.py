@@ -40,22 +40,18 @@ async def writer(tmp_path: Path) -> AsyncIterator[Writer]:
 
 
 async def test_answer_comes_after_commit_and_is_visible_elsewhere(writer: Writer, tmp_path: Path) -> None:
-    """What submit answered, another connection reads at once."""
     assert await writer.submit(insert(1)) == 1
     assert keys(apsw.Connection(str(tmp_path / "store.db"))) == [1]
     assert await writer.read(keys) == [1]
 
 
 async def test_concurrent_jobs_share_commits(writer: Writer) -> None:
-    """A thousand callers cost far fewer than a thousand flushes."""
     await asyncio.gather(*(writer.submit(insert(key)) for key in range(1000)))
     assert await writer.read(keys) == list(range(1000))
     assert writer.commits < 200
 
 
 async def test_failing_job_fails_alone(writer: Writer) -> None:
-    """A job that raises is undone, its neighbours in the same transaction are kept."""
-
     def spoil(connection: apsw.Connection) -> None:
         connection.execute("INSERT INTO t VALUES(77, 'half')")
         raise ValueError("no")
@@ -68,7 +64,6 @@ async def test_failing_job_fails_alone(writer: Writer) -> None:
 
 
 async def test_full_disk_fails_the_big_one_and_keeps_the_small(writer: Writer) -> None:
-    """When the file may not grow, the job that needs room gets StoreFull and others go on."""
     await writer.submit(lambda connection: connection.execute("PRAGMA max_page_count=10").fetchall())
     answers = await asyncio.gather(
         writer.submit(insert(1)),
@@ -101,7 +96,6 @@ async def test_disk_failure_stops_the_store(writer: Writer) -> None:
 
 
 async def test_waiting_jobs_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the disk stalls, memory does not grow: further writes are refused with a time to come back."""
     monkeypatch.setattr(writer_module, "PENDING_MAX", 2)
     writer = Writer(tmp_path / "store.db", setup=create)
     stalled, go_on = asyncio.Event(), threading.Event()
@@ -124,7 +118,6 @@ async def test_waiting_jobs_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def test_close_drains_then_refuses(tmp_path: Path) -> None:
-    """What was submitted before close is committed; afterwards the store says that it is closed."""
     writer = Writer(tmp_path / "store.db", setup=create)
     tasks = [asyncio.create_task(writer.submit(insert(key))) for key in range(50)]
     await asyncio.sleep(0)
@@ -136,7 +129,6 @@ async def test_close_drains_then_refuses(tmp_path: Path) -> None:
 
 
 async def test_cancelled_caller_harms_no_other_job(writer: Writer) -> None:
-    """A caller that goes away leaves the others' answers alone."""
     gone = asyncio.create_task(writer.submit(insert(1)))
     await asyncio.sleep(0)
     gone.cancel()
@@ -144,7 +136,6 @@ async def test_cancelled_caller_harms_no_other_job(writer: Writer) -> None:
 
 
 def test_setup_failure_is_raised_by_the_constructor(tmp_path: Path) -> None:
-    """A file that is no database is refused at once, not at the first write."""
     path = tmp_path / "store.db"
     path.write_bytes(b"this is not a database, it is a long enough text to be looked at" * 20)
     with pytest.raises(apsw.NotADBError):

@@ -49,14 +49,12 @@ def test_the_version_is_the_edges_own_and_the_clusters_an_annotation() -> None:
 
 @pytest.mark.parametrize("annotations", [None, {}])
 def test_absent_annotations_are_made(annotations: dict[str, str] | None) -> None:
-    """metadata.annotations may be absent or null."""
     document = config_map("a")
     document["metadata"]["annotations"] = annotations
     assert len(listing.present(held(document), age_seconds=-1)["metadata"]["annotations"]) == 2
 
 
 def test_selectors_choose() -> None:
-    """Labels and fields must both hold; a name in the path is one more field."""
     objects = [one("a", labels={"app": "x"}), one("b", labels={"app": "x"}), one("c")]
     chosen = listing.page(objects, 10, log_of(), scope(labelSelector="app=x", fieldSelector="metadata.name!=a"))
     assert names(chosen) == ["b"]
@@ -78,34 +76,9 @@ def test_selectors_choose() -> None:
     ],
 )
 def test_bad_queries_are_refused_with_400(query: dict[str, str]) -> None:
-    """Each says what is wrong with it."""
     with pytest.raises(ApiError) as refused:
         listing.read_selection(query, "", "configmaps")
     assert refused.value.code == 400 and str(refused.value)
-
-
-def test_pages_join_to_the_whole() -> None:
-    """Each page says how to get the next and how many are left; the last does not."""
-    objects = [one(name) for name in "abcde"]
-    seen: list[str] = []
-    query: dict[str, str] = {"limit": "2"}
-    left: list[int | None] = []
-    while True:
-        found = listing.page(objects, 10, log_of(), scope(**query))
-        seen += names(found)
-        left.append(found.remaining)
-        if not found.continue_token:
-            break
-        query = {"limit": "2", "continue": found.continue_token}
-    assert seen == list("abcde") and left == [3, 1, None]
-
-
-def test_a_page_of_selected_objects_does_not_count_the_rest() -> None:
-    """Counting would look at every object for nothing."""
-    objects = [one(name, labels={"app": "x"}) for name in "abc"]
-    found = listing.page(objects, 10, log_of(), scope(labelSelector="app=x", limit="1"))
-    assert found.continue_token and found.remaining is None
-    assert "remainingItemCount" not in listing.list_metadata(found)
 
 
 def test_later_pages_show_the_version_of_the_first() -> None:
@@ -152,7 +125,6 @@ def test_an_exact_version_from_the_future_is_expired() -> None:
 def test_a_watch_sends_what_happened_to_its_selection(
     before: dict[str, str] | None, after: dict[str, str] | None, expected: list[str]
 ) -> None:
-    """Leaving the selection is a deletion, entering it an addition, as in the cluster."""
     change = VersionedChange(
         version=11,
         previous=one("a", labels=before) if before else None,
@@ -170,7 +142,6 @@ def test_a_new_object_under_the_old_name_is_two_events() -> None:
 
 @pytest.mark.parametrize("other", [scope(namespace="elsewhere"), scope(plural="secrets")])
 def test_other_namespaces_and_types_are_not_sent(other: ListScope) -> None:
-    """A watch is about its own type and namespace."""
     assert listing.events(VersionedChange(version=11, previous=None, current=one("a")), other) == []
 
 
@@ -181,14 +152,6 @@ def till(api: str, name: str, version: int) -> HeldObject:
 
 def tills(api: str) -> ListScope:
     return ListScope(group="shop.io", version=api, plural="tills", namespace=None, selection=listing.ListSelection())
-
-
-def test_an_object_that_comes_at_another_version_leaves_the_watch_of_the_old_one() -> None:
-    """As the list does: a rule names another apiVersion, and the same object is held at it."""
-    old, new = till("v1", "a", 11), till("v2", "a", 12)
-    change = VersionedChange(version=12, previous=old, current=new)
-    assert listing.events(change, tills("v1")) == [("DELETED", old)]
-    assert listing.events(change, tills("v2")) == [("ADDED", new)]
 
 
 def test_a_list_is_rewound_over_a_change_of_version() -> None:
@@ -207,19 +170,3 @@ def test_a_list_is_rewound_over_a_change_of_version() -> None:
 
     assert then("v1", [other]) == ["a", "b"]
     assert then("v2", [new]) == []
-
-
-def test_a_list_carries_its_version_and_continuation() -> None:
-    """The fields Kubernetes clients read."""
-    page = ListPage(items=[], version=7, continue_token="t", remaining=3)
-    body = listing.list_body("ConfigMap", "v1", [], page)
-    assert body["kind"] == "ConfigMapList"
-    assert body["metadata"] == {"resourceVersion": "7", "continue": "t", "remainingItemCount": 3}
-
-
-def test_a_bookmark_is_an_object_of_its_kind() -> None:
-    """It carries a version and nothing else, or the mark that the initial events are over."""
-    assert listing.bookmark("Pod", "v1", 9)["metadata"]["resourceVersion"] == "9"
-    ended = listing.bookmark("Pod", "v1", 9, initial_events_end=True)
-    assert ended["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-    assert msgspec.json.encode(ended)

@@ -24,6 +24,7 @@ POD: dict[str, Any] = {
         ("app==till", True),
         ("app = till , env=prod", True),
         ("app=shop", False),
+        ("app=", False),
         ("app!=shop", True),
         ("missing!=shop", True),
         ("app", True),
@@ -44,38 +45,19 @@ POD: dict[str, Any] = {
     ],
 )
 def test_label_selectors(text: str, expected: bool) -> None:
-    """What Kubernetes clients may write, and what it means."""
     assert selectors.labels(text)(POD) is expected
 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "=",
-        "app=",
-        "app=till,",
-        ",app",
-        "app till",
-        "env in prod",
-        "a in (b",
-        "a=b=c",
-        "a>1",
-        "x" * 5000,
-        "(",
-        "a in (b c)",
-    ],
+    ["=", "app=till,", ",app", "app till", "env in prod", "a in (b", "a=b=c", "a>1", "x" * 5000, "(", "a in (b c)"],
 )
 def test_bad_label_selectors_are_refused(text: str) -> None:
-    """Guessing would select the wrong objects; one exception: an empty value is a value."""
-    if text == "app=":
-        assert selectors.labels(text)(POD) is False
-        return
     with pytest.raises(BadSelector):
         selectors.labels(text)
 
 
 def test_an_object_without_labels_matches_only_what_asks_for_none() -> None:
-    """metadata.labels may be absent or null."""
     for metadata in ({}, {"labels": None}):
         assert selectors.labels("!app")({"metadata": metadata})
         assert not selectors.labels("app")({"metadata": metadata})
@@ -95,7 +77,6 @@ def test_an_object_without_labels_matches_only_what_asks_for_none() -> None:
     ],
 )
 def test_field_selectors(text: str, expected: bool) -> None:
-    """The fields the API server knows for pods; an absent field is empty text."""
     assert selectors.fields(text, "", "pods")(POD) is expected
 
 

@@ -20,7 +20,6 @@ POD = {
 
 
 def test_a_pod_shows_ready_status_and_restarts() -> None:
-    """The columns people look for; address and node in wide output."""
     made = table.table("", "pods", [POD], metadata={"resourceVersion": "4"}, now=NOW)
     assert [column["name"] for column in made["columnDefinitions"]] == [
         "Name",
@@ -46,7 +45,6 @@ def test_a_pod_shows_ready_status_and_restarts() -> None:
     ],
 )
 def test_a_pod_of_an_odd_shape_costs_its_own_cells(odd: dict[str, object]) -> None:
-    """Its name is there, and the rows of the others."""
     made = table.table("", "pods", [{**POD, **odd}, POD], metadata={}, now=NOW)
     [strange, sound] = made["rows"]
     assert strange["cells"] == ["till", None, None, None, None, None, None]
@@ -54,7 +52,6 @@ def test_a_pod_of_an_odd_shape_costs_its_own_cells(odd: dict[str, object]) -> No
 
 
 def test_a_pod_without_status_and_one_being_deleted() -> None:
-    """Where no kubelet reported yet there is still a row."""
     bare = {"metadata": {"name": "a"}}
     leaving = {"metadata": {"name": "b", "deletionTimestamp": "2026-11-20T18:39:00Z"}, "status": {"phase": "Running"}}
     rows = table.table("", "pods", [bare, leaving], metadata={}, now=NOW)["rows"]
@@ -63,7 +60,6 @@ def test_a_pod_without_status_and_one_being_deleted() -> None:
 
 
 def test_config_maps_secrets_and_others() -> None:
-    """Counts of keys, the type of a Secret, and name and age for every other kind."""
     secret = {"metadata": {"name": "s"}, "type": "Opaque", "data": {"a": "", "b": ""}}
     cells = [
         table.table("", plural, [document], metadata={}, now=NOW)["rows"][0]["cells"]
@@ -73,14 +69,12 @@ def test_config_maps_secrets_and_others() -> None:
 
 
 def test_the_object_comes_as_asked_for() -> None:
-    """None, its metadata, or all of it."""
     for include, kind in (("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "ConfigMap")):
         [row] = table.table("", "configmaps", [config_map("c")], metadata={}, now=NOW, include_object=include)["rows"]
         assert (row.get("object") or {}).get("kind") == kind
 
 
 def test_later_events_of_a_watch_have_no_headers() -> None:
-    """Columns are sent once a stream."""
     assert table.table("", "pods", [], metadata={}, now=NOW, headers=False)["columnDefinitions"] is None
 
 
@@ -104,7 +98,6 @@ def test_later_events_of_a_watch_have_no_headers() -> None:
     ],
 )
 def test_ages_are_short(seconds: int, text: str) -> None:
-    """The form kubectl uses."""
     import datetime
 
     then = datetime.datetime.fromtimestamp(NOW - seconds, datetime.UTC).isoformat().replace("+00:00", "Z")
@@ -113,5 +106,4 @@ def test_ages_are_short(seconds: int, text: str) -> None:
 
 @pytest.mark.parametrize(("timestamp", "text"), [(None, "<unknown>"), ("", "<unknown>"), ("yesterday", "<invalid>")])
 def test_an_age_that_cannot_be_read(timestamp: str | None, text: str) -> None:
-    """A row is shown all the same."""
     assert table.age(timestamp, NOW) == text

@@ -102,7 +102,7 @@ def test_it_must_be_about_the_object(change: dict[str, str], status: int) -> Non
     assert caught.value.status == status
 
 
-# ---- yAML becomes values of JSON, and nothing else ------------------------------------------------
+# ---- YAML becomes values of JSON, and nothing else ------------------------------------------------
 
 
 def test_values_are_those_of_json() -> None:
