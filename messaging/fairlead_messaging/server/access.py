@@ -264,7 +264,7 @@ class Caller(msgspec.Struct, frozen=True):
         return self.grants is None or self.grants.sees(namespace, name)
 
     def owns(self, owner: str) -> bool:
-        """A transaction of an earlier version, or begun without a table, belongs to everyone."""
+        """A transaction that was begun without an access table belongs to everyone."""
         return self.grants is None or not owner or owner == self.owner
 
     def may_administer_all(self, touched: Iterable[_Touched]) -> bool:

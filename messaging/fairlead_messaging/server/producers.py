@@ -32,7 +32,7 @@ PAGE_INTERVALS_MAX: Final = 256
 PAGES_MAX: Final = 1024
 """Pages one request may touch.  One that is scattered wider is refused and may be sent in parts."""
 FEW: Final = 16
-"""Intervals that are written as such in any case, as they were before there were pages."""
+"""A page with fewer intervals than this is never written as a bitmap."""
 PRODUCERS_CACHED_MAX = 4096
 
 
@@ -104,8 +104,7 @@ def make(
 # page is forgotten by its own age.
 #     R … id epoch            numbers from 0 up to the next page
 #     R … id epoch first      numbers from ``first`` up to the next page
-# A page is written as intervals, or as a bitmap where that is shorter: every second number costs two bits. Rows written
-# before there were pages are a first page, which is split when something is added to it.
+# A page is written as intervals, or as a bitmap where that is shorter: every second number costs two bits.
 
 _MS_BYTES = 8
 _INTERVALS, _BITS = 0, 1
@@ -248,10 +247,7 @@ class KnownSequences:
 
     def trim(self) -> None:
         """Forget all pages but the one used last."""
-        if any(page.is_dirty for page in self._pages):
-            self._keep([])  # divided as they were read, and nothing was added: the store still has them whole
-        else:
-            self._keep([page for page in self._pages if page is self._latest])
+        self._keep([page for page in self._pages if page is self._latest])
 
     def _keep(self, pages: list[SequencePage]) -> None:
         self._pages, self._firsts = pages, [page.first for page in pages]
@@ -289,20 +285,15 @@ class KnownSequences:
         if found is not None:
             page.updated_ms = updated_ms(found[1])
         self._insert(page)
-        while len(page.intervals) > PAGE_INTERVALS_MAX:  # from before there were pages
-            page = self._cut(page, PAGE_INTERVALS_MAX)
 
     def _divide(self, page: SequencePage, sequence: int) -> None:
-        """Split at the end when numbers rise, as they mostly do, so that full pages stay full; else in the middle."""
+        """Split at the end when numbers rise, as they usually do, so that full pages stay full; else in the middle."""
         rises = page.intervals.lows[-1] == sequence
-        self._cut(page, len(page.intervals) - 1 if rises else len(page.intervals) // 2)
-
-    def _cut(self, page: SequencePage, index: int) -> SequencePage:
+        index = len(page.intervals) - 1 if rises else len(page.intervals) // 2
         upper = SequencePage(page.intervals.lows[index], page.end, page.intervals.cut(index), page.updated_ms)
         page.end = upper.first
         page.is_dirty = upper.is_dirty = True
         self._insert(upper)
-        return upper
 
     def _insert(self, page: SequencePage) -> None:
         at = bisect.bisect_left(self._firsts, page.first)

@@ -107,7 +107,7 @@ def _remove_expired(
     # Looking from the beginning would walk over all that earlier passes removed.
     begin = PositionBytes(snapshot.get(key) or b"")
     if _was_written_again(removed, begin):
-        # Rows that were removed before and written again, as an earlier version did: all of them in one range.
+        # Empty rows that ``_leave_tombstone`` wrote into a range which the same pass removed: all of them at once.
         _remove_range(snapshot, found, prefix, prefix + begin + b"\x00")
         return
     found.batch.put(key, removed)

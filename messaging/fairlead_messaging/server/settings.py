@@ -201,8 +201,8 @@ class MessagingSettings(Model):
     (`data_dir/lock`, which the kernel drops with its process)."""
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
     """`sqlite` needs nothing but Python, and its file shrinks by up to 256 MiB a cleaning pass once more than a quarter
-    of it is free (files of an earlier version over 256 MiB only after a `VACUUM`); `memory` forgets; `cassandra`
-    keeps everything in the keyspace of `[cassandra]`, and nothing in `data_dir`."""
+    of it is free; `memory` keeps nothing over a restart; `cassandra` keeps everything in the keyspace of `[cassandra]`,
+    and nothing in `data_dir`."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None

@@ -268,7 +268,6 @@ def test_owners_of_different_kinds_are_different() -> None:
 
 
 def test_records_without_an_owner_and_services_without_a_table_know_no_owners() -> None:
-    """Those of an earlier version go on after the upgrade."""
     assert of("app", "publish", "*").owns("")
     access.check_owner(UNRESTRICTED, 7, "certificate:app")
     access.check_may_end(UNRESTRICTED, 7, "certificate:app", IN_A)

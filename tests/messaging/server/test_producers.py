@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +39,7 @@ def test_one_number_for_each_message() -> None:
         producers.make(producer_id="p", epoch=0, sequence=None, sequences=[1, 2], fence=False, messages=3)
 
 
-# --- What is known of a producer against a plain set: pages, gaps without end, rows from before there were pages.
+# --- What is known of a producer against a plain set: pages, and gaps without end.
 
 KEY = b"R" + b"n:t:" + b"\x00\x00\x00\x01" + b"\x00\x01p" + bytes(8)
 
@@ -69,12 +67,6 @@ class Store:
     def rows(self) -> list[tuple[bytes, bytes]]:
         with self.kv.snapshot() as snapshot:
             return list(snapshot.scan(b"", b"\xff"))
-
-
-def in_old_form(lows: list[int], highs: list[int]) -> bytes:
-    """A row as messaging wrote it while all intervals of a producer lay in one."""
-    flat = [number for pair in zip(lows, highs, strict=True) for number in pair]
-    return (1000).to_bytes(8, "big") + struct.pack(f">{len(flat)}Q", *flat)
 
 
 @given(st.lists(st.integers(0, 60)), st.integers(0, 61))
@@ -138,31 +130,6 @@ def test_every_second_number_without_end_costs_bits() -> None:
     rows = store.rows()
     assert max(len(row) for _, row in rows) < 150
     assert sum(len(key) + len(row) for key, row in rows) < 200_000
-
-
-def test_an_old_row_at_its_limit_goes_on() -> None:
-    """65,536 intervals in one row, where publishing stood still: known ones stay known, new ones are taken."""
-    store = Store()
-    lows = list(range(0, 131_072, 2))
-    batch = Batch()
-    batch.put(KEY, in_old_form(lows, lows))
-    store.kv.apply(batch)
-    assert store.publish(0, 65_536, 131_070) == [], "only read, nothing is rewritten"
-    assert [key for key, _ in store.rows()] == [KEY]
-    assert store.publish(65_536, 131_072, 131_074, 65_537) == [131_072, 131_074, 65_537]
-    store.again()
-    assert len(store.rows()) == 257
-    assert store.publish(*range(0, 131_076, 2), 65_537, 65_539) == [65_539]
-
-
-def test_an_old_row_without_gaps_stays_as_it_was() -> None:
-    """So an older program may come back."""
-    store = Store()
-    batch = Batch()
-    batch.put(KEY, in_old_form([0], [41]))
-    store.kv.apply(batch)
-    assert store.publish(41, 42) == [42]
-    assert store.rows() == [(KEY, in_old_form([0], [42]))]
 
 
 def test_scattered_numbers_are_refused_and_may_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from fairlead_messaging.server.log import keys, rows, running_totals, topic
 from fairlead_messaging.server.producers import Epochs
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions.manager import DIGEST_BYTES
 from fairlead_messaging.server.transactions.transaction import Touched
 
 INTERVALS_SHOWN_MAX = 20
@@ -130,12 +131,12 @@ def _transaction(key: RowKey, value: bytes, _: RowContext) -> Fields:
         "state": found.state.value,
         "started": moment(found.started_ms),
         "expires": moment(found.expires_ms),
-        "timeout": found.timeout,
+        "timeout": found.timeout_seconds,
     }
     if found.finished_ms:
         shown |= {"ended": moment(found.finished_ms), "ended_by": found.ended_by, "marked": found.rows_marked}
     return shown | {
-        "changed_keys": len(found.changed) // 8 + len(found.changes),
+        "changed_keys": len(found.changed) // DIGEST_BYTES,
         "topics": [_touched(each) for each in found.touched],
     }
 

@@ -97,7 +97,6 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     ttl_seconds: int
     properties: dict[str, str]
     delivery: dict[str, Any] | None = None
-    """Absent in records of earlier versions."""
 
 
 def encode(topic: TopicGeneration) -> bytes:

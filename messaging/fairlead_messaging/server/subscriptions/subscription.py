@@ -137,7 +137,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why the last dead letter could not be written; "" when it could."""
     revision: str = ""
     attempts_under: str = ""
-    """Digest of the policy that ``attempts`` were counted under; "" when an earlier version counted them."""
+    """Digest of the policy that ``attempts`` were counted under; "" while there were none."""
 
     @property
     def policy(self) -> DeliveryPolicy | None:
@@ -170,12 +170,6 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     def oldest_needed(self) -> MessageId:
         """Exclusive: messages after this id are not all counted yet."""
         return min([self.after, *(before(parse_hex(each.id)) for each in self.undeliverable)])
-
-
-class _Earlier(msgspec.Struct):
-    """A record of an earlier version, which wrote the default policy for none."""
-
-    delivery: DeliveryPolicy | None = None
 
 
 def parse(raw: object) -> SubscriptionRecord:
@@ -230,12 +224,7 @@ def encode(record: SubscriptionRecord) -> bytes:
 
 
 def decode(raw: bytes) -> SubscriptionRecord:
-    found = msgspec.json.decode(raw, type=SubscriptionRecord)
-    if found.delivery is None and b'"delivery":' in raw:
-        policy = msgspec.json.decode(raw, type=_Earlier).delivery
-        if policy not in (None, DeliveryPolicy()):
-            return msgspec.structs.replace(found, delivery=msgspec.structs.asdict(policy))
-    return found
+    return msgspec.json.decode(raw, type=SubscriptionRecord)
 
 
 # --- The delivery policy in force: the subscription's own, its topic's, or the default.

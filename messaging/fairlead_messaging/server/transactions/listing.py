@@ -83,7 +83,7 @@ def shown(
         started=found.started_ms,
         expires=found.expires_ms,
         topics=tuple(held),
-        timeout=found.timeout,
+        timeout=found.timeout_seconds,
         renewable=max(found.expires_ms, lifetime_end_ms(found, limits)),
         stored=tuple(stored),
         ended=None if is_open else found.finished_ms,

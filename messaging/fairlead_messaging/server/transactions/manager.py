@@ -242,7 +242,7 @@ class TransactionManager:
         Raises: Conflict when it is not in progress.
         """
         found = self.writable(pointer, now_ms)
-        found.timeout_seconds = timeout_seconds or found.timeout
+        found.timeout_seconds = timeout_seconds or found.timeout_seconds
         last_ms = lifetime_end_ms(found, self.limits)
         found.expires_ms = min(now_ms + int(found.timeout_seconds * 1000), max(last_ms, found.expires_ms))
         self.write(found, batch)
@@ -382,8 +382,8 @@ class TransactionManager:
     def _note_changes(self, found: Transaction) -> None:
         if found.state is not TransactionState.COMMITTED or self._oldest_open() > found.finished_at:
             return  # none is open that could be in conflict with it
-        whole = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
-        self.committed_keys.add(whole or digests(found.changes), found.finished_at)
+        changed = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
+        self.committed_keys.add(changed, found.finished_at)
         self.committed_keys.forget(self._oldest_open())
 
 

@@ -83,8 +83,7 @@ class Touched(msgspec.Struct, kw_only=True):
 
     def spans(self, position: Position) -> bool:
         """Whether it lies between the first and the last row of this transaction, rolled back or not."""
-        begin = self.begin or self.first  # records of an older version know only the latter
-        return begin is not None and self.last is not None and begin <= position <= self.last
+        return self.begin is not None and self.last is not None and self.begin <= position <= self.last
 
     def may_be_removed(self, position: Position, topic: TopicGeneration, now_ms: int) -> bool:
         """Whether a row of this transaction could have stood here and be gone by now, past a time to live."""
@@ -105,17 +104,15 @@ class Transaction(msgspec.Struct, kw_only=True):
     rows_marked: bool = msgspec.field(default=False, name="settled")
     """Every row of it carries the mark of rolled-back rows, so readers need not know of it."""
     touched: list[Touched] = []
-    changes: list[str] = []
-    """As an earlier version wrote them; see ``changed``."""
     changed: bytes = b""
-    """Digests of the keys it changed, ``conflicts.DIGEST_BYTES`` each: a whole key may have a kilobyte."""
+    """Digests of the keys it changed, ``manager.DIGEST_BYTES`` each: a whole key may have a kilobyte."""
     finished_at: int = 0
     """The newest pointer when it finished: transactions above it began afterwards."""
     timeout_seconds: float = 0.0
-    """What a renewal adds that says nothing else; 0 in records of an earlier version."""
+    """Seconds from one renewal to the next; a renewal may change it."""
     ended_by: EndedBy = ""
     owner: str = ""
-    """The subject that began it; "" in records of an earlier version, and where there is no table of access."""
+    """The subject that began it; "" where there is no access table."""
 
     @property
     def is_open(self) -> bool:
@@ -123,11 +120,6 @@ class Transaction(msgspec.Struct, kw_only=True):
         return self.state is TransactionState.IN_PROGRESS or (
             self.state is not TransactionState.COMMITTED and not self.rows_marked
         )
-
-    @property
-    def timeout(self) -> float:
-        """Seconds from one renewal to the next."""
-        return self.timeout_seconds or (self.expires_ms - self.started_ms) / 1000
 
     def in_topic(self, topic: TopicGeneration) -> Touched | None:
         return next((each for each in self.touched if each.is_of(topic)), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -12,21 +11,18 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from msgspec.structs import asdict
 from tests.support.edges.endpoint import listening
 from tests.support.topics.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, push_performer, pusher, quota_keeper
 from fairlead_messaging.server.io.rest.http import PUSHER
-from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.quotas import MESSAGE_BYTES
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.subscriptions import push
 from fairlead_messaging.server.subscriptions.changes import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import RETRY_AFTER_SECONDS_MAX, SubscriptionRecord
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
 
@@ -337,26 +333,6 @@ async def test_a_changed_policy_is_no_matter_for_an_own_one(topics: Topics) -> N
         await topics.ok("PUT", "topics/t/properties", {"delivery": AT_ONCE})
         state = await shown(topics)
         assert (state["attempts"], endpoint.bodies, before) == (1, ["a"], 1)
-
-
-async def test_a_subscription_of_an_earlier_version_goes_on() -> None:
-    """It wrote its policy, the default where none was given: that takes the topic's now, another one stays its own."""
-    kv = MemoryKV()
-    async with listening() as endpoint, serving(kv) as topics:
-        await topics.create("t", delivery=AT_ONCE)
-        living = topics.broker.topic("default", "t")
-        for name, policy in (("none", DeliveryPolicy()), ("own", DeliveryPolicy(minimum_delay=7))):
-            record = {"url": endpoint.url, "delivery": asdict(policy), "position": "", "revision": "1", "delivered": 3}
-            batch = Batch()
-            batch.put(keys.subscription(living, name), json.dumps(record).encode())
-            kv.apply(batch)
-        found = {each["name"]: each for each in await topics.ok("GET", "topics/t/subscriptions")}
-        assert (found["none"]["delivery"], found["none"]["delivered"]) == (None, 3)
-        assert found["none"]["effectiveDelivery"]["backoff_retries"] == 0
-        assert found["own"]["delivery"]["minimum_delay"] == found["own"]["effectiveDelivery"]["minimum_delay"] == 7
-        await topics.app[PUSHER].look()
-        await topics.publish("t", "a")
-        await until(lambda: endpoint.bodies == ["a", "a"])
 
 
 async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:

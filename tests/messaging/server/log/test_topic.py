@@ -40,14 +40,6 @@ def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
     }  # fmt: skip
 
 
-def test_topics_of_an_earlier_version_have_no_policy() -> None:
-    """Also one whose own property happened to have that name: it stays the text that it was."""
-    raw = b'{"generation":3,"ttl_seconds":5,"properties":{"a":"1","delivery":"by hand"}}'
-    found = topic.decode("n", "t", raw)
-    assert (found.policy, found.shown_properties()["delivery"]) == (None, "by hand")
-    assert topic.encode(found) == raw
-
-
 def test_all_mistakes_are_said_at_once() -> None:
     """Each with its key; the code is that of the first."""
     wrong = {

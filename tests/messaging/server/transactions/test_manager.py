@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
 
@@ -13,7 +12,6 @@ from fairlead_messaging.server.access import Caller, Grants
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.rows import LoggedMessage
-from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import (
     Abort,
@@ -184,19 +182,6 @@ def test_a_restart_loads_keys_only_for_who_is_open() -> None:
     assert core.do(Commit(pointer=late, changes=["l"])).state is TransactionState.ABORTED
     core.restart()
     assert len(core.service.transactions.committed_keys) == 0
-
-
-def test_keys_of_an_earlier_version_still_conflict() -> None:
-    """It wrote them whole."""
-    core = Core()
-    late, early = start(core), start(core)
-    core.do(Commit(pointer=early, changes=[]))
-    batch = Batch()
-    raw = msgspec.json.decode(core.kv.get(keys.finished(early)) or b"")
-    batch.put(keys.finished(early), msgspec.json.encode({**raw, "changes": ["k"], "changed": ""}))
-    core.kv.apply(batch)
-    core.restart()
-    assert core.do(Commit(pointer=late, changes=["k"])).state is TransactionState.ABORTED
 
 
 def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,7 @@ RECLAIM_PAGES_MAX = 65_536
 RECLAIM_PAUSE_SECONDS = 0.005
 FREE_PAGES_KEPT = 1024
 """Free pages that stay in any case; so does a quarter of those in use."""
-CONVERTED_PAGES_MAX = 65_536
-"""Up to this size a file of an earlier version is written anew at its opening, so that it can shrink."""
+
 INCREMENTAL = 2
 FILE_NAME = "messaging.sqlite"
 
@@ -54,7 +53,7 @@ class SqliteKV(OneWriter):
         self._closed = False
         with storage_errors("sqlite open", sqlite3.Error):
             self._writer = self._connect(writes=True)
-            self._let_it_shrink()
+
             self._writer.execute("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
             self._getter = self._connect()
 
@@ -70,21 +69,6 @@ class SqliteKV(OneWriter):
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA journal_size_limit={LOG_BYTES_KEPT}")
         return connection
-
-    def _let_it_shrink(self) -> None:
-        """A file of an earlier version keeps its size unless it is written anew once."""
-        pages = self._number("page_count")
-        if self._number("auto_vacuum") == INCREMENTAL or not pages:
-            return
-        if pages > CONVERTED_PAGES_MAX:
-            _log.warning(
-                "store_cannot_shrink", file=str(self._path), pages=pages, remedy="VACUUM it while the service is down"
-            )
-            return
-        try:
-            self._writer.execute("VACUUM")
-        except sqlite3.Error as error:
-            _log.warning("store_cannot_shrink", file=str(self._path), reason=str(error), remedy="free some of its disk")
 
     def _number(self, pragma: str) -> int:
         return int(self._writer.execute(f"PRAGMA {pragma}").fetchone()[0])
@@ -141,7 +125,7 @@ class SqliteKV(OneWriter):
         """Freed pages beyond a quarter of those in use go back to the system; a write waits for one piece at most."""
         for _ in range(RECLAIM_PAGES_MAX // RECLAIM_PIECE_PAGES):
             with self._lock, storage_errors("sqlite reclaim", sqlite3.Error):
-                if self._closed or self._number("auto_vacuum") != INCREMENTAL:
+                if self._closed:
                     return
                 free = self._number("freelist_count")
                 kept = max(FREE_PAGES_KEPT, (self._number("page_count") - free) // 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -96,26 +95,4 @@ def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert sizes[0] > 40_000_000 and sizes[-1] < 6_000_000 and len(sizes) > 3
     assert store.get(b"kept") == b"v"
     assert (tmp_path / f"{sqlite_kv.FILE_NAME}-wal").stat().st_size <= sqlite_kv.LOG_BYTES_KEPT
-    store.close()
-
-
-def test_a_file_of_an_earlier_version_can_shrink_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Written anew at its opening, unless it is large; then it is said what to do."""
-    path = tmp_path / sqlite_kv.FILE_NAME
-    before = sqlite3.connect(path, isolation_level=None)
-    before.execute("PRAGMA journal_mode=WAL")
-    before.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
-    before.execute("INSERT INTO kv VALUES (?, ?)", (b"a", b"1"))
-    before.close()
-    monkeypatch.setattr(sqlite_kv, "CONVERTED_PAGES_MAX", 0)
-    store = SqliteKV(tmp_path)
-    assert store._number("auto_vacuum") == 0 and store.get(b"a") == b"1"
-    store.reclaim()
-    store.close()
-    monkeypatch.undo()
-    store = SqliteKV(tmp_path)
-    assert store._number("auto_vacuum") == sqlite_kv.INCREMENTAL and store.get(b"a") == b"1"
-    fill_and_empty(store)
-    store.reclaim()
-    assert size(tmp_path) < 6_000_000
     store.close()
