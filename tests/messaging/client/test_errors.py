@@ -44,7 +44,6 @@ def test_refusals_have_a_type_where_a_program_may_act_on_them(
 
 
 def test_facts_come_with_the_refusal() -> None:
-    """What the service says beside code and message."""
     over = of(409, code="transaction_not_in_progress", message="", state="aborted")
     assert isinstance(over, errors.TransactionOver)
     assert over.state == "aborted"
@@ -83,7 +82,6 @@ def test_not_now_says_whether_it_may_have_happened(status: int, code: str, in_do
     [("7", 7.0), (None, 1.0), ("soon", 1.0), ("-1", 1.0), ("1e9", 1.0), ("999999999", 3600.0), ("9" * 400, 3600.0)],
 )
 def test_retry_after_is_believed_within_reason(text: str | None, seconds: float) -> None:
-    """No answer may put a client to sleep for ever."""
     busy = of(503, retry_after=text, code="overloaded")
     assert busy.retry_after_seconds == seconds  # type: ignore[union-attr]
 
@@ -97,7 +95,6 @@ def test_what_is_not_ours_is_shown_in_part(body: bytes) -> None:
 
 
 def test_what_was_never_sent_is_not_in_doubt() -> None:
-    """What was sent and not answered is."""
     assert not errors.Unreachable("x").in_doubt
     assert errors.TimedOut("x", seconds=1).in_doubt
     assert errors.Disconnected("x").in_doubt

@@ -27,7 +27,6 @@ def admit(table: Admission, key: str, peer: str = "a", now: float = 0.0) -> tupl
 
 
 def test_the_longest_waiting_of_a_peer_goes_for_its_next() -> None:
-    """Its own alone; one that is being answered stays."""
     table = Admission(SMALL)
     for key in ("1", "2", "3"):
         admit(table, key)
@@ -56,7 +55,6 @@ def test_a_flood_of_one_kind_costs_the_other_nothing() -> None:
 
 
 def test_when_all_are_answered_there_is_room_for_probes() -> None:
-    """A few, and they make room for each other."""
     table = Admission(SMALL)
     for number in range(6):
         admit(table, str(number))
@@ -96,7 +94,6 @@ def test_limits_follow_the_descriptors() -> None:
 
 
 def test_no_history_breaks_the_bounds() -> None:
-    """Counts and bounds hold whatever happens in which order."""
     for seed in range(50):
         random, table, alive = Random(seed), Admission(SMALL), set[str]()
         active: set[str] = set()
@@ -145,7 +142,6 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing() -> None:
 
 
 def test_what_is_there_already_is_counted_and_keeps_others_out() -> None:
-    """``check`` lets through while there is any room."""
     budget = MemoryBudget(10, "too_many_pages")
     budget.check()
     budget.add(25)

@@ -15,7 +15,6 @@ from fairlead_messaging.server.backup import BackupHeader, BadBackup, Copied, De
 
 
 def test_the_checksum_is_of_kind_and_content() -> None:
-    """A block cannot be taken for an end."""
     rows, end = backup.framed(backup.ROWS, b"x"), backup.framed(backup.END, b"x")
     assert backup.HEAD.unpack_from(rows)[1:2] == (1,) and rows[backup.HEAD.size :] == b"x"
     assert backup.HEAD.unpack_from(rows)[2] != backup.HEAD.unpack_from(end)[2]
@@ -65,7 +64,6 @@ def test_a_block_ends_with_the_row_that_fills_it(
 
 
 def test_rows_are_taken_as_they_are_needed() -> None:
-    """A store of any size needs the memory of a block."""
     taken = 0
 
     def rows() -> object:
@@ -100,7 +98,6 @@ def read(data: bytes) -> Rows:
 
 @given(st.dictionaries(st.binary(min_size=1, max_size=20), st.binary(max_size=300)), st.integers(1, 400))
 def test_what_went_in_comes_out(rows: dict[bytes, bytes], block_bytes: int) -> None:
-    """Whatever the keys and values, and wherever blocks end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backup, "BLOCK_BYTES", block_bytes)
         assert read(made(sorted(rows.items()))) == sorted(rows.items())
@@ -113,7 +110,6 @@ def test_the_header_says_of_what_it_is() -> None:
 
 
 def test_every_cut_is_noticed() -> None:
-    """At each byte, and a byte too much."""
     whole = made(ROWS)
     for end in range(len(whole)):
         with pytest.raises(BadBackup):
@@ -163,7 +159,6 @@ def block(content: bytes) -> bytes:
     ],
 )
 def test_a_block_that_is_none_is_refused(content: bytes, reason: str) -> None:
-    """Also one whose checksum fits."""
     with pytest.raises(BadBackup, match=reason):
         read(block(content))
 

@@ -17,7 +17,6 @@ from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_epochs() -> None:
-    """Older ones are welcome until a newer one fences."""
     epochs = Epochs()
     assert epochs.note(producer(0, epoch=5))
     epochs.check(producer(0, epoch=3))
@@ -32,7 +31,6 @@ def test_epochs() -> None:
 
 
 def test_one_number_for_each_message() -> None:
-    """Consecutive from the first, or one each."""
     made = producers.make(producer_id="p", epoch=0, sequence=7, sequences=None, fence=False, messages=3)
     assert made.sequences == (7, 8, 9)
     with pytest.raises(Refused, match="2 numbers for 3"):
@@ -71,7 +69,6 @@ class Store:
 
 @given(st.lists(st.integers(0, 60)), st.integers(0, 61))
 def test_intervals_are_a_set(numbers: list[int], asked: int) -> None:
-    """Whatever the order; neighbours join."""
     intervals = Intervals()
     for number in numbers:
         intervals.add(number)
@@ -82,7 +79,6 @@ def test_intervals_are_a_set(numbers: list[int], asked: int) -> None:
 
 @given(st.sets(st.integers(0, 400)) | st.sets(st.integers(0, 2**63 - 1)))
 def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
-    """As intervals or as bits, whichever is shorter."""
     intervals = Intervals()
     for number in numbers:
         intervals.add(number)
@@ -146,10 +142,8 @@ def test_scattered_numbers_are_refused_and_may_come_in_parts(monkeypatch: pytest
     assert store.publish(*scattered[:4]) == list(scattered[:4])
 
 
-def test_a_refused_request_leaves_what_its_batch_wrote_before() -> None:
+def test_a_refused_request_leaves_what_its_batch_wrote_before(core: Core) -> None:
     """Two publishes in one write, the second refused: the first one's numbers are known afterwards."""
-    core = Core()
-    core.create("t")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(producers, "PAGES_MAX", 2)
         patch.setattr(producers, "PAGE_INTERVALS_MAX", 2)
@@ -184,7 +178,6 @@ def test_a_page_that_grew_old_is_forgotten_alone() -> None:
 
 
 def test_large_numbers() -> None:
-    """Random 53-bit epochs and long-lived sequences fit."""
     store = Store()
     assert store.publish(2**63 - 1) == [2**63 - 1]
     store.again()
@@ -192,16 +185,14 @@ def test_large_numbers() -> None:
 
 
 def test_a_number_is_stored_once() -> None:
-    """Also when the request itself repeats it."""
     known = KnownSequences(MemoryKV(), KEY)
     known.add([1], 1, Batch())
     assert known.split((0, 1, 2, 2)) == ([0, 2], [1, 3])
 
 
-def test_pages_of_one_producer_are_not_those_of_another() -> None:
+def test_pages_of_one_producer_are_not_those_of_another(core: Core) -> None:
     """Epochs that follow each other lie beside each other in the store."""
-    core = Core()
-    topic = core.create("t")
+    topic = core.topic("t")
     for epoch in (1, 2, 256):
         core.do(publish("t", "a", producer=producer(5, epoch=epoch)))
     core.restart()
@@ -214,10 +205,7 @@ def test_pages_of_one_producer_are_not_those_of_another() -> None:
 # --- Producers at hand are a cache; what is known of them is in the store.
 
 
-def test_forgotten_producers_are_read_again() -> None:
-    """The cache has a limit, what is known has none."""
-    core = Core()
-    core.create("t")
+def test_forgotten_producers_are_read_again(core: Core) -> None:
     core.do(publish("t", "a", producer=producer(0)))
     for epoch in range(2, PRODUCERS_CACHED_MAX + 10):
         core.service._topics.of(("n", "t")).producers.known(core.topic("t"), "p", epoch)

@@ -69,7 +69,6 @@ async def test_old_generations_are_removed(kv: OrderedKV) -> None:
 
 
 async def test_a_neighbour_with_a_similar_name_is_not_touched(kv: OrderedKV) -> None:
-    """Prefixes are kept apart."""
     async with serving(kv) as topics:
         for name in ("t", "t-1", "s"):
             await topics.create(name)
@@ -81,7 +80,6 @@ async def test_a_neighbour_with_a_similar_name_is_not_touched(kv: OrderedKV) -> 
 
 
 async def test_message_ttl_removes_single_messages(kv: OrderedKV) -> None:
-    """Those between them stay, and the index goes with them."""
     async with serving(kv) as topics:
         await topics.create("t", ttl=100)
         await topics.publish("t", "a", *({"payload": b64("b"), "ttl": 1} for _ in range(50)), "c")
@@ -112,7 +110,6 @@ async def test_stored_but_never_published(kv: OrderedKV) -> None:
 
 
 async def test_silent_producers_are_forgotten_after_thirty_days(kv: OrderedKV) -> None:
-    """Not before, although the topic's ttl is short."""
     async with serving(kv) as topics:
         await topics.create("t", ttl=1)
         await topics.publish("t", "a", producer={"id": "p", "epoch": 1, "sequence": 0})
@@ -143,7 +140,6 @@ async def test_counting_goes_on_after_removal(kv: OrderedKV) -> None:
 
 
 def test_an_ordinary_clock_is_trusted() -> None:
-    """Small corrections and steps back too."""
     watch = ClockJumpGuard(1000, 0)
     assert watch.look(61_000, 60_000)
     assert watch.look(121_500, 120_000)
@@ -160,7 +156,6 @@ def test_a_jump_ahead_is_not_until_it_lasted() -> None:
 
 
 def test_a_clock_that_was_put_right_is_trusted_at_once() -> None:
-    """The jump is undone."""
     watch = ClockJumpGuard(0, 0)
     assert not watch.look(5 * JUMP_MS, 1000)
     assert watch.look(2000, 2000)

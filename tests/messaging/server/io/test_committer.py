@@ -71,7 +71,6 @@ async def gather(group: Committer, kv: Gate, *commands: Command[Any]) -> list[ob
 
 
 async def test_what_waits_becomes_one_write(group: Committer, kv: Gate) -> None:
-    """Fifty publishes, two writes."""
     before = kv.writes
     answers = await gather(group, kv, *(publish("t", str(number)) for number in range(50)))
     assert all(isinstance(answer, PublishedAt) for answer in answers)
@@ -103,7 +102,6 @@ async def test_refusals_do_not_cost_others(group: Committer, kv: Gate) -> None:
 
 
 async def test_too_much_waiting_is_refused_for_now(group: Committer, kv: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By bytes and by number; nothing that was accepted is dropped."""
     monkeypatch.setattr(committer, "WAITING_COMMANDS_MAX", 5)
     answers = await gather(group, kv, *(publish("t", str(number)) for number in range(10)))
     assert sum(isinstance(answer, PublishedAt) for answer in answers) == 5
@@ -121,7 +119,6 @@ async def test_large_groups_are_cut(group: Committer, kv: Gate, monkeypatch: pyt
 
 
 async def test_a_defect_fails_its_batch_and_nothing_else(group: Committer, kv: Gate) -> None:
-    """The writer outlives a command that breaks it."""
     broken = RecordReaderPosition(namespace=NAMESPACE, name="t", reader=None, position=b"", generation=None)  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         await group.submit(broken)

@@ -32,7 +32,7 @@ async def test_each_step_does_what_it_says(topics: Topics) -> None:
     await topics.create("dead")
     with pytest.raises(NotFound):
         await performer.perform(Load())
-    await topics.create("t", delivery={"minimum_delay": 1, "maximum_delay": 9})
+    await topics.configure("t", delivery={"minimum_delay": 1, "maximum_delay": 9})
     async with listening() as endpoint:
         endpoint.answers = [503, 503]
         # A subscription whose own task keeps still, because its one message waits.
@@ -61,10 +61,8 @@ async def test_each_step_does_what_it_says(topics: Topics) -> None:
 
 
 async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
-    """The script loads the record again, and begins anew."""
     sender = PushSender()
     performer = PushPerformer(("default", "t", "s"), topics.broker, sender, MessagingMetrics())
-    await topics.create("t")
     await topics.ok("PUT", "topics/t/subscriptions/s", {"url": "http://127.0.0.1:1/"})
     loaded = await performer.perform(Load())
     digest = subscription.policy_digest(loaded.policy)

@@ -76,7 +76,6 @@ async def test_a_namespace_holds_no_more_than_its_quota(monkeypatch: pytest.Monk
 
 
 async def test_what_failed_takes_no_room() -> None:
-    """A publish that is refused stored nothing."""
     async with serving(quotas=[{"namespace": "default", "stored_bytes": 1000}]) as topics:
         await topics.create("t", transactional="required")
         for _ in range(5):

@@ -26,7 +26,6 @@ def test_properties_become_text() -> None:
 
 
 def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
-    """And read with its defaults; none, or null, is none."""
     found = topic.parse_properties({"delivery": {"minimum_delay": 1, "maximum_delay": 9}}, 7)
     made = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=7, delivery=found.delivery)
     kept = topic.decode("n", "t", topic.encode(made))
@@ -41,7 +40,6 @@ def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
 
 
 def test_all_mistakes_are_said_at_once() -> None:
-    """Each with its key; the code is that of the first."""
     wrong = {
         "delivery": {"minimum_delay": 9, "maximum_delay": 3, "jitter": "ful", "retries": 1}, "ttl": 0,
         "transactional": "x", "a": [],
@@ -61,13 +59,11 @@ def test_all_mistakes_are_said_at_once() -> None:
     "raw", [[], "x", {"a": None}, {"a": {}}, {"transactional": "x"}, {"a": "x" * 5000}, {str(n): "" for n in range(65)}]
 )
 def test_bad_properties(raw: object) -> None:
-    """Refused, each with its reason."""
     with pytest.raises(Refused):
         topic.parse_properties(raw, 7)
 
 
 def test_system_topics() -> None:
-    """Blanks are trimmed, prefixes expand, repeats count once."""
     assert topic.expand_system_topics([" audit ", "m:3", "m1"]) == ["audit", "m0", "m1", "m2"]
     for bad in ("", "a b", "m:", "m:0", "m:x", "m:99999", ":3"):
         with pytest.raises(ValueError, match=r"not a topic name|must be a prefix"):

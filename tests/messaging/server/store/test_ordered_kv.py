@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.memory_kv import DEAD_KEYS_MAX, MemoryKV
 from fairlead_messaging.server.store.ordered_kv import PUT, Batch, SnapshotBase, storage_errors
 
 
@@ -83,3 +83,18 @@ def test_what_was_added_since_a_mark_is_taken_back() -> None:
     batch.delete(b"a")
     batch.cut(mark)
     assert (batch.operations, batch.size) == ([(PUT, b"a", b"1")], 2)
+
+
+# --- The memory twin's own housekeeping; what all stores promise is in tests/conformance.
+
+
+def test_deleted_keys_do_not_pile_up() -> None:
+    store = MemoryKV()
+    for number in range(DEAD_KEYS_MAX + 10):
+        batch = Batch()
+        batch.put(str(number).encode(), b"")
+        store.apply(batch)
+        batch = Batch()
+        batch.delete(str(number).encode())
+        store.apply(batch)
+    assert len(store._keys) <= DEAD_KEYS_MAX + 1

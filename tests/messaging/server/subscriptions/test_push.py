@@ -116,7 +116,6 @@ def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played
 
 
 def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
-    """Counted as what it came to."""
     waiting = (GivenUpMessage("01" * 20, "no"), GivenUpMessage("02" * 20, "no"))
     record = SubscriptionRecord(url="http://x", undeliverable=waiting, dead_letter_error="missing")
     assert isinstance(played.got(loaded(record, 1)), Find)
@@ -165,7 +164,6 @@ def test_gone_and_changed(played: Played) -> None:
 
 
 def test_any_refusal_is_a_pause(played: Played) -> None:
-    """No error of the service ends a subscription without a word."""
     played.got(loaded(RECORD, 1))
     pause = played.got(Refused("no", code="strange"))
     assert isinstance(pause, BackOff) and pause.reason == "no"
@@ -176,7 +174,6 @@ def test_any_refusal_is_a_pause(played: Played) -> None:
 
 
 def test_attempts_follow_the_policy_and_begin_anew() -> None:
-    """Until none is left; Retry-After only lengthens."""
     policy = DeliveryPolicy(
         retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,
         backoff_retries=0,

@@ -11,7 +11,7 @@ from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk
 from fairlead_messaging.server.log.rows import LoggedMessage, RowState
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
+from fairlead_messaging.server.transactions.commands import Abort, Start
 from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
@@ -19,13 +19,13 @@ from fairlead_messaging.server.transactions.visibility import TransactionSnapsho
 def test_decisions() -> None:
     """Committed, aborted, open, rolled back; by the service's and by a transaction's own judgement."""
     core = Core()
-    committed, aborted, open_ = (core.do(Start(timeout_seconds=5)).transaction.pointer for _ in range(3))
-    core.do(Commit(pointer=committed, changes=[]))
+    committed, aborted, open_ = (core.start(5) for _ in range(3))
+    core.commit(committed)
     core.do(Abort(pointer=aborted))
     mine = core.do(Start(timeout_seconds=5))
-    later = core.do(Start(timeout_seconds=5)).transaction.pointer
-    core.do(Commit(pointer=later, changes=[]))
-    core.do(Commit(pointer=open_, changes=[]))
+    later = core.start(5)
+    core.commit(later)
+    core.commit(open_)
     own = mine.transaction.pointer
     with core.kv.snapshot() as snapshot:
         view = TransactionView(snapshot)
@@ -45,7 +45,6 @@ def test_decisions() -> None:
 
 
 def test_snapshots_travel_as_bytes() -> None:
-    """Opaque, but checked when they come back."""
     made = TransactionSnapshot(5, frozenset({1, 2}), frozenset({3}))
     assert visibility.decode_snapshot(made.encode()) == made
     for bad in (
@@ -65,7 +64,7 @@ def test_snapshots_travel_as_bytes() -> None:
 def begun(ttl_seconds: int = 1000) -> tuple[Core, int]:
     core = Core()
     core.create("t", ttl_seconds)
-    return core, core.do(Start(timeout_seconds=600)).transaction.pointer
+    return core, core.start(600)
 
 
 def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> Publish:
@@ -91,7 +90,7 @@ def test_the_first_living_message_of_an_open_transaction() -> None:
         found = visibility.first_uncommitted(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
     assert found is not None
     assert (found.message_id, found.pointer, found.since_ms) == (core.page("t").ids[1], pointer, core.now_ms)
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     assert waits_at(core) is None
 
 
@@ -131,7 +130,7 @@ def test_stored_payloads_are_over_one_by_one() -> None:
     """A reference is waited for as long as one of its messages lives."""
     core, pointer = begun()
     stored = [LoggedMessage(b"a", 1), LoggedMessage(b"b", 3)]
-    core.do(Store(namespace=NAMESPACE, name="t", messages=stored, pointer=pointer))
+    core.store(pointer, *stored)
     core.do(publish("t", pointer=pointer))
     core.do(publish("t", "z"))
     first = core.page("t").ids[0]

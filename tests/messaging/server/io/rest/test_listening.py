@@ -102,7 +102,6 @@ async def test_half_heads_make_room_for_others() -> None:
 
 
 async def test_with_every_connection_busy_probes_are_answered() -> None:
-    """Others are refused, with what to do."""
     async with serving(ConnectionLimits(total=20, peer=4, peer_waiting=4)) as (port, _):
         busy = [await Client.connect(port, b"GET /later HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(4)]
         await asyncio.sleep(0)

@@ -81,7 +81,6 @@ def test_what_became_of_a_write_may_be_found_out_later() -> None:
 
 
 def test_nothing_is_answered_while_no_node_does() -> None:
-    """And it goes on by itself."""
     disk = Disk()
     kv = opened(disk)
     disk.is_down = True
@@ -97,7 +96,6 @@ def test_nothing_is_answered_while_no_node_does() -> None:
 
 
 def test_a_second_instance_is_told_who_the_first_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While that shows signs of life."""
     disk = Disk()
     first = opened(disk, name="process 4711 on till")
     monkeypatch.setattr(ownership, "pause", lambda seconds: first.apply(Batch()))
@@ -294,7 +292,6 @@ def test_a_batch_changes_what_is_at_hand() -> None:
 
 
 def test_what_was_read_before_a_batch_is_not_kept() -> None:
-    """It may be older."""
     recent = RecentValues()
     recent.apply(Layer.of(Batch(), 1))
     recent.keep(b"a", b"old", 0)
@@ -302,7 +299,6 @@ def test_what_was_read_before_a_batch_is_not_kept() -> None:
 
 
 def test_it_is_bounded() -> None:
-    """The least recently asked for goes."""
     recent = RecentValues()
     for number in range(KEYS_MAX + 1):
         recent.keep(b"%d" % number, b"", 0)

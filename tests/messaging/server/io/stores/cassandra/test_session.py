@@ -40,7 +40,6 @@ MODEL = CassandraModel(contact_points=["a:1"], username="till", password_file="/
     ],
 )
 def test_errors_say_what_to_do(error: Exception, kind: type[StorageError], words: str) -> None:
-    """And whether anything is known of a write."""
     with pytest.raises(StorageError) as raised, said("read", MODEL):
         raise error
     assert type(raised.value) is kind or issubclass(type(raised.value), kind)
@@ -48,13 +47,11 @@ def test_errors_say_what_to_do(error: Exception, kind: type[StorageError], words
 
 
 def test_what_is_none_of_the_drivers_passes() -> None:
-    """A mistake of ours is not dressed up."""
     with pytest.raises(KeyError), said("read", MODEL):
         raise KeyError("ours")
 
 
 def test_the_password_is_read_from_its_file(tmp_path: Path) -> None:
-    """Without the end of its line."""
     file = tmp_path / "password"
     file.write_text("a b\n")
     assert read_password(file) == "a b"
@@ -76,8 +73,6 @@ def test_nodes_that_forget_are_warned_of(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Also when it cannot be known."""
-
     def execute(*_: object) -> list[tuple[str, str]]:
         if isinstance(answer, StorageError):
             raise answer

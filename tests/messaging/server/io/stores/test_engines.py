@@ -1,4 +1,4 @@
-"""SQLite's own; what all stores promise is in tests/conformance."""
+"""What only SQLite or only RocksDB does; what all stores promise is in tests/conformance."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores import sqlite_kv
+from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
 from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_commits_are_on_disk(tmp_path: Path) -> None:
-    """Full synchronisation with the write-ahead log, nothing less."""
     store = SqliteKV(tmp_path)
     assert store._writer.execute("PRAGMA synchronous").fetchone() == (2,)
     assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -21,7 +21,6 @@ def test_commits_are_on_disk(tmp_path: Path) -> None:
 
 
 def test_a_get_does_not_wait_for_a_write(tmp_path: Path) -> None:
-    """The event loop asks for single keys while the disk is busy."""
     store = SqliteKV(tmp_path)
     with store._lock:
         assert store.get(b"k") is None
@@ -29,7 +28,6 @@ def test_a_get_does_not_wait_for_a_write(tmp_path: Path) -> None:
 
 
 def test_connections_of_closed_snapshots_are_used_again(tmp_path: Path) -> None:
-    """And no more are kept than allowed."""
     store = SqliteKV(tmp_path)
     snapshots = [store.snapshot() for _ in range(sqlite_kv.IDLE_READERS_MAX + 3)]
     for each in snapshots:
@@ -38,14 +36,13 @@ def test_connections_of_closed_snapshots_are_used_again(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_closed_store_refuses(tmp_path: Path) -> None:
-    """As a StorageError."""
-    store = SqliteKV(tmp_path)
+@pytest.mark.parametrize("kind", [SqliteKV, RocksKV])
+def test_a_closed_store_refuses(kind: type[SqliteKV] | type[RocksKV], tmp_path: Path) -> None:
+    store = kind(tmp_path)
     store.close()
-    with pytest.raises(StorageError):
-        store.apply(Batch())
-    with pytest.raises(StorageError):
-        store.snapshot()
+    for use in (lambda: store.apply(Batch()), lambda: store.get(b"k"), store.snapshot):
+        with pytest.raises(StorageError):
+            use()
 
 
 def test_a_snapshot_does_not_wait_for_a_write(tmp_path: Path) -> None:
@@ -96,3 +93,14 @@ def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert store.get(b"kept") == b"v"
     assert (tmp_path / f"{sqlite_kv.FILE_NAME}-wal").stat().st_size <= sqlite_kv.LOG_BYTES_KEPT
     store.close()
+
+
+# --- RocksDB.
+
+
+def test_a_directory_is_open_once(tmp_path: Path) -> None:
+    store = RocksKV(tmp_path)
+    with pytest.raises(StorageError):
+        RocksKV(tmp_path)
+    store.close()
+    RocksKV(tmp_path).close()
