@@ -1,7 +1,7 @@
-"""What the settings file of the messaging service, or ``FAIRLEAD_MESSAGING_*``, may say: keys, defaults, limits.
+"""The settings of the messaging service, from its file or ``FAIRLEAD_MESSAGING_*``: keys, defaults, limits.
 
-Every nested model is one TOML table; the text below a key is its line on the reference page.  Times are seconds,
-sizes bytes.
+Every nested model is a TOML table; the text below a key is its line on the reference page.  Times are in seconds, sizes
+in bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ AUDIENCE: Final = "fairlead-messaging"
 
 
 class AccessModel(Model):
-    """Grants of one subject; several entries of one add up. What no entry grants is 403."""
+    """Grants of a subject; several entries for the same subject add up. What no entry grants is refused with 403."""
 
     subject: str
     """A name in a certificate (common name, or the first DNS name), a SPIFFE URI (`spiffe://…`), or
@@ -42,8 +42,8 @@ class AccessModel(Model):
     verbs: Annotated[list[str], Field(min_length=1)]
     """`publish`, `consume`, `administer`; `create` is the part of `administer` that makes topics."""
     topics: Annotated[list[str], Field(min_length=1, max_length=ENTRIES_MAX)]
-    """Globs of `namespace/name`: `*` stands for any characters of one part, `*` alone for every topic, `!` in front
-    takes topics away from this entry."""
+    """Globs of `namespace/name`: `*` stands for any characters of one part, `*` alone for every topic; a leading `!`
+    excludes topics from this entry."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -64,7 +64,7 @@ class AccessModel(Model):
             except ValueError as error:
                 yield Mistake(f"topics[{index}]", f"{error}; is {mistakes.shown(text)}")
         if all(text.startswith("!") for text in self.topics):
-            yield Mistake("topics", "grants nothing: each pattern takes topics away; add * to begin with all")
+            yield Mistake("topics", "grants nothing: each pattern excludes topics; add * to begin with all")
 
     @property
     def entry(self) -> AccessEntry:
@@ -76,13 +76,13 @@ class AccessModel(Model):
 
 
 class TokenReviewModel(Model):
-    """Where tokens of ServiceAccounts are checked: `POST …/tokenreviews` of the Kubernetes API. Used when an entry of
+    """Where tokens of ServiceAccounts are checked: `POST …/tokenreviews` of the Kubernetes API. Used if an entry of
     `access` names a ServiceAccount."""
 
     kubeconfig: FilePath | None = None
     """Absent: in-cluster. Needs the ClusterRole `system:auth-delegator`."""
     audience: Annotated[str, Field(min_length=1, max_length=253)] = AUDIENCE
-    """What a token must be made for (`audiences` of a projected token); one for the API server itself opens nothing."""
+    """The audience that a token must have (`audiences` of a projected token); tokens for the API server are refused."""
 
 
 def access_table(entries: list[AccessModel]) -> AccessTable:
@@ -93,7 +93,7 @@ PORT: Final = 9042
 PORT_DIGITS_MAX: Final = 5
 NOT_IN_A_HOST: Final = frozenset("@/ ")
 CONSISTENCIES: Final = ("LOCAL_QUORUM", "QUORUM", "ALL", "LOCAL_ONE", "ONE")
-"""What a write that was answered, and a read, rests on. The last two only where there is one copy."""
+"""The consistency of reads and writes. The last two only for keyspaces with one copy."""
 
 
 def _consistency(name: str) -> str:
@@ -124,22 +124,22 @@ def _contact_point(text: str) -> str:
 
 
 class CassandraModel(Model):
-    """Of `store = "cassandra"`; [how it is used](../howto/messaging-on-cassandra.md)."""
+    """For `store = "cassandra"`; see [Messaging on Cassandra](../howto/messaging-on-cassandra.md)."""
 
     contact_points: list[Annotated[str, AfterValidator(_contact_point)]] = Field(default=[], max_length=64)
     """Required with `store = "cassandra"`: some nodes, as `host` or `host:port` (9042); they know the others."""
     keyspace: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,47}$")] = "fairlead"
-    """Of this service alone. Made with up to three copies in the data center when it is not there and the user may."""
+    """Only for this service. If missing it is created, with up to three copies in the data center, if the user may."""
     datacenter: str | None = None
-    """Whose nodes are asked; absent: that of the first contact point that answers."""
+    """The data center whose nodes are used; absent: that of the first contact point that answers."""
     consistency: Annotated[str, AfterValidator(_consistency)] = "LOCAL_QUORUM"
-    """Of reads and writes: `LOCAL_QUORUM`, `QUORUM`, `ALL`; `LOCAL_ONE` and `ONE` only for a keyspace with one copy."""
+    """For reads and writes: `LOCAL_QUORUM`, `QUORUM`, `ALL`; `LOCAL_ONE`, `ONE` only for a keyspace with one copy."""
     username: str | None = None
-    """With `password_file`; absent: no login."""
+    """Needs `password_file`; absent: no login."""
     password_file: FilePath | None = None
-    """Holds the password; read again at every connection, so it can be changed while the service runs."""
+    """Holds the password; read again for every connection, so it can be changed while the service runs."""
     tls_ca: FilePath | None = None
-    """Authority of the nodes' certificates, which must name their addresses; absent: no TLS."""
+    """Authority of the nodes' certificates, which must contain their addresses; absent: no TLS."""
 
 
 COUNT_MAX: Final = 2**31 - 1
@@ -155,33 +155,33 @@ def _system_topics(names: list[str]) -> list[str]:
 
 
 class CacheSettings(Model):
-    """Recent messages in memory."""
+    """The cache of recent messages in memory."""
 
     max_bytes: Annotated[int, Field(ge=0)] = 64 * 1024 * 1024
     """Payload bytes of recent messages kept in memory, over all topics; 0 turns the cache off."""
 
 
 class CleanupSettings(Model):
-    """Removal of what is not readable any more."""
+    """The removal of rows that cannot be read any more."""
 
     interval_seconds: Annotated[float, Field(ge=0.05, le=86_400)] = 60.0
     """How often expired and unreachable rows are removed."""
 
 
 class TransactionSettings(Model):
-    """How long transactions may last, and hold up readers."""
+    """How long transactions may last and hold up readers."""
 
     timeout_seconds_max: Annotated[float, Field(gt=0, le=86_400)] = TIMEOUT_SECONDS_MAX
-    """What a transaction may ask for between two renewals; not renewed in time it becomes invalid."""
+    """The longest timeout of a transaction; if it is not renewed in time it becomes invalid."""
     lifetime_seconds_max: Annotated[float, Field(gt=0, le=2_592_000)] = LIFETIME_SECONDS_MAX
-    """How far renewals may carry one from its start, at least `timeout_seconds_max`."""
+    """The greatest age to which a transaction can be renewed, at least `timeout_seconds_max`."""
     hold_up_seconds_max: Annotated[float, Field(gt=0, le=TTL_SECONDS_MAX)] = HOLD_UP_SECONDS_MAX
-    """How long messages of one open transaction may hold up the readers of a topic that sets no `hold_up_seconds_max`
-    of its own; then it becomes invalid. What is stored and not published yet holds up no reader."""
+    """How long a transaction may hold up the readers of a topic without `hold_up_seconds_max`; then it becomes invalid.
+    Payloads that are stored and not published yet hold up no reader."""
 
     @property
     def limits(self) -> TransactionLimits:
-        """For the transaction manager."""
+        """The limits for the transaction manager."""
         return TransactionLimits(
             timeout_seconds_max=self.timeout_seconds_max,
             lifetime_seconds_max=self.lifetime_seconds_max,
@@ -190,55 +190,55 @@ class TransactionSettings(Model):
 
 
 class MessagingSettings(Model):
-    """The whole file."""
+    """All settings."""
 
     http_listen: ListenAddress = "127.0.0.1:11015"
     """The REST API: HTTPS with `mtls`, plain HTTP with `insecure`; port 0 lets the system choose."""
     health_listen: ListenAddress | None = None
     """Where `/healthz`, `/readyz` and `/metrics` are served in plain HTTP; absent: `http_listen`, if that is plain."""
     data_dir: FilePath = "fairlead-messaging-data"
-    """One process at a time, whatever the store (`memory` uses none); a second one ends with 1 and names the first
-    (`data_dir/lock`, which the kernel drops with its process)."""
+    """For one process at a time, whatever the store (`memory` uses none); a second one names the first and exits with 1
+    (`data_dir/lock`, which the kernel releases when its process ends)."""
     store: Literal["rocksdb", "sqlite", "memory", "cassandra"] = "rocksdb"
-    """`sqlite` needs nothing but Python, and its file shrinks by up to 256 MiB a cleaning pass once more than a quarter
-    of it is free; `memory` keeps nothing over a restart; `cassandra` keeps everything in the keyspace of `[cassandra]`,
-    and nothing in `data_dir`."""
+    """`sqlite` needs nothing but Python; its file shrinks by up to 256 MiB in each cleaning pass while more than a
+    quarter of it is free. `memory` loses everything at a restart. `cassandra` keeps everything in the keyspace of
+    `[cassandra]`, and nothing in `data_dir`."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
-    """Authority of clients; required with `mtls`, as the two below. Files are read again when they change."""
+    """Authority of clients; required with `mtls`, like the two below. Files are read again when they change."""
     tls_cert: FilePath | None = None
     """The service's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     access: list[AccessModel] = Field(default=[])
-    """Who may do what on which topics; what no entry grants is 403 `forbidden`. Needs `mtls`."""
+    """Who may do what on which topics; what no entry grants is refused with 403 `forbidden`. Needs `mtls`."""
     token_review: TokenReviewModel = TokenReviewModel()
     quotas: list[QuotaModel] = Field(default=[])
-    """How much a namespace may take; beyond it publishing and making topics are 429 with `Retry-After`."""
+    """Quotas of namespaces; beyond them publishing and creating topics are refused with 429 and `Retry-After`."""
     system_topics: Annotated[list[str], AfterValidator(_system_topics)] = Field(default=[])
-    """Created at the start in namespace `system`, which is Fairlead's own; `prefix:N` stands for prefix0 … prefix(N-1).
-    Hub and ingest make `system/events` themselves ([events](events.md))."""
+    """Created at the start in the namespace `system`, which belongs to Fairlead; `prefix:N` stands for prefix0 …
+    prefix(N-1). Hub and ingest create `system/events` themselves ([events](events.md))."""
     default_ttl_seconds: Annotated[int, Field(ge=1, le=TTL_SECONDS_MAX)] = 604_800
-    """How long messages live in topics that say nothing else."""
+    """How long messages live in topics without a `ttl`."""
     poll_limit_max: Count = 100_000
-    """Messages of one page at most, whatever is asked for."""
+    """The most messages in one page, whatever a reader requests."""
     poll_bytes_max: Count = 16 * 1024 * 1024
     """Payload bytes after which a page ends, whatever its limit."""
     bulk_bytes_max: Count = 64 * 1024 * 1024
-    """The same for one Arrow page."""
+    """The same for an Arrow page."""
     body_bytes_max: Count = 16 * 1024 * 1024
-    """Larger request bodies are 413 before they are parsed; the number of messages in one is not bounded by itself."""
+    """Larger request bodies are refused with 413 before they are parsed; their number of messages has no own limit."""
     bodies_bytes_max: Budget = 256 * 1024 * 1024
-    """Of all bodies arriving or being worked on, at least `body_bytes_max`; beyond: 503 `too_many_bodies`. At its worst
-    memory is some three times that; a message counts 256 bytes beside its body (so a request has at most about a
-    million), and a request that alone would be more is 413 `too_many_messages`."""
+    """For all bodies that arrive or are processed, at least `body_bytes_max`; beyond: 503 `too_many_bodies`. At worst
+    they take about three times as much memory. A message counts 256 bytes besides its body (so a request has at most
+    about a million); a request that exceeds the limit by itself is refused with 413 `too_many_messages`."""
     pages_bytes_max: Budget = 256 * 1024 * 1024
-    """Of all pages on their way to readers, at least `body_bytes_max`; beyond: 503 `too_many_pages`."""
+    """For all pages that are being sent, at least `body_bytes_max`; beyond: 503 `too_many_pages`."""
     long_polls_max: Count = 10_000
-    """Readers that wait for something new at the same time; beyond: 503 `too_many_long_polls`."""
+    """How many readers may wait for new messages; beyond: 503 `too_many_long_polls`."""
     request_seconds_max: Annotated[float, Field(ge=0.05, le=3600)] = 60.0
-    """How long a body may take to arrive (408) and a page to leave (the connection is closed)."""
+    """How long a body may take to arrive (then 408) and a page to be sent (then the connection is closed)."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     cassandra: CassandraModel = CassandraModel()

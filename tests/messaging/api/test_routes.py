@@ -92,6 +92,6 @@ def test_clients_read_status_and_code_alike() -> None:
     """A refusal that may pass by itself is temporary for them, every other is not."""
     for code, (status, meaning) in error_codes.MEANINGS.items():
         body = b'{"error":{"code":"%s","message":"m"}}' % code.encode()
-        failure = errors.of("GET /", status, {}, body)
+        failure = errors.from_response("GET /", status, {}, body)
         assert failure.code == code and meaning.endswith(".")
-        assert isinstance(failure, errors.Busy) == (status in errors.LATER)
+        assert isinstance(failure, errors.Busy) == (status in errors.RETRYABLE_STATUSES)

@@ -12,7 +12,7 @@ from fairlead_wire.errors import Permanent, Temporary
 
 def of(status: int, *, retry_after: str | None = None, **error: object) -> errors.Busy | errors.Denied:
     headers = {} if retry_after is None else {"retry-after": retry_after}
-    return errors.of("GET /x", status, headers, json.dumps({"error": error}).encode())
+    return errors.from_response("GET /x", status, headers, json.dumps({"error": error}).encode())
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_retry_after_is_believed_within_reason(text: str | None, seconds: float)
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 10_000, b'{"error": 1}', b'{"error": {"code": [1]}}'])
 def test_what_is_not_ours_is_shown_in_part(body: bytes) -> None:
     """A proxy's page, or garbage: an error all the same."""
-    refused = errors.of("GET /x", 404, {}, body)
+    refused = errors.from_response("GET /x", 404, {}, body)
     assert isinstance(refused, errors.Denied)
     assert len(str(refused)) < 300
 

@@ -36,9 +36,9 @@ def test_a_batch_stays_the_same_until_it_is_settled() -> None:
     assert sent(gathered) == ([b"a"], 0)
     gathered.offer(b"b")
     assert sent(gathered) == ([b"a"], 0)
-    gathered.taken()
+    gathered.stored()
     assert sent(gathered) == ([b"b"], 1)
-    gathered.taken()
+    gathered.stored()
     assert gathered.batch() is None
     assert (gathered.published, gathered.dropped, gathered.settled) == (2, 0, 2)
 
@@ -50,7 +50,7 @@ def test_what_finds_no_room_is_dropped_and_counted() -> None:
     ]  # fmt: skip
     assert (gathered.accepted, gathered.dropped, gathered.waiting) == (2, 2, 2)
     gathered.batch()
-    gathered.taken()
+    gathered.stored()
     assert gathered.offer(b"bbbb")
 
 
@@ -66,7 +66,7 @@ def test_a_batch_fits_into_one_request() -> None:
     sizes = []
     while large.batch() is not None:
         sizes.append([len(payload) for payload in sent(large)[0]])
-        large.taken()
+        large.stored()
     assert sizes == [[publish_buffer.BATCH_BYTES_MAX + 1], [publish_buffer.BATCH_BYTES_MAX], [1]]
 
 
@@ -88,7 +88,7 @@ def test_waits_grow_until_something_gets_through() -> None:
     lost = errors.TimedOut("x", seconds=30)
     assert [gathered.failed(lost) for _ in range(5)] == [1, 2, 4, 8, 10]
     assert gathered.failed(errors.Busy("x", code="overloaded", status=503, retry_after_seconds=60)) == 60
-    gathered.taken()
+    gathered.stored()
     assert gathered.failed(lost) == 1
 
 

@@ -18,7 +18,7 @@ from fairlead_messaging.server import access
 from fairlead_messaging.server.access import (
     AWAY_SECONDS,
     FRESH_SECONDS,
-    NOT_KNOWN,
+    UNIDENTIFIED,
     UNRESTRICTED,
     AccessEntry,
     AccessTable,
@@ -255,8 +255,8 @@ def test_records_without_an_owner_and_services_without_a_table_know_no_owners() 
 
 
 def test_of_whom_nothing_is_known_nothing_is_granted() -> None:
-    assert not NOT_KNOWN.may(Verb.CONSUME, "a", "b") and not NOT_KNOWN.sees("a", "b")
-    assert not NOT_KNOWN.owns("certificate:app")
+    assert not UNIDENTIFIED.may(Verb.CONSUME, "a", "b") and not UNIDENTIFIED.sees("a", "b")
+    assert not UNIDENTIFIED.owns("certificate:app")
 
 
 # --- What is remembered of tokens.

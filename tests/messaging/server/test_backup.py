@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_messaging.server import backup
-from fairlead_messaging.server.backup import BackupHeader, BadBackup, Copied, Decoder, Pieces, Rows
+from fairlead_messaging.server.backup import BackupHeader, BadBackup, ChunkReader, Decoder, Rows, TeeSource
 
 
 def test_the_checksum_is_of_kind_and_content() -> None:
@@ -26,14 +26,14 @@ def test_the_checksum_is_of_kind_and_content() -> None:
 @given(st.lists(st.binary(max_size=20)), st.lists(st.integers(0, 30), min_size=1))
 def test_pieces_are_read_in_other_sizes(pieces: list[bytes], sizes: list[int]) -> None:
     """Nothing is lost or doubled; less than asked for comes at the end alone."""
-    source, whole = Pieces(iter(pieces)), io.BytesIO(b"".join(pieces))
+    source, whole = ChunkReader(iter(pieces)), io.BytesIO(b"".join(pieces))
     for size in sizes:
         assert source.read(size) == whole.read(size)
 
 
 def test_what_is_read_is_copied() -> None:
     sink = io.BytesIO()
-    source = Copied(io.BytesIO(b"abcdef"), sink)
+    source = TeeSource(io.BytesIO(b"abcdef"), sink)
     assert (source.read(4), sink.getvalue()) == (b"abcd", b"abcd")
     assert (source.read(4), source.read(4), sink.getvalue()) == (b"ef", b"", b"abcdef")
 
@@ -181,7 +181,7 @@ def test_sizes_are_bounded_before_they_are_believed(monkeypatch: pytest.MonkeyPa
         (backup.MAGIC + backup.framed(b"H", b"[]"), "header cannot be read"),
         (backup.MAGIC + backup.framed(b"H", b'{"format":2,"program":"","service":"","taken_ms":0}'), "format 2"),
         (backup.MAGIC + backup.framed(b"H", b'{"format":1,"program":"","service":"","taken_ms":-1}'), "names no time"),
-        (BEFORE_END + backup.framed(b"?", b""), "not known"),
+        (BEFORE_END + backup.framed(b"?", b""), "unknown kind"),
     ],
 )
 def test_what_is_no_backup_is_refused(data: bytes, reason: str) -> None:

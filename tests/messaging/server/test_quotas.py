@@ -35,7 +35,7 @@ def test_the_first_entry_that_matches_counts_and_system_has_none() -> None:
     ("said", "reason"),
     [
         ({"namespace": "a"}, "limits nothing"),
-        ({"namespace": "system", "topics": 1}, "Fairlead's own"),
+        ({"namespace": "system", "topics": 1}, "belongs to Fairlead"),
         ({"namespace": "a/b", "topics": 1}, "namespace's name"),
         ({"namespace": "a", "bytes_per_second": 0}, "bytes_per_second"),
     ],

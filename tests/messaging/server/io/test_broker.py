@@ -85,13 +85,13 @@ async def test_cleanup_runs_by_itself() -> None:
 async def test_nothing_is_removed_after_the_clock_jumped_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Expiry is judged by the clock as it is; removal is for good, so it waits for the clock to be put right."""
     looks: list[bool] = []
-    look = ClockJumpGuard.look
+    look = ClockJumpGuard.is_safe
 
     def counted(self: ClockJumpGuard, wall_ms: int, steady_ms: int) -> bool:
         looks.append(look(self, wall_ms, steady_ms))
         return looks[-1]
 
-    monkeypatch.setattr(ClockJumpGuard, "look", counted)
+    monkeypatch.setattr(ClockJumpGuard, "is_safe", counted)
     async with serving(cleanup={"interval_seconds": 0.05}) as topics:
         await topics.create("t", ttl=100)
         await topics.publish("t", "a")

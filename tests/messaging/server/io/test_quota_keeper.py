@@ -71,7 +71,7 @@ async def test_a_namespace_holds_no_more_than_its_quota(monkeypatch: pytest.Monk
         stored = {"transactionWritePointer": pointer, **publishing(1)}
         assert (await topics.ask("POST", "topics/t/store", stored)).status == 429
         topics.clock.forward(20_000)
-        await topics.app[QUOTAS]._look()
+        await topics.app[QUOTAS]._measure()
         assert (await topics.ask("POST", "topics/t/publish", publishing(100))).status == 200
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import LETTERS, Changes, Directory, changes, group
-from fairlead_messaging.server.store.layer import SILENT, Layer, flattened, joined, over, says
+from fairlead_messaging.server.store.layer import UNTOUCHED, Layer, flattened, joined, lookup, over
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch
 
@@ -121,7 +121,14 @@ def test_a_layer_says_value_gone_or_nothing() -> None:
         ),
         7,
     )
-    assert [layer.says(key) for key in (b"a", b"b", b"c", b"c1", b"d", b"x")] == [b"1", None, None, b"2", SILENT, None]
+    assert [layer.lookup(key) for key in (b"a", b"b", b"c", b"c1", b"d", b"x")] == [
+        b"1",
+        None,
+        None,
+        b"2",
+        UNTOUCHED,
+        None,
+    ]
     assert layer.number == 7 and list(layer.points_in(b"a", b"c2")) == [b"a", b"c1"]
     assert list(layer.ranges_in(b"c", b"z")) == [(b"c", b"d")]
 
@@ -131,8 +138,10 @@ def test_the_newest_layer_wins() -> None:
         Layer.of(batch_of(("put", b"a", b"1"), ("put", b"b", b"1")), 1),
         Layer.of(batch_of(("range", b"a", b"b")), 2),
     )
-    assert says((old, new), b"a") is None and says((old, new), b"b") == b"1" and says((old, new), b"c") is SILENT
-    assert says((), b"a") is SILENT
+    assert (
+        lookup((old, new), b"a") is None and lookup((old, new), b"b") == b"1" and lookup((old, new), b"c") is UNTOUCHED
+    )
+    assert lookup((), b"a") is UNTOUCHED
 
 
 def test_ranges_are_joined() -> None:
@@ -158,4 +167,4 @@ def test_rows_under_layers_are_the_rows_of_a_store(
     flat = flattened(layers, low, high)
     for key in (low, b"", b"a"):
         if low <= key < high:
-            assert flat.says(key) == says(layers, key)
+            assert flat.lookup(key) == lookup(layers, key)

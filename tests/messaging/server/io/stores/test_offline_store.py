@@ -80,7 +80,7 @@ def test_a_running_service_is_named_and_not_disturbed(tmp_path: Path, kind: str)
 
 
 def test_where_there_is_no_store_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(NoStore, match="no folder"):
+    with pytest.raises(NoStore, match="is not a directory"):
         rows(tmp_path / "absent")
     with pytest.raises(NoStore, match="holds no store"):
         rows(tmp_path)
@@ -190,7 +190,7 @@ def test_what_is_only_in_the_log_yet_is_no_store(tmp_path: Path) -> None:
         connection.execute("SELECT k FROM kv LIMIT 1").fetchone()
         held.append(connection)
 
-    with pytest.raises(StorageError, match="could not be written whole"):
+    with pytest.raises(StorageError, match="could not be written completely"):
         offline_store.restore(Decoder(io.BytesIO(data)), tmp_path / "new", "sqlite", "now", new_id=False, wrote=hold)
     for connection in held:
         connection.close()

@@ -20,7 +20,7 @@ from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import (
 from fairlead_messaging.server.io.stores.cassandra.ownership import TakenOver
 from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot
 from fairlead_messaging.server.store import buckets
-from fairlead_messaging.server.store.layer import SILENT, Layer
+from fairlead_messaging.server.store.layer import UNTOUCHED, Layer
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
@@ -72,7 +72,7 @@ def test_what_became_of_a_write_may_be_found_out_later() -> None:
     kv = opened(disk)
     put(kv, b"a")
     disk.fates = ["lost"] + ["never"] * 100
-    with pytest.raises(StorageError, match="no answer; whether"):
+    with pytest.raises(StorageError, match="no answer; the next write will find out whether"):
         put(kv, b"b")
     disk.fates = []
     put(kv, b"c")
@@ -287,7 +287,7 @@ def test_a_batch_changes_what_is_at_hand() -> None:
     batch.put(b"e", b"1")
     recent.apply(Layer.of(batch, 1))
     assert [recent.get(key) for key in (b"a", b"b", b"c", b"d", b"e")] == [
-        (b"1", 1), (None, 1), (SILENT, 1), (SILENT, 1), (SILENT, 1)
+        (b"1", 1), (None, 1), (UNTOUCHED, 1), (UNTOUCHED, 1), (UNTOUCHED, 1)
     ]  # fmt: skip
 
 
@@ -295,13 +295,13 @@ def test_what_was_read_before_a_batch_is_not_kept() -> None:
     recent = RecentValues()
     recent.apply(Layer.of(Batch(), 1))
     recent.keep(b"a", b"old", 0)
-    assert recent.get(b"a") == (SILENT, 1)
+    assert recent.get(b"a") == (UNTOUCHED, 1)
 
 
 def test_it_is_bounded() -> None:
     recent = RecentValues()
     for number in range(KEYS_MAX + 1):
         recent.keep(b"%d" % number, b"", 0)
-    assert recent.get(b"0")[0] is SILENT and recent.get(b"1")[0] == b""
+    assert recent.get(b"0")[0] is UNTOUCHED and recent.get(b"1")[0] == b""
     recent.clear(5)
-    assert recent.get(b"1") == (SILENT, 5)
+    assert recent.get(b"1") == (UNTOUCHED, 5)

@@ -11,7 +11,7 @@ from tests.support.topics.cassandra_twin import Disk
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra import applier
 from fairlead_messaging.server.io.stores.cassandra.applier import Applier, ApplyAttempt
-from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot, _Narrowed, _Whole
+from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot, _NarrowableRange, _ValueAssembler
 from fairlead_messaging.server.io.stores.cassandra.session import TooManyTombstones
 from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import Changes, Directory
@@ -20,7 +20,7 @@ from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_values_are_put_together_over_pages() -> None:
-    whole = _Whole()
+    whole = _ValueAssembler()
     assert list(whole.take([(b"a", 0, 2, b"1")])) == []
     assert list(whole.take([(b"a", 1, 2, b"2"), (b"a", 2, 3, b"stale"), (b"b", 0, 1, b"")])) == [
         (b"a", b"12"), (b"b", b"")
@@ -29,7 +29,7 @@ def test_values_are_put_together_over_pages() -> None:
 
 @pytest.mark.parametrize("down", [False, True])
 def test_parts_cover_a_range_without_a_gap(down: bool) -> None:
-    ask = _Narrowed(b"a", b"c")
+    ask = _NarrowableRange(b"a", b"c")
     ask.narrow()
     ask.narrow()
     parts = []
@@ -45,7 +45,7 @@ def test_parts_cover_a_range_without_a_gap(down: bool) -> None:
 
 
 def test_one_key_cannot_be_narrowed() -> None:
-    ask = _Narrowed(b"a", b"a\x00")
+    ask = _NarrowableRange(b"a", b"a\x00")
     with pytest.raises(TooManyTombstones):
         for _ in range(1000):
             ask.narrow()
