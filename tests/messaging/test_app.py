@@ -45,7 +45,6 @@ def test_bad_settings_are_exit_2(tmp_path: Path, text: str, reason: str) -> None
 
 @pytest.mark.process
 def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
-    """Health is served on its own address; the data is there for the next start."""
     program = MessagingProgram(tmp_path, more='system_topics = ["audit"]')
     with program:
         for path in ("healthz", "readyz", "metrics"):

@@ -68,7 +68,6 @@ def test_schemas_are_json_schema(name: str) -> None:
 
 @pytest.mark.parametrize(("path", "operation"), OPERATIONS)
 def test_parameters_examples_and_answers_of_an_operation(path: str, operation: dict[str, Any]) -> None:
-    """Each parameter of the path is described; each example is what its schema says; each answer says what it means."""
     parameters = operation.get("parameters", [])
     described = {each["name"] for each in parameters if each["in"] == "path"}
     assert described == set(re.findall(r"\{(\w+)\}", path))

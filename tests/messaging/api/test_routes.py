@@ -40,7 +40,6 @@ async def test_the_server_has_these_routes_and_no_others() -> None:
 
 @pytest.mark.parametrize("route", [*EVERY_ROUTE, ARROW_POLL], ids=lambda route: str(route.operation))
 def test_examples_are_what_they_stand_for(route: ApiRoute[object]) -> None:
-    """Each request and answer that has a shape has an example of it, and every code is known."""
     for example, shape in ((route.example, route.request), (route.answers, route.response)):
         if shape is not None and route is not routes.OPENAPI:
             raw = msgspec.json.encode(example)
@@ -75,7 +74,6 @@ def said() -> Iterator[str]:
 
 
 def test_the_server_says_no_other_codes_and_each_of_these() -> None:
-    """What programs may rely on is written down, and nothing else is."""
     codes = {each for each in said() if re.fullmatch(r"[a-z]+(_[a-z]+)*", each)} | BY_CONSTRUCTION
     known = set(error_codes.MEANINGS)
     assert codes - known == set()
@@ -89,7 +87,6 @@ def test_general_codes_and_facts_are_known_codes() -> None:
 
 
 def test_clients_read_status_and_code_alike() -> None:
-    """A refusal that may pass by itself is temporary for them, every other is not."""
     for code, (status, meaning) in error_codes.MEANINGS.items():
         body = b'{"error":{"code":"%s","message":"m"}}' % code.encode()
         failure = errors.from_response("GET /", status, {}, body)

@@ -35,7 +35,6 @@ def of(status: int, *, retry_after: str | None = None, **error: object) -> error
 def test_refusals_have_a_type_where_a_program_may_act_on_them(
     status: int, code: str, kind: type[errors.Denied]
 ) -> None:
-    """The code and the status stay; the sentence says where and what."""
     refused = of(status, code=code, message="because")
     assert type(refused) is kind
     assert isinstance(refused, Permanent)
@@ -88,7 +87,6 @@ def test_retry_after_is_believed_within_reason(text: str | None, seconds: float)
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 10_000, b'{"error": 1}', b'{"error": {"code": [1]}}'])
 def test_what_is_not_ours_is_shown_in_part(body: bytes) -> None:
-    """A proxy's page, or garbage: an error all the same."""
     refused = errors.from_response("GET /x", 404, {}, body)
     assert isinstance(refused, errors.Denied)
     assert len(str(refused)) < 300

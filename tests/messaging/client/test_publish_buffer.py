@@ -55,7 +55,6 @@ def test_what_finds_no_room_is_dropped_and_counted() -> None:
 
 
 def test_a_batch_fits_into_one_request() -> None:
-    """By number and by bytes; one that alone is over the bound goes alone."""
     many = made()
     for _ in range(publish_buffer.BATCH_MESSAGES_MAX + 1):
         many.offer(b"")
@@ -107,7 +106,6 @@ def page(*ids: str, then: str) -> Page:
 
 
 def test_each_page_goes_on_behind_the_last() -> None:
-    """The first start is inclusive if one wants; every other is a next position, which is not."""
     cursor = Cursor("n", "t", start_from="0a")
     assert asked(cursor) == {"startFrom": "0a", "isolation": "read_committed", "wait_ms": 0}
     assert [message.id for message in cursor.take(page("0a", "0b", then="0b"))] == ["0a", "0b"]
@@ -115,7 +113,6 @@ def test_each_page_goes_on_behind_the_last() -> None:
 
 
 def test_the_end_is_where_nothing_moves_any_more() -> None:
-    """An empty page that moved on passed over what may not be seen; something may come behind."""
     cursor = Cursor("n", "t")
     cursor.take(page(then="0c"))
     assert cursor.more

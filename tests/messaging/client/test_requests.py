@@ -48,7 +48,6 @@ def test_a_publish_says_who_publishes() -> None:
 
 
 def test_what_is_safe_to_repeat() -> None:
-    """Reads, changes that are the same twice, and what a producer numbers; nothing else that writes."""
     numbered = requests.publish("n", "t", [b""], producer=Producer(id="p", epoch=1, sequence=0))
     safe: list[ClientRequest[Any]]
     safe = [
@@ -142,7 +141,6 @@ def test_a_query_is_quoted_behind_the_path() -> None:
 
 
 def test_a_refusal_is_raised_unless_the_request_takes_it() -> None:
-    """With ``on_refusal`` it may be a result; other answers are errors in any case."""
     refused = Response(status=404, headers={}, body=b'{"error": {"code": "topic_not_found", "message": "no t"}}')
     plain = request.build_empty(routes.DELETE_TOPIC, "n", "t")
     with pytest.raises(errors.TopicMissing):
@@ -181,7 +179,6 @@ def stream(table: pa.Table) -> bytes:
 
 
 def test_a_page_is_its_rows_and_where_the_topic_stood() -> None:
-    """The latter in headers; without a next position it ends where it began."""
     body = stream(pa.table({"id": [b"1"], "payload": [b"a"]}))
     headers = {"fairlead-next-position": "0b", "fairlead-generation": "3", "fairlead-hidden-messages": "2"}
     page = read_arrow_page("0a", Response(status=200, headers=headers, body=body))
@@ -217,7 +214,6 @@ class Recorder(Methods, BlockingClient):
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_method_has_the_name_the_text_and_the_arguments_of_its_request(client: Any) -> None:
-    """So that editors and help() show them."""
     assert client.publish.__name__ == "publish"
     assert client.publish.__doc__ == requests.publish.__doc__
     assert list(inspect.signature(client.publish).parameters)[:4] == ["self", "namespace", "name", "payloads"]

@@ -77,7 +77,6 @@ def test_a_full_buffer_is_stored_and_then_all_of_it_is() -> None:
 
 @pytest.mark.parametrize("where", ["persist two", "publish", "commit"])
 def test_any_failure_rolls_everybody_back(where: str) -> None:
-    """Newest first, what was published too, and the transaction ends."""
     work = opened(ONE, TWO)
     play(work.add("n", "t", [b"a"]))
     taken: list[str] = []
@@ -201,7 +200,6 @@ def test_after_a_failure_it_asks_again_soon() -> None:
 
 
 def test_without_any_answer_for_its_timeout_it_is_lost() -> None:
-    """Counted from the last renewal that was answered, and said with the failure."""
     lost, asked = play_renewal(lambda number: None if number == 1 else LOST_ANSWER)
     assert asked[:2] == [10, 20] and asked[-1] == 40
     assert lost is not None and (lost.state, lost.ended_by) == ("unknown", "timeout")

@@ -52,7 +52,6 @@ LETTERS = st.text("ab*", max_size=8)
     ],
 )
 def test_a_star_is_any_text_of_one_part(pattern: str, topic: str, expected: bool) -> None:
-    """All other characters are themselves, upper and lower case differ, and nothing overlaps."""
     namespace, _, name = topic.partition("/")
     assert access.parse_glob(pattern).matches(namespace, name) is expected
 
@@ -306,7 +305,6 @@ def test_the_end_of_a_token_is_read_and_what_cannot_be_read_has_none() -> None:
 
 
 def test_what_cannot_be_a_token_is_never_asked_about() -> None:
-    """Its length is bounded, and its characters are those of base64url."""
     assert access.looks_like_token(token(exp=5))
     for text in ("", "abc", "a.b", "a..c", "a.b.c.d", "a.b.c d", "a.b.\u00e4", "a.b." + "c" * 9000, "a.b\n.c"):
         assert not access.looks_like_token(text)

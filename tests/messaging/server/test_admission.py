@@ -72,7 +72,6 @@ def test_when_all_are_answered_there_is_room_for_probes() -> None:
 
 
 def test_deadlines() -> None:
-    """For the first head, for the next one; none while it is answered."""
     table = Admission(SMALL)
     admit(table, "silent", now=0.0)
     admit(table, "busy", now=0.0)
@@ -87,7 +86,6 @@ def test_deadlines() -> None:
 
 
 def test_limits_follow_the_descriptors() -> None:
-    """Room for files is left, and room for others than one address; always room for probes."""
     assert limits_of(1024) == ConnectionLimits(total=640, peer=512, peer_waiting=160)
     assert limits_of(10).total >= PROBES_MAX
     assert limits_of(10**6).total == 20_000
@@ -129,7 +127,6 @@ def test_no_history_breaks_the_bounds() -> None:
 
 
 def test_what_does_not_fit_is_refused_and_leaves_nothing() -> None:
-    """With the limit's name and a pause; what is given back can be taken again."""
     budget = MemoryBudget(10, "too_many_bodies")
     budget.take(6)
     with pytest.raises(Unavailable) as refused:

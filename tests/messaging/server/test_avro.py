@@ -120,7 +120,6 @@ async def post(topics: Topics, verb: str, raw: bytes, **query: str) -> Any:
 
 
 async def test_publish_and_poll(topics: Topics) -> None:
-    """Plain publish answers with nothing; poll with 20-byte ids; starts as ids and times."""
     assert await post(topics, "publish", publish_request(None, b"a", b"\x00\xff")) == b""
     found = consumed(await post(topics, "poll", consume_request()))
     assert [payload for _, payload in found] == [b"a", b"\x00\xff"]
@@ -146,7 +145,6 @@ async def test_transactional_publish_store_and_rollback(topics: Topics) -> None:
 
 
 async def test_extensions_are_query_parameters(topics: Topics) -> None:
-    """ttl, producer, isolation and waiting, which the schemas do not know."""
     query = {"producer_id": "p", "epoch": "1", "sequence": "4", "ttl": "1"}
     for _ in range(2):
         answer = await post(topics, "publish", publish_request(None, b"a"), **query)

@@ -25,7 +25,6 @@ def test_the_checksum_is_of_kind_and_content() -> None:
 
 @given(st.lists(st.binary(max_size=20)), st.lists(st.integers(0, 30), min_size=1))
 def test_pieces_are_read_in_other_sizes(pieces: list[bytes], sizes: list[int]) -> None:
-    """Nothing is lost or doubled; less than asked for comes at the end alone."""
     source, whole = ChunkReader(iter(pieces)), io.BytesIO(b"".join(pieces))
     for size in sizes:
         assert source.read(size) == whole.read(size)
@@ -129,7 +128,6 @@ def test_every_flipped_bit_is_noticed() -> None:
 
 
 def test_a_missing_block_is_noticed() -> None:
-    """Every frame is sound; the end says that they are not all there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backup, "BLOCK_BYTES", 100)
         pieces = [data for data, _ in backup.encode(ROWS, program="", service="", taken_ms=0)]
@@ -164,7 +162,6 @@ def test_a_block_that_is_none_is_refused(content: bytes, reason: str) -> None:
 
 
 def test_sizes_are_bounded_before_they_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A length that no backup has, and few bytes that unpack into very many."""
     with pytest.raises(BadBackup, match="above the limit"):
         read(BEFORE_END + backup.HEAD.pack(backup.ROWS, 2**32 - 1, 0))
     monkeypatch.setattr("fairlead_messaging.server.backup.FRAME_BYTES_MAX", 10_000)

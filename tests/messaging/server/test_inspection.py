@@ -8,7 +8,6 @@ from tests.support.topics.messaging import Topics, b64, serving
 
 
 async def test_states(topics: Topics) -> None:
-    """Visible, undecided, hidden and expired rows, in order, consuming nothing."""
     await topics.configure("t", ttl=100)
     await topics.publish("t", "plain", {"payload": b64("short"), "ttl": 1})
     aborted, _ = await topics.start()
@@ -29,7 +28,6 @@ async def test_states(topics: Topics) -> None:
 
 
 async def test_bytes_are_bounded() -> None:
-    """However many rows were asked for, stored ones of one transaction too; the last id leads on."""
     async with serving(poll_bytes_max=10) as topics:
         await topics.create("t")
         pointer, _ = await topics.start()
@@ -50,7 +48,6 @@ async def metrics(topics: Topics) -> dict[str, float]:
 
 
 async def test_size_lag_and_blocked_seconds(topics: Topics) -> None:
-    """Messages and bytes held, how far a reader is behind, and how long the first undecided message waits."""
     await topics.configure("t", ttl=100)
     await topics.publish("t", "old")
     topics.clock.forward(60_000)

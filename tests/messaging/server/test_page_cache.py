@@ -51,7 +51,6 @@ def test_the_budget_holds_and_the_least_used_goes_first() -> None:
 
 
 def test_expired_and_outgrown_pages_are_not_served() -> None:
-    """A page whose first message expired, or behind whose end something came, is asked anew."""
     cache = PageCache(5000)
     key = page_key(TOPIC, FIRST, 10, "x")
     cache.put(key, ANY, page(1, first=at(5), end=b"high"))
@@ -61,7 +60,6 @@ def test_expired_and_outgrown_pages_are_not_served() -> None:
 
 
 def test_a_decided_page_is_for_readers_of_its_isolation_while_it_lasts() -> None:
-    """A plain one is for all; what has a ttl of its own is asked anew once that is over."""
     cache = PageCache(5000)
     key = page_key(TOPIC, FIRST, 10, "x")
     lasting = CachedPage(
@@ -78,7 +76,6 @@ def test_a_decided_page_is_for_readers_of_its_isolation_while_it_lasts() -> None
 
 
 async def test_a_recreated_topic_is_empty(topics: Topics) -> None:
-    """Although pages of its predecessor are in memory."""
     await topics.publish("t", "a", "b")
     assert await topics.payloads("t") == await topics.payloads("t") == ["a", "b"]
     assert topics.broker.cache.hits == 1
@@ -90,8 +87,6 @@ async def test_a_recreated_topic_is_empty(topics: Topics) -> None:
 
 
 async def test_pages_of_transactions_and_own_ttls_are_kept(topics: Topics) -> None:
-    """Once each transaction has ended, and while each message lives; an open one's page is asked for each time."""
-
     async def hits(*payloads: str, **body: object) -> int:
         before = topics.broker.cache.hits
         for _ in range(3):
@@ -163,7 +158,6 @@ async def test_a_poll_that_moved_on_leaves_its_page_at_its_new_place(topics: Top
 
 @pytest.mark.parametrize("longer", ["time to live", "clock"])
 async def test_what_lives_again_is_shown_again(topics: Topics, longer: str) -> None:
-    """A page that left out expired messages is not served once they are no longer expired."""
     await topics.configure("t", ttl=10)
     await topics.publish("t", "old")
     topics.clock.forward(8_000)
@@ -175,6 +169,12 @@ async def test_what_lives_again_is_shown_again(topics: Topics, longer: str) -> N
     else:
         await topics.ok("PUT", "topics/t/properties", {"ttl": 1000})
     assert await topics.payloads("t") == ["old", "new"]
+
+
+STEPS = [
+    "publish", "publish", "poll", "poll", "poll", "begin", "inside", "inside", "store", "end", "roll_back", "time",
+    "wait", "clean", "ttl",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", dose(range(8), 3))
@@ -190,25 +190,7 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
         details: list[tuple[tuple[int, ...], list[Any]]] = []
         starts: list[str | int | None] = [None, cached.clock.now_ms]
         for number in range(150):
-            doing = random.choice(
-                [
-                    "publish",
-                    "publish",
-                    "poll",
-                    "poll",
-                    "poll",
-                    "begin",
-                    "inside",
-                    "inside",
-                    "store",
-                    "end",
-                    "roll back",
-                    "time",
-                    "wait",
-                    "clean",
-                    "ttl",
-                ]
-            )
+            doing = random.choice(STEPS)
             texts = [f"{number}.{index}" for index in range(random.randint(1, 4))]
             if doing == "publish":
                 short = [{"payload": b64(text), "ttl": 1} for text in texts] if random.random() < 0.2 else texts
@@ -227,7 +209,7 @@ async def test_the_same_answers_with_and_without(seed: int) -> None:
                 for each, pointer in zip(pair, begun[0], strict=True):
                     await each.store("t", *texts, tx=pointer)
                     await each.publish("t", tx=pointer)
-            elif doing == "roll back" and details:
+            elif doing == "roll_back" and details:
                 pointers, sent_back = random.choice(details)
                 if pointers in begun:
                     for each, detail in zip(pair, sent_back, strict=True):

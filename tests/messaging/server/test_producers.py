@@ -92,7 +92,6 @@ def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_pages_are_a_set(data: st.DataObject) -> None:
-    """However many gaps, in whatever order, over restarts, and with pages that were forgotten."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(producers, "PAGE_INTERVALS_MAX", data.draw(st.sampled_from([1, 2, 5])))
         store, expected = Store(), set[int]()
@@ -143,7 +142,6 @@ def test_scattered_numbers_are_refused_and_may_come_in_parts(monkeypatch: pytest
 
 
 def test_a_refused_request_leaves_what_its_batch_wrote_before(core: Core) -> None:
-    """Two publishes in one write, the second refused: the first one's numbers are known afterwards."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(producers, "PAGES_MAX", 2)
         patch.setattr(producers, "PAGE_INTERVALS_MAX", 2)
@@ -160,7 +158,6 @@ def test_a_refused_request_leaves_what_its_batch_wrote_before(core: Core) -> Non
 
 
 def test_a_page_that_grew_old_is_forgotten_alone() -> None:
-    """After thirty days; what the producer sends now is known as before."""
     core = Core()
     topic = core.create("t", ttl_seconds=10)
     for start in range(0, 1200, 2):

@@ -79,7 +79,6 @@ def test_namespaces_without_end_are_not_remembered() -> None:
 
 
 def test_what_is_on_its_way_counts_and_what_failed_does_not() -> None:
-    """So that many at once do not go beyond it together."""
     held = StoredBytes()
     held.coming("a", 10)
     held.coming("a", 5)
@@ -117,7 +116,6 @@ def test_a_look_that_failed_forgets_nothing() -> None:
 
 
 async def test_what_lives_counts_and_what_waits_in_transactions() -> None:
-    """Not what has expired, nor what a deleted topic held, nor other namespaces."""
     async with serving() as topics:
         await topics.create("t", ttl=10)
         await topics.publish("t", "12345", "1")

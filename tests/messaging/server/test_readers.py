@@ -26,7 +26,6 @@ def listed(core: Core) -> list[Reader]:
 
 
 def test_lag_in_messages_and_seconds(core: Core) -> None:
-    """What was stored after the position, and how old the first of it is."""
     core.do(publish("t", *["x"] * 3000))
     ids = core.page("t", limit=5000).ids
     core.now_ms += 2500
@@ -38,11 +37,8 @@ def test_lag_in_messages_and_seconds(core: Core) -> None:
     ]  # fmt: skip
 
 
-def test_who_may_read_fills_no_disk_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the most, those noted longest ago are forgotten; other topics keep theirs."""
+def test_who_may_read_fills_no_disk_with_names(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "READERS_MAX", 3)
-    core = Core()
-    core.create("t")
     core.create("t2")
     core.do(RecordReaderPosition(namespace=NAMESPACE, name="t2", reader="z", position=FIRST, generation=None))
     for name in ("a", "b", "c", "a", "d", "e", "e"):
@@ -138,7 +134,6 @@ def test_a_reader_that_noted_its_position_learns_exactly_what_it_missed() -> Non
 
 
 def test_a_position_counts_only_when_it_can_be_known() -> None:
-    """Not beyond the end, not inside stored payloads, not where rows are gone, not of another generation."""
     core, ids = filled()
     pointer = core.start(600)
     core.store(pointer, "a", "b")

@@ -34,7 +34,6 @@ async def publish_by_reference(topics: Topics, *payloads: str) -> None:
 
 
 async def test_topic_ttl_removes_messages_and_payloads(kv: OrderedKV) -> None:
-    """Both are there after a pass while they live, and physically gone after one when they do not."""
     async with serving(kv) as topics:
         await topics.create("t", ttl=3)
         await topics.publish("t", *["x"] * 3000)
@@ -50,7 +49,6 @@ async def test_topic_ttl_removes_messages_and_payloads(kv: OrderedKV) -> None:
 
 
 async def test_old_generations_are_removed(kv: OrderedKV) -> None:
-    """Deleted, or created anew: the rows of every earlier generation go, the living one's stay."""
     async with serving(kv) as topics:
         for generation in range(3):
             await topics.create("t")
@@ -122,7 +120,6 @@ async def test_silent_producers_are_forgotten_after_thirty_days(kv: OrderedKV) -
 
 
 async def test_counting_goes_on_after_removal(kv: OrderedKV) -> None:
-    """Plans and lag count what is left, although the first totals are gone."""
     async with serving(kv) as topics:
         await topics.create("t", ttl=10)
         await topics.publish("t", *["x"] * 5000)
@@ -147,7 +144,6 @@ def test_an_ordinary_clock_is_trusted() -> None:
 
 
 def test_a_jump_ahead_is_not_until_it_lasted() -> None:
-    """Ten days in a minute: wait an hour, then believe it."""
     watch = ClockJumpGuard(0, 0)
     days = 10 * 86_400_000
     assert not watch.is_safe(days, 60_000)

@@ -83,14 +83,12 @@ def test_rows_of_one_request_are_contiguous(core: Core) -> None:
 
 
 def test_a_repeat_within_one_batch_is_known(core: Core) -> None:
-    """The second of two concurrent retries is answered so, and both are durable together."""
     one, two = core.batch(publish("t", "a", producer=producer(3)), publish("t", "a", producer=producer(3)))
     assert (one.stored, two.known) == ((3,), (3,))
     assert core.read("t") == ["a"]
 
 
 def test_a_lost_batch_is_not_known(core: Core) -> None:
-    """After a failed write the retry stores; nothing of the failed one is remembered."""
     core.batch(publish("t", "a", producer=producer(0)), lost=True)
     assert core.do(publish("t", "a", producer=producer(0))).stored == (0,)
     assert core.read("t") == ["a"]
@@ -107,7 +105,6 @@ def test_what_cannot_be_published() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, PIECE_MESSAGES, PIECE_MESSAGES + 1])
 def test_however_many_messages_a_request_has(count: int) -> None:
-    """One by one, in columns, in several pieces: the same rows, in order, without a gap, each with its own ttl."""
     core = Core()
     topic = core.create("t", ttl_seconds=500)
     messages = [b"%d" % number if number % 3 else LoggedMessage(b"%d" % number, 7) for number in range(count)]
@@ -146,7 +143,6 @@ def test_each_command_on_a_topic_is_answered_by_its_type() -> None:
 
 
 def test_each_command_on_transactions_is_answered_by_its_type(core: Core) -> None:
-    """A command that is typed wrongly would be believed by every caller."""
     answers_as_typed(core, Start(timeout_seconds=30))
     one, two, three = (core.start() for _ in range(3))
     answers_as_typed(core, RenewTransaction(pointer=one))
@@ -166,7 +162,6 @@ def test_each_command_on_transactions_is_answered_by_its_type(core: Core) -> Non
 
 
 def test_a_topic_is_read_once_and_again_after_a_failed_batch(core: Core) -> None:
-    """Positions given out by the failed one are never given out again."""
     core.batch(publish("t", "lost"), lost=True)
     core.do(publish("t", "kept"))
     states = TopicStates(core.kv)

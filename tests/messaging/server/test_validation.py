@@ -18,7 +18,6 @@ def test_messages_are_texts_or_objects() -> None:
 
 
 def test_messages_are_bounded_by_bytes_alone() -> None:
-    """Each counts for what it takes in memory; the refusal says the remedy."""
     assert validation.check_size(1_000_000, 256 * 2**20) == 256_000_000
     with pytest.raises(TooLarge, match="several requests"):
         validation.check_size(1_100_000, 256 * 2**20)  # more would hold up all other publishers for long

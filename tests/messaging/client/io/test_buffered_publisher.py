@@ -34,7 +34,6 @@ def test_every_run_has_a_name_of_its_own() -> None:
 
 
 def test_what_is_called_for_drops_cannot_end_the_sending() -> None:
-    """What it raises is logged; with nothing dropped it is not called."""
     reported: list[int] = []
 
     def broken(count: int, error: FairleadError) -> None:
@@ -142,7 +141,6 @@ async def test_messages_may_wait_before_it_is_entered(topics: Topics) -> None:
 
 
 async def test_what_never_gets_through_is_given_up_in_the_end() -> None:
-    """Counted and reported, and nothing is raised; flush says that it did not happen."""
     reported: list[tuple[int, FairleadError]] = []
     async with (
         AsyncClient("http://127.0.0.1:1") as client,
@@ -155,7 +153,6 @@ async def test_what_never_gets_through_is_given_up_in_the_end() -> None:
 
 
 async def test_a_cancelled_owner_still_counts_what_is_lost() -> None:
-    """Cancelled while closing: no message disappears from the counts."""
     async with AsyncClient("http://127.0.0.1:1") as client:
         buffered = publisher(client, close_seconds=60)
 

@@ -88,7 +88,6 @@ def test_a_topic_is_planned_and_read_in_pages(client: BulkClient) -> None:
 
 
 def test_offsets_say_where_a_topic_stands(client: BulkClient) -> None:
-    """Its end is where a plan of all of it ends or beyond; the far future holds nothing."""
     latest = client.offsets(TOPIC, "latest")
     assert client.plan(TOPIC, after=latest.stable or "").rows == 0
     later = client.offsets(TOPIC, 4_000_000_000_000)

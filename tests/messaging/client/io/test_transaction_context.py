@@ -44,7 +44,6 @@ class Slow:
 
 
 async def test_a_cancelled_task_rolls_back(topics: Topics) -> None:
-    """Wherever the cancellation meets it, and the transaction does not hold up readers."""
     slow = Slow()
     async with AsyncClient(topics.url) as client:
         work = AsyncTransactionContext(client, participants=[slow])
@@ -82,7 +81,6 @@ async def test_messages_are_not_published_before_participants_have_persisted(top
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_work_lasts_longer_than_its_timeout(topics: Topics, kind: str) -> None:
-    """Renewed in the background, by a thread or a task, until the block is left."""
     async with Both(kind, topics.url) as client, client.work(timeout_seconds=0.3) as work:
         await keeps_alive(topics, work.started.transactionWritePointer)
         await work.publish("default", "t", [b"a"])

@@ -33,7 +33,6 @@ def decode(key: row_key.RowKey, value: bytes, **context: Any) -> dict[str, Any]:
 
 
 def test_a_message_says_what_readers_make_of_it() -> None:
-    """By its pointer and the open transactions, in the words of `inspect`."""
     states = {1: "in_progress", 2: "aborted", 3: "invalid"}
     shown_as = {0: "visible", 1: "undecided", 2: "hidden", 3: "hidden", 4: "visible", -4: "hidden"}
     for pointer, state in shown_as.items():
@@ -82,8 +81,7 @@ def test_a_damaged_value_is_never_guessed_at(key: row_key.RowKey, value: bytes) 
         decode(key, value)
 
 
-def test_a_record_under_another_key_is_damaged() -> None:
-    core = Core()
+def test_a_record_under_another_key_is_damaged(core: Core) -> None:
     pointer = core.start(1)
     raw = core.kv.get(keys.open_transaction(pointer))
     assert raw is not None
@@ -93,7 +91,6 @@ def test_a_record_under_another_key_is_damaged() -> None:
 
 
 def test_everything_a_service_writes_can_be_decoded() -> None:
-    """Every table has a row here, and none is undecodable; a url shows no secrets."""
     core = Core(limits=TransactionLimits(hold_up_seconds_max=10**6))
     core.create("t", 10**6)
     core.do(publish("t", "a", "aa", producer=producer(1, 2)))

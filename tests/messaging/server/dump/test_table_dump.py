@@ -31,7 +31,6 @@ def lines(store: DumpedStore, selection: DumpSelection | None = None) -> list[Fi
 
 
 def test_damaged_rows_are_said_and_passed() -> None:
-    """With their raw key, and what of it could be read; rows of no table as well."""
     core = some()
     prefix = keys.table(keys.MESSAGE, core.topic("a"))
     batch = Batch()

@@ -41,7 +41,6 @@ async def test_a_refusal_names_verb_and_topic_and_is_counted() -> None:
 
 
 async def test_a_subject_that_tries_every_topic_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    """One line a minute for a subject and verb; the metric counts them all."""
     access, metrics = control()
     caller = await access.caller(APP, None, "10.0.0.1")
     with caplog.at_level(logging.WARNING):
@@ -80,7 +79,6 @@ async def test_a_subject_without_any_entry_is_refused_before_a_topic_is_looked_a
 
 
 def test_a_service_that_grants_nothing_says_so_at_its_start(caplog: pytest.LogCaptureFixture) -> None:
-    """Deny by default: without an entry every request is refused."""
     with caplog.at_level(logging.WARNING):
         of_settings(MessagingSettings(security="insecure"), MessagingMetrics())
         assert not caplog.text
@@ -175,7 +173,6 @@ async def world(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterat
 
 
 async def test_other_grants_count_without_a_restart(world: World) -> None:
-    """Given and taken; a certificate whose names were read before is judged anew."""
     assert await world.may("till", "shop/sales") and not await world.may("office", "shop/sales")
     world.write(TLS + entry("office"))
     await world.until(lambda: world.may("office", "shop/sales"))

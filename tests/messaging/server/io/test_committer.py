@@ -96,7 +96,6 @@ async def test_a_failed_write_fails_each_of_its_commands(group: Committer, kv: G
 
 
 async def test_refusals_do_not_cost_others(group: Committer, kv: Gate) -> None:
-    """A conflict in the middle of a batch is its own caller's affair."""
     one, two, three = await gather(group, kv, publish("t", "a"), create(), publish("t", "b"))
     assert isinstance(one, PublishedAt) and isinstance(two, Conflict) and isinstance(three, PublishedAt)
 
@@ -111,7 +110,6 @@ async def test_too_much_waiting_is_refused_for_now(group: Committer, kv: Gate, m
 
 
 async def test_large_groups_are_cut(group: Committer, kv: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch closes at its byte limit, the rest follows in the next."""
     monkeypatch.setattr(committer, "GROUP_BYTES_MAX", 1000)
     before = kv.writes
     await gather(group, kv, *(publish("t", "x" * 600) for _ in range(6)))

@@ -25,7 +25,6 @@ from fairlead_messaging.server.subscriptions.push import (
 
 
 async def test_each_step_does_what_it_says(topics: Topics) -> None:
-    """A record is loaded with the policy that counts, a page read, a message sent, found and set aside, and saved."""
     metrics = MessagingMetrics()
     sender = PushSender()
     performer = PushPerformer(("default", "t", "s"), topics.broker, sender, metrics)

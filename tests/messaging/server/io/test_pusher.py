@@ -56,7 +56,6 @@ async def test_messages_come_in_order_with_their_names(endpoint: Endpoint, topic
 
 
 async def test_what_never_works_becomes_a_dead_letter(endpoint: Endpoint, topics: Topics) -> None:
-    """A final answer at once, retries used up in the end; then the next message."""
     await topics.create("dead")
     await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
     endpoint.answers = [400, 500, 500, 500]
@@ -234,7 +233,6 @@ async def test_a_recreated_topic_owes_its_predecessors_subscription_nothing(endp
 
 
 async def test_the_topics_policy_counts_where_a_subscription_has_none(endpoint: Endpoint, topics: Topics) -> None:
-    """A subscription's own overrides it; both are shown, and which one counts."""
     await topics.configure("t", delivery=AT_ONCE)
     await subscribe(topics, endpoint.url, delivery=None)
     endpoint.answers = [500, 500, 500]
@@ -271,7 +269,6 @@ async def test_a_changed_policy_of_the_topic_counts_at_once(topics: Topics) -> N
 
 
 async def test_a_changed_policy_is_no_matter_for_an_own_one(topics: Topics) -> None:
-    """What is being retried under the subscription's own policy stays as it is."""
     patient = {"retries_with_no_delay": 0, "minimum_delay_retries": 9, "minimum_delay": 3600, "maximum_delay": 3600}
     async with listening() as endpoint:
         await subscribe(topics, endpoint.url, delivery=patient)

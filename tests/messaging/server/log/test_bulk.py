@@ -39,7 +39,6 @@ def plan(
     splits=st.integers(1, 7),
 )
 def test_ranges_cover_the_topic_without_gap_or_overlap(batches: list[int], rows: int, splits: int) -> None:
-    """Plan after plan, range after range: every message once, in order, never more rows than asked."""
     core = Core()
     core.create("t")
     expected: list[str] = []
@@ -84,7 +83,6 @@ def test_nothing_to_read(core: Core) -> None:
 
 
 def test_a_reference_larger_than_a_plan_is_read_and_passed(core: Core) -> None:
-    """Behind its last payload a plan goes on with what follows; inside of it, with the rest of it."""
     pointer = core.start(600)
     core.store(pointer, *["x"] * 5)
     core.do(publish("t", pointer=pointer))

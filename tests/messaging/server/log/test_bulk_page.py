@@ -84,7 +84,6 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bulk_page_is_what_judging_each_row_gives(
     steps: list[tuple[int, list[bytes]]], limit: int, bytes_max: int, committed: bool, start: int, end: int
 ) -> None:
-    """Messages, times, where the next page begins, whether it ended, and what was passed over."""
     core = acted(steps)
     places = [FIRST, *core.page("t").ids, LAST]
     how: dict[str, Any] = {
@@ -123,11 +122,8 @@ def test_an_empty_topic_is_a_valid_stream(core: Core) -> None:
     assert (page.complete, page.next_position) == (True, core.page("t").next_position)
 
 
-def test_a_piece_may_be_one_large_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row above the piece's bytes comes alone, and the page ends with it when its own limit is met."""
+def test_a_piece_may_be_one_large_row(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_page, "PIECE_BYTES", 8)
-    core = Core()
-    core.create("t")
     core.do(publish("t", "a" * 20, "b", "c" * 20, "d"))
     page = bulk(core, after=FIRST, upto=LAST, limit=10, bytes_max=41, committed=False)
     assert table(page).column("payload").to_pylist() == [b"a" * 20, b"b", b"c" * 20]
@@ -141,7 +137,6 @@ def read(*batches: memoryview) -> Any:
 
 
 def test_columns_and_types() -> None:
-    """id and payload as bytes, ts the publish time in UTC with microseconds."""
     message_id = Position(1_700_000_000_123, 7).encode() + NO_PAYLOAD
     table = read(bulk_page.encode([message_id], [b"\x00\xff"]))
     assert table.schema == pa.schema(
@@ -152,7 +147,6 @@ def test_columns_and_types() -> None:
 
 
 def test_rows_and_messages_make_the_same_columns() -> None:
-    """From keys and values as they are stored, empty payloads among them, and from ids and payloads."""
     positions = [Position(1_700_000_000_000 + number, number) for number in range(4)]
     payloads = [b"", b"a", b"", b"\x00bc"]
     keys = [b"M" + b"prefix" + each.encode() for each in positions]

@@ -15,7 +15,6 @@ from fairlead_messaging.server.log.topic import TopicGeneration
 
 @given(st.binary(max_size=30), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.booleans())
 def test_round_trip_and_rollback_mark(payload: bytes, ttl: int, pointer: int, is_reference: bool) -> None:
-    """The mark turns the pointer's sign, once and for all, and changes nothing else."""
     value = rows.encode(payload, ttl, pointer, is_reference=is_reference)
     assert rows.decode(value) == rows.MessageRow(pointer, ttl, is_reference, payload)
     marked = rows.rolled_back(value)

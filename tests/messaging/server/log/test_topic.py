@@ -18,7 +18,6 @@ def test_a_record_comes_back() -> None:
 
 
 def test_properties_become_text() -> None:
-    """Numbers and booleans too; ttl and generation are not the caller's to keep."""
     assert topic.parse_properties({"a": 1, "b": True, "c": "x", "ttl": "5", "generation": 9}, 7) == (
         5, {"a": "1", "b": "true", "c": "x"}, None,
     )  # fmt: skip

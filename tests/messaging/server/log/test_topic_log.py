@@ -57,7 +57,6 @@ def test_rows_counted_together_leave_the_marks_of_rows_counted_singly(sizes: lis
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans())))
 def test_whatever_the_clock_and_restarts_do(steps: list[tuple[int, bool]]) -> None:
-    """Strictly increasing over clock steps and over restarts from the last position."""
     sequencer, last = Sequencer(None), Position(0, 0)
     for clock, restart in steps:
         if restart:

@@ -56,7 +56,6 @@ def test_expired_ones_are_counted_where_they_stand(core: Core) -> None:
 
 
 def test_cleaning_leaves_what_a_subscription_has_to_count() -> None:
-    """By either ttl, the row goes only when it is counted; without a subscription at once."""
     core = Core()
     core.create("t", ttl_seconds=10)
     subscribe(core)
@@ -89,7 +88,6 @@ def test_undecided_holds_until_its_time_is_over(core: Core) -> None:
 
 
 def test_references_message_by_message(core: Core) -> None:
-    """A page may end within one, and one message of it can be found by its id."""
     pointer = core.start()
     messages = [LoggedMessage(b"a"), LoggedMessage(b"b", 1), LoggedMessage(b"c")]
     core.store(pointer, *messages)

@@ -46,7 +46,6 @@ def test_private_networks_are_where_endpoints_are(host: str) -> None:
      (599, False, False), (199, False, True), (600, False, True), (999, False, True)],
 )  # fmt: skip
 def test_answers(status: int, delivered: bool, final: bool) -> None:
-    """2xx is delivered; what would be answered the same again is final."""
     assert subscription.is_delivered_status(status) is delivered
     assert (not delivered and subscription.is_final_status(status)) is final
 
@@ -90,7 +89,6 @@ RULES = {**SLOW, "ignore_subscription_override": True}
 def test_whole_policies_count(
     of_topic: dict[str, Any] | None, own: dict[str, Any] | None, counts: dict[str, Any]
 ) -> None:
-    """The subscription's, else the topic's, else the default; the topic's when it says so."""
     topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=5, delivery=of_topic)
     record = SubscriptionRecord(url="http://x", delivery=own)
     assert subscription.effective_policy(topic, record) == DeliveryPolicy(**counts)
@@ -138,7 +136,6 @@ def test_a_change_keeps_the_place_and_the_counts(core: Core) -> None:
 
 
 def test_a_delivery_is_recorded_for_the_subscription_it_was_made_for(core: Core) -> None:
-    """Not of one put anew meanwhile, and not of one of the topic's next generation."""
     put(core, "s", position="01", revision="a")
     stale = push.moved_to(held(core)["s"], "02", delivered=1)
     put(core, "s", position="01", revision="b")
@@ -175,10 +172,8 @@ def test_what_is_not_there_cannot_be_recorded_or_deleted(core: Core) -> None:
     assert held(core) == {}
 
 
-def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_their_number_is_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "SUBSCRIPTIONS_MAX", 1)
-    core = Core()
-    core.create("t")
     put(core, "a")
     put(core, "a")
     with pytest.raises(Refused):
@@ -191,7 +186,6 @@ DEFAULT = subscription.policy_digest(DeliveryPolicy())
 
 
 def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
-    """None: the record is read where it is needed."""
     core = Core()
     generation = core.create("t").generation
     of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}

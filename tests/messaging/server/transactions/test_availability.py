@@ -72,7 +72,6 @@ def test_what_cannot_be_read_at_the_start_stops_transactions_alone() -> None:
 
 
 def test_a_clock_that_steps_back_does_not_keep_it_away() -> None:
-    """A second ahead of the last try or a second behind it is the same."""
     garbled = Garbled()
     garbled.spoil()
     garbled.core.restart()
@@ -84,7 +83,6 @@ def test_a_clock_that_steps_back_does_not_keep_it_away() -> None:
 
 
 def test_a_command_that_fails_leaves_the_rest_of_its_batch_alone(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came before it stays, also of transactions; what it wrote goes; then the store is read again."""
     first = core.start(500)
 
     def fail(self: object, batch: Batch, now_ms: int) -> bool:
@@ -108,7 +106,6 @@ def test_a_command_that_fails_leaves_the_rest_of_its_batch_alone(core: Core, mon
 
 
 def test_a_damaged_finished_record_stops_only_those_who_ask_for_it(core: Core) -> None:
-    """Pruning passes it by, and open transactions count as in conflict with what it may have changed."""
     open_one = core.start(900)
     done = core.start(900)
     core.commit(done, "k")

@@ -26,10 +26,9 @@ from fairlead_messaging.server.transactions.manager import DIGEST_BYTES, digests
 from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionState
 
 
-def test_one_subject_does_not_take_all_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_subject_does_not_take_all_transactions(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "OPEN_MAX", 6)
     monkeypatch.setattr(manager, "OPEN_OF_ONE_MAX", 3)
-    core = Core()
 
     def begin(owner: str) -> int:
         by = Caller(shown=owner, owner=owner, grants=Grants())
@@ -49,9 +48,7 @@ def test_one_subject_does_not_take_all_transactions(monkeypatch: pytest.MonkeyPa
         core.start()
 
 
-def test_pointers() -> None:
-    """Milliseconds times a million, then one more each, whatever the clock and restarts do."""
-    core = Core()
+def test_pointers(core: Core) -> None:
     pointers = [core.start(), core.start()]
     core.now_ms -= 1000
     pointers.append(core.start())
@@ -64,7 +61,6 @@ def test_pointers() -> None:
 
 
 def test_a_commit_that_was_lost_did_not_happen(core: Core) -> None:
-    """Visible only when durable: after a failed write it is in progress again."""
     pointer = core.start()
     core.do(publish("t", "a", pointer=pointer))
     core.batch(Commit(pointer=pointer, changes=[]), lost=True)
@@ -74,9 +70,7 @@ def test_a_commit_that_was_lost_did_not_happen(core: Core) -> None:
     assert core.read("t", committed=True) == ["a"]
 
 
-def test_each_end_is_the_last() -> None:
-    """A second end is a conflict with the state it is in, also after a restart."""
-    core = Core()
+def test_each_end_is_the_last(core: Core) -> None:
     for state in ("committed", "aborted", "invalid"):
         pointer = core.start()
         ends: dict[str, Command[Any]] = {
@@ -92,18 +86,14 @@ def test_each_end_is_the_last() -> None:
         assert again.value.facts == {"state": state, **why}
 
 
-def test_an_end_is_known_within_its_own_batch() -> None:
-    """Concurrent ends of one transaction: the first wins, the second hears its state."""
-    core = Core()
+def test_an_end_is_known_within_its_own_batch(core: Core) -> None:
     pointer = core.start()
     done, refused = core.batch(Commit(pointer=pointer, changes=[]), Abort(pointer=pointer))
     assert done.state is TransactionState.COMMITTED
     assert refused.facts == {"state": "committed"}
 
 
-def test_conflicts_survive_a_restart() -> None:
-    """A key committed after one's start is a conflict; committed before, it is not."""
-    core = Core()
+def test_conflicts_survive_a_restart(core: Core) -> None:
     one, two = core.start(), core.start()
     core.commit(one, "k")
     core.restart()
@@ -111,8 +101,7 @@ def test_conflicts_survive_a_restart() -> None:
     assert core.commit(core.start(), "k").state is TransactionState.COMMITTED
 
 
-def test_timeouts() -> None:
-    core = Core()
+def test_timeouts(core: Core) -> None:
     pointer = core.start(1)
     core.now_ms += 1001
     with pytest.raises(Conflict):
@@ -121,11 +110,8 @@ def test_timeouts() -> None:
     assert core.service.transactions.state(pointer) == "invalid"
 
 
-def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some rows a batch, until no reader needs to remember the pointer."""
+def test_settling_is_bounded_and_resumes_after_a_restart(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 10)
-    core = Core()
-    core.create("t")
     pointer = core.start()
     core.do(publish("t", *["x"] * 35, pointer=pointer))
     core.do(Abort(pointer=pointer))
@@ -139,9 +125,8 @@ def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.Mon
     assert core.read("t", committed=True) == []
 
 
-def test_finished_ones_are_forgotten_after_a_day() -> None:
+def test_finished_ones_are_forgotten_after_a_day(core: Core) -> None:
     """Not while an older one is open, which they may be in conflict with."""
-    core = Core()
     done = core.start()
     core.commit(done, "k")
     core.now_ms += 2 * manager.RECORD_KEPT_MS
@@ -149,9 +134,7 @@ def test_finished_ones_are_forgotten_after_a_day() -> None:
     assert core.service.transactions.state(done) == "unknown"
 
 
-def test_a_restart_loads_keys_only_for_who_is_open() -> None:
-    """Of commits while a transaction is open that still is, as digests; conflicts are the same."""
-    core = Core()
+def test_a_restart_loads_keys_only_for_who_is_open(core: Core) -> None:
     for _ in range(5):
         core.commit(core.start(), "x" * 1000)
     late = core.start()
@@ -164,10 +147,9 @@ def test_a_restart_loads_keys_only_for_who_is_open() -> None:
     assert len(core.service.transactions.committed_keys) == 0
 
 
-def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgotten is not unchanged; who began afterwards is not concerned."""
     monkeypatch.setattr(manager, "COMMITTED_MAX", 3)
-    core = Core()
     held, late = core.start(), core.start()
     core.commit(core.start(), "a", "b")
     core.commit(core.start(), "c", "d")
@@ -177,9 +159,8 @@ def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: py
     assert core.commit(held).state is TransactionState.COMMITTED
 
 
-def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pruning_is_done_in_pieces(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "PRUNE_ROWS_MAX", 4)
-    core = Core()
     old = [core.start() for _ in range(10)]
     for pointer in old:
         core.commit(pointer)
@@ -196,7 +177,6 @@ def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_renewed_in_time_it_lives_on() -> None:
-    """By its own timeout or another; the renewal is durable, and does not carry it beyond its lifetime."""
     core = Core(limits=TransactionLimits(lifetime_seconds_max=100))
     pointer = core.start(30)
     for _ in range(3):
@@ -213,9 +193,7 @@ def test_renewed_in_time_it_lives_on() -> None:
         core.do(ExpireTransactions())
 
 
-def test_a_renewal_that_was_lost_did_not_happen() -> None:
-    """What is answered is durable, and nothing else."""
-    core = Core()
+def test_a_renewal_that_was_lost_did_not_happen(core: Core) -> None:
     pointer = core.start(30)
     core.now_ms += 20_000
     core.batch(RenewTransaction(pointer=pointer), lost=True)
@@ -226,7 +204,6 @@ def test_a_renewal_that_was_lost_did_not_happen() -> None:
 
 
 def test_a_topic_bears_a_hold_up_for_so_long() -> None:
-    """However often it is renewed: from then on it can neither write nor commit, and its readers go on."""
     core = Core(limits=TransactionLimits(hold_up_seconds_max=600))
     core.create("patient")
     core.create("short", hold_up_seconds_max="60")
@@ -266,9 +243,8 @@ def test_what_is_only_stored_holds_up_no_reader() -> None:
     assert core.read("t", committed=True) == ["plain"] * 5 + ["a"] * 5
 
 
-def test_a_long_commit_still_conflicts_after_a_restart() -> None:
+def test_a_long_commit_still_conflicts_after_a_restart(core: Core) -> None:
     """It began hours before the oldest that is open, where a restart does not look through all that ended."""
-    core = Core()
     long = core.start(80_000)
     core.now_ms += 7_200_000
     late = core.start()

@@ -140,7 +140,6 @@ def test_an_end_that_is_no_commit_ends_the_rollback(core: Core, monkeypatch: pyt
 
 
 def test_only_what_was_given_out(core: Core) -> None:
-    """Ends that are rows of its own, of this topic, and not after a commit."""
     writing, other = Writing(core), Writing(core)
     detail, foreign = writing.publish("a"), other.publish("b")
     for first, last in (

@@ -53,7 +53,6 @@ def test_a_view_is_of_one_snapshot(core: Core) -> None:
 
 
 def test_where_a_row_may_be_gone() -> None:
-    """Between a transaction's first and last row, once the shortest time to live has passed."""
     topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=100)
     touched = Touched(namespace="n", name="t", generation=1)
     assert not touched.may_be_removed(Position(0, 0), topic, 10**9)
@@ -87,7 +86,6 @@ def published(at_ms: int, hold_up_seconds: int = 0) -> Touched:
 
 
 def test_the_earliest_end_counts() -> None:
-    """Not renewed, too old, or readers waited: whichever comes first, and only for what they wait for."""
     assert deadline(open_transaction(11_000), LIMITS, 2000) == (11_000, "timeout")
     assert deadline(open_transaction(101_000), LIMITS, 2000) == (101_000, "lifetime")
     assert deadline(open_transaction(11_000, published(2000)), LIMITS, 2000) == (7000, "hold_up")
@@ -147,9 +145,7 @@ def test_one_in_progress_shows_what_it_holds_up_and_until_when() -> None:
     assert (shown.expires, shown.renewable, shown.timeout) == (START_MS + 30_000, START_MS + 1_000_000, 30)
 
 
-def test_finished_ones_are_listed_newest_first_in_pages() -> None:
-    """By state, with why and whether readers may forget them; marked or not they are in one order."""
-    core = Core()
+def test_finished_ones_are_listed_newest_first_in_pages(core: Core) -> None:
     committed, aborted, late, unmarked = (core.start() for _ in range(4))
     core.commit(committed)
     core.do(Abort(pointer=aborted))
@@ -174,9 +170,8 @@ def test_finished_ones_are_listed_newest_first_in_pages() -> None:
     assert shown[1].ended == core.now_ms
 
 
-def test_looking_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_is_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "FINISHED_LOOKED_MAX", 2)
-    core = Core()
     aborted = core.start()
     core.do(Abort(pointer=aborted))
     core.do(MarkAborted())

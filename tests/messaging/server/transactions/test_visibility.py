@@ -16,9 +16,7 @@ from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 
-def test_decisions() -> None:
-    """Committed, aborted, open, rolled back; by the service's and by a transaction's own judgement."""
-    core = Core()
+def test_decisions(core: Core) -> None:
     committed, aborted, open_ = (core.start(5) for _ in range(3))
     core.commit(committed)
     core.do(Abort(pointer=aborted))
@@ -81,7 +79,6 @@ def waits_at(core: Core, after: MessageId = FIRST) -> bytes | None:
 
 
 def test_the_first_living_message_of_an_open_transaction() -> None:
-    """By its id, its time and who holds it; none once that one has ended."""
     core, pointer = begun()
     core.do(publish("t", "a"))
     assert waits_at(core) is None
@@ -95,7 +92,6 @@ def test_the_first_living_message_of_an_open_transaction() -> None:
 
 
 def test_a_reader_behind_it_does_not_wait_for_it() -> None:
-    """Right behind it, within the same millisecond, as much as long after it; but for the next one it does."""
     core, pointer = begun()
     core.do(publish("t", "a", pointer=pointer))
     core.do(publish("t", "b"))
@@ -108,7 +104,6 @@ def test_a_reader_behind_it_does_not_wait_for_it() -> None:
 
 
 def test_expired_is_decided() -> None:
-    """By a ttl of its own or the topic's: readers go on although its transaction is open."""
     core, pointer = begun(ttl_seconds=10)
     core.do(short("a", pointer=pointer))
     core.do(publish("t", "b"))
@@ -127,7 +122,6 @@ def test_expired_is_decided() -> None:
 
 
 def test_stored_payloads_are_over_one_by_one() -> None:
-    """A reference is waited for as long as one of its messages lives."""
     core, pointer = begun()
     stored = [LoggedMessage(b"a", 1), LoggedMessage(b"b", 3)]
     core.store(pointer, *stored)
@@ -145,7 +139,6 @@ def test_stored_payloads_are_over_one_by_one() -> None:
 
 
 def test_one_look_is_bounded_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind many expired ones readers advance a stretch at a time; nothing undecided is passed."""
     monkeypatch.setattr(visibility, "SCAN_ROWS_MAX", 3)
     core, pointer = begun()
     core.do(short("a", "b", "c", "d", "e", pointer=pointer))

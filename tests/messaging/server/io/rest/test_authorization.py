@@ -82,7 +82,6 @@ NAMES = {"namespace": "default", "topic": "t", "reader": "r", "subscription": "s
 
 @pytest.mark.parametrize("route", ASKED, ids=lambda route: str(route.operation))
 async def test_each_call_on_a_topic_needs_its_verbs_on_that_topic(tmp_path: Path, route: ApiRoute[Any]) -> None:
-    """With them it is answered otherwise; without one of them, or on another topic, 403 names what is missing."""
     needed = set(route.verbs) if route.needs_all else {route.verbs[0]}
     others = [verb for verb in Verb if verb not in route.verbs] if not route.needs_all else [route.verbs[0]]
     entries = [entry("granted", " ".join(needed), "default/t")]

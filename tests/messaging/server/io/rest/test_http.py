@@ -14,7 +14,6 @@ from fairlead_messaging.server.log import topics as topic_records
 
 
 def test_errors_as_responses() -> None:
-    """Code, text and facts in the body; the pause in whole seconds, at least one."""
     answer = http.error_response(Conflict("no", code="c", state="aborted"))
     assert answer.status == 409 and isinstance(answer.body, bytes)
     assert msgspec.json.decode(answer.body) == {"error": {"code": "c", "message": "no", "state": "aborted"}}

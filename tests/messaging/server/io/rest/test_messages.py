@@ -57,7 +57,6 @@ async def test_more_than_there_is_memory_for_is_refused_with_the_remedy() -> Non
 
 
 async def test_start_from_a_time(topics: Topics) -> None:
-    """Messages of that millisecond are in, unless the start is exclusive."""
     await topics.publish("t", "m0", "m1")
     at = topics.clock.now_ms
     topics.clock.forward(5)
@@ -79,7 +78,6 @@ async def test_topic_ttl_at_read(topics: Topics) -> None:
 
 
 async def test_message_ttl(topics: Topics) -> None:
-    """The smaller of the topic's and the message's own; the others keep their place."""
     await topics.configure("t", ttl=100)
     await topics.publish("t", {"payload": b64("a"), "ttl": 1}, "b", {"payload": b64("c"), "ttl": 1000})
     assert await topics.payloads("t") == ["a", "b", "c"]
@@ -101,7 +99,6 @@ async def test_the_service_limits_a_page() -> None:
 
 
 async def test_a_page_is_bounded_in_bytes() -> None:
-    """At least one message, then the page ends at the byte limit; the next position goes on there."""
     async with serving(poll_bytes_max=10) as topics:
         await topics.create("t")
         await topics.publish("t", "x" * 50, "y" * 4, "z" * 7, "w")
@@ -152,7 +149,6 @@ class FailingOnce(MemoryKV):
 
 
 async def test_readiness_follows_the_store() -> None:
-    """Not ready while writes fail, and ready again without anybody having to publish."""
     kv = FailingOnce()
     async with serving(kv) as topics:
         await topics.create("t")
@@ -204,8 +200,6 @@ async def test_clients_that_hang_up_in_the_middle_of_an_answer(tmp_path: Path) -
 
 
 async def test_a_producer_may_repeat_itself(topics: Topics) -> None:
-    """What is known is skipped, the rest stored, and the answer says which."""
-
     async def publish(payloads: list[str], **producer: object) -> dict[str, list[int]]:
         answer = await topics.publish("t", *payloads, producer={"id": "p", "epoch": 5, **producer})
         return dict(answer["producer"])

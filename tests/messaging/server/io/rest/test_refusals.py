@@ -13,9 +13,10 @@ PRODUCERS: list[object] = [
     {"id": "p", "epoch": 1, "sequence": -1}, {"id": "p", "epoch": 1, "sequences": [0, 1]},
     {"id": "p", "epoch": 1, "sequence": 2**63}, {"id": "x" * 600, "epoch": 1, "sequence": 0}, "p", 1,
 ]  # fmt: skip
+TTLS: list[object] = [0, -1, "", "abc", 2147483648, 1.5, True, None, [], " 5", "+5"]
 BODIES: dict[str, list[object]] = {
     "PUT topics/new": [
-        *({"ttl": ttl} for ttl in (0, -1, "", "abc", 2147483648, 1.5, True, None, [], " 5", "+5")),
+        *({"ttl": ttl} for ttl in TTLS),
         {"transactional": "maybe"}, b"[1]", b"{", b"\xff", b'"x"', b'{"a": null}', b'{"a": {}}', b'{"a": [1]}',
         b"[" * 5000,
     ],

@@ -19,7 +19,6 @@ async def topics() -> AsyncIterator[Topics]:
 
 
 async def test_create_get_list_delete(topics: Topics) -> None:
-    """A topic lives from its PUT to its DELETE, with its ttl as text among its properties."""
     await topics.create("t", ttl="2147483647")
     assert await topics.ok("GET", "topics/t") == {"name": "t", "properties": {"ttl": "2147483647", "generation": "1"}}
     assert await topics.ok("GET", "topics") == ["t"]
@@ -29,7 +28,6 @@ async def test_create_get_list_delete(topics: Topics) -> None:
 
 
 async def test_a_body_is_what_its_encoding_says(topics: Topics) -> None:
-    """What cannot be unpacked is refused, what unpacks to more than a body may be is too large."""
     await topics.create("t")
     packed = {"Content-Encoding": "gzip", "Content-Type": "application/json", "Connection": "close"}
     whole = gzip.compress(b"{}" * 9000)
@@ -50,7 +48,6 @@ async def test_a_failed_create_leaves_the_topic_alone(topics: Topics) -> None:
 
 
 async def test_update_replaces_all_properties(topics: Topics) -> None:
-    """What the update does not name is gone, known ones return to their defaults."""
     await topics.create("t", ttl=100, owner="x", level=3)
     assert await topics.properties("t") == {"ttl": "100", "owner": "x", "level": "3", "generation": "1"}
     await topics.ok("PUT", "topics/t/properties", {"ttl": 30})
@@ -60,7 +57,6 @@ async def test_update_replaces_all_properties(topics: Topics) -> None:
 
 
 async def test_a_delivery_policy_is_shown_as_it_was_given(topics: Topics) -> None:
-    """An update without it takes it away; a bad one changes nothing and says all that is wrong."""
     given = {"minimum_delay": 1, "maximum_delay": 9, "ignore_subscription_override": True}
     await topics.create("t", ttl=5, delivery=given)
     assert (await topics.properties("t"))["delivery"] == given
@@ -76,7 +72,6 @@ async def test_a_delivery_policy_is_shown_as_it_was_given(topics: Topics) -> Non
 
 
 async def test_update_of_a_missing_topic(topics: Topics) -> None:
-    """404, also with a bad body; 400 for a bad body on a topic that is there."""
     assert (await topics.ask("PUT", "topics/t/properties", {"ttl": 1})).status == 404
     assert (await topics.ask("DELETE", "topics/t")).status == 404
     await topics.create("t")
@@ -84,7 +79,6 @@ async def test_update_of_a_missing_topic(topics: Topics) -> None:
 
 
 async def test_generations_count_up_on_every_recreate(topics: Topics) -> None:
-    """The generation read in round i is i; after each delete the topic is not found."""
     for generation in range(1, 4):
         await topics.create("t", generation=7)
         assert await topics.properties("t") == {"ttl": "604800", "generation": str(generation)}

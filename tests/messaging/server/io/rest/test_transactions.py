@@ -10,7 +10,6 @@ from tests.support.topics.messaging import Topics, b64, serving, until
 
 
 async def test_committed_messages_appear_in_publish_order(topics: Topics) -> None:
-    """A reader stops at the first undecided message; the non-transactional one sees everything."""
     one, _ = await topics.start()
     two, _ = await topics.start()
     await topics.publish("t", "plain")
@@ -38,7 +37,6 @@ async def test_a_snapshot_sees_its_own_writes_and_no_later_commits(topics: Topic
 
 
 async def test_a_transaction_times_out() -> None:
-    """It becomes invalid by itself, its messages never appear, and readers that waited for it go on."""
     async with serving() as topics:
         await topics.create("t")
         pointer, _ = await topics.start(timeout=1)
@@ -53,7 +51,6 @@ async def test_a_transaction_times_out() -> None:
 
 
 async def test_a_finished_or_unknown_transaction_cannot_publish(topics: Topics) -> None:
-    """409 with the state it is in, for publish and store alike; nothing becomes visible later."""
     aborted, _ = await topics.start()
     await topics.finish(aborted, "abort")
     committed, _ = await topics.start()
@@ -172,7 +169,6 @@ async def test_a_rollback_of_what_expired_by_its_own_time_to_live(topics: Topics
 
 
 async def test_store_then_publish(topics: Topics) -> None:
-    """Stored payloads take their place at publish time, in store order."""
     pointer, _ = await topics.start()
     await topics.store("t", "a", tx=pointer)
     await topics.publish("t", "m")
@@ -208,7 +204,6 @@ async def test_rows_after_stored_payloads_are_refused(topics: Topics) -> None:
 
 
 async def test_a_commit_does_not_lose_what_was_stored(topics: Topics) -> None:
-    """409 naming the topics, and the transaction is as it was: publish them, or abort."""
     for name in ("u", "gone"):
         await topics.create(name)
     pointer, _ = await topics.start()
@@ -225,7 +220,6 @@ async def test_a_commit_does_not_lose_what_was_stored(topics: Topics) -> None:
 
 
 async def test_stored_payloads_of_a_transaction_whose_time_is_up(topics: Topics) -> None:
-    """That it is over is what counts: nothing can be published any more."""
     pointer, _ = await topics.start(timeout=1)
     await topics.store("t", "a", tx=pointer)
     topics.clock.forward(1001)
@@ -234,7 +228,6 @@ async def test_stored_payloads_of_a_transaction_whose_time_is_up(topics: Topics)
 
 
 async def test_a_conflict_is_said_again_after_a_lost_answer(topics: Topics) -> None:
-    """Asked twice, a commit that was in conflict is in conflict; the state says that it is aborted."""
     one, _ = await topics.start()
     two, _ = await topics.start()
     await topics.finish(one, "commit", {"changes": ["k"]})
@@ -262,7 +255,6 @@ async def test_an_expired_start_with_a_payload_part(topics: Topics) -> None:
 
 
 async def test_a_start_at_a_rolled_back_payload(topics: Topics) -> None:
-    """A position inside a list that was rolled back leads on to the next messages."""
     one, _ = await topics.start()
     await topics.store("t", "p1", "p2", "p3", tx=one)
     detail = await topics.publish("t", tx=one)
@@ -278,7 +270,6 @@ async def test_a_start_at_a_rolled_back_payload(topics: Topics) -> None:
 
 
 async def test_who_blocks_whom_is_visible(topics: Topics) -> None:
-    """The list names topics and since when; an operator can end it; a plan says who holds it."""
     pointer, _ = await topics.start()
     since = topics.clock.now_ms
     await topics.publish("t", "a", tx=pointer)
@@ -293,7 +284,6 @@ async def test_who_blocks_whom_is_visible(topics: Topics) -> None:
 
 
 async def test_a_renewed_transaction_lives_on(topics: Topics) -> None:
-    """So long from now as is asked for, else by its own timeout; the answer says how far it can be carried."""
     pointer, _ = await topics.start(30)
     topics.clock.forward(29_000)
     renewed = await topics.ok("POST", f"/v1/transactions/{pointer}/renew")
@@ -359,7 +349,6 @@ async def test_aborted_rows_are_marked_in_the_end(topics: Topics) -> None:
 
 
 async def test_topics_may_require_or_refuse_transactions(topics: Topics) -> None:
-    """The property ``transactional`` decides; other values are refused."""
     await topics.create("must", transactional="required")
     await topics.create("mustnot", transactional="refused")
     pointer, _ = await topics.start()
@@ -426,7 +415,6 @@ async def test_everybody_reads_the_same_whatever_the_page_size(topics: Topics, s
 
 @pytest.mark.parametrize("how", ["abort", "invalidate"])
 async def test_ending_without_commit_hides_everything(topics: Topics, how: str) -> None:
-    """Whether it was rolled back or not; non-transactional readers still see it until its ttl."""
     pointer, _ = await topics.start()
     await topics.publish("t", "a", tx=pointer)
     await topics.store("t", "b", "c", tx=pointer)
@@ -439,7 +427,6 @@ async def test_ending_without_commit_hides_everything(topics: Topics, how: str) 
 
 
 async def test_starts_around_a_payload_list(topics: Topics) -> None:
-    """Every start and limit gives the same sequence; nothing is lost before, inside or after the list."""
     await topics.publish("t", "m0")
     pointer, _ = await topics.start()
     for payload in ("p0", "p1", "p2", "p3", "p4"):

@@ -46,7 +46,6 @@ def test_a_closed_store_refuses(kind: type[SqliteKV] | type[RocksKV], tmp_path: 
 
 
 def test_a_snapshot_does_not_wait_for_a_write(tmp_path: Path) -> None:
-    """Not for its beginning, its reads or its end; it sees what was there before."""
     store = SqliteKV(tmp_path)
     store.apply(putting(b"k", b"before"))
     with store._lock:
@@ -79,7 +78,6 @@ def size(folder: Path) -> int:
 
 
 def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bounded piece a pass, down to what is in use and a little more; the log as well."""
     monkeypatch.setattr(sqlite_kv, "RECLAIM_PAGES_MAX", 4096)
     store = SqliteKV(tmp_path)
     fill_and_empty(store)

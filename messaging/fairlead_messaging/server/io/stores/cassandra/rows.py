@@ -242,9 +242,9 @@ class CassandraSnapshot(SnapshotBase):
 
     def get(self, key: bytes) -> bytes | None:
         self._check()
-        found = lookup(self._layers, key)
-        if not isinstance(found, Untouched):
-            return found
+        value = lookup(self._layers, key)
+        if not isinstance(value, Untouched):
+            return value
         found = next(self._rows.scan(self._directory, key, key + b"\x00", self._check), None)
         return found[1] if found else None
 

@@ -178,7 +178,6 @@ def test_snapshots_that_hold_up_writing_are_given_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_topic_gets_buckets_as_it_grows_and_loses_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows stay in order over them, and a range that covers one drops it whole."""
     monkeypatch.setattr(buckets.changes, "__defaults__", (100,))
     disk = Disk()
     kv = opened(disk)
@@ -275,7 +274,6 @@ def seen(kv: OrderedKV) -> tuple[list[tuple[bytes, bytes]], object]:
 
 
 def test_a_batch_changes_what_is_at_hand() -> None:
-    """Rewritten, deleted, in a range, too large; what is not asked for is not kept."""
     recent = RecentValues()
     for key in (b"a", b"b", b"c", b"d"):
         recent.keep(key, b"0", 0)

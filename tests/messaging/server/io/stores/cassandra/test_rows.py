@@ -93,7 +93,6 @@ def attempt(number: int) -> ApplyAttempt:
 
 
 def test_an_open_snapshot_holds_back_what_came_after_it() -> None:
-    """And nothing else."""
     disk, shown = Disk(), [0]
     applying = Applier(disk.stored(), shown.append)
     applying.start()
