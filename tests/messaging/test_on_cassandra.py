@@ -218,7 +218,7 @@ def test_what_is_wrong_with_the_settings_is_said(site: Site, tmp_path: Path) -> 
     cases: dict[str, dict[str, Any]] = {
         "refused the login of user messaging": {"password_file": str(wrong)},
         "password_file": {"password_file": str(tmp_path / "absent")},
-        "wants a login": {"username": None, "password_file": None},
+        "requires a login": {"username": None, "password_file": None},
         "the cluster has datacenter1": {"datacenter": "mars"},
         f"GRANT CREATE, SELECT, MODIFY ON KEYSPACE {keyspace} TO messaging": {},
         "TLS failed": {"tls_ca": "/etc/ssl/certs/ca-certificates.crt"},

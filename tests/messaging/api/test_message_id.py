@@ -59,9 +59,6 @@ def test_hex_in_either_case() -> None:
     assert parse_hex("AB" * 20) == parse_hex("ab" * 20)
 
 
-# --- What the service answers, as clients see it.
-
-
 @pytest.mark.parametrize(("message_id", "at"), [("0000018bcfe56800" + "0" * 24, 1_700_000_000_000), ("", 0), ("x", 0)])
 def test_an_id_holds_when_it_was_published(message_id: str, at: int) -> None:
     assert Message(id=message_id, payload=b"").published_ms == at

@@ -76,15 +76,9 @@ def test_a_page_has_a_next_position_or_is_not_ours() -> None:
         call.read(answer(body=b"[1]", fairlead_next_position="0a"))
 
 
-# --- What batch readers ask, and how an answer is read.
-
-
 def test_a_long_poll_takes_its_wait_longer() -> None:
     assert requests.poll("n", "t", wait_ms=1500).wait_seconds == 1.5
     assert requests.plan("n", "t", after="", wait_ms=250).wait_seconds == 0.25
-
-
-# --- What goes out about transactions, and how an answer is read.
 
 
 @pytest.mark.parametrize(("how", "state"), [("commit", "committed"), ("abort", "aborted"), ("invalidate", "invalid")])
@@ -100,25 +94,16 @@ def test_a_finished_transaction_is_as_good_only_after_doubt(how: Any, state: str
         requests.finish_transaction(1, how).read(other, in_doubt=True)
 
 
-# --- What goes out about subscriptions, and how an answer is read.
-
-
 def test_a_deleted_subscription_is_gone_after_doubt() -> None:
     requests.delete_subscription("n", "t", "s").read(refusal(404, "subscription_not_found"), in_doubt=True)
     with pytest.raises(errors.TopicMissing):
         requests.delete_subscription("n", "t", "s").read(refusal(404, "topic_not_found"), in_doubt=True)
 
 
-# --- A delivery policy as it is sent.
-
-
 def test_only_what_a_person_would_write_is_sent() -> None:
     """Defaults stay the service's, so that they can change there."""
     assert requests._given(DeliveryPolicy()) == {}
     assert requests._given(DeliveryPolicy(minimum_delay=3, jitter="equal")) == {"minimum_delay": 3, "jitter": "equal"}
-
-
-# --- One request as a value; those the service knows are in ``test_requests``.
 
 
 def test_a_topic_is_namespace_and_name() -> None:

@@ -37,9 +37,6 @@ def test_what_is_read_is_copied() -> None:
     assert (source.read(4), source.read(4), sink.getvalue()) == (b"ef", b"", b"abcdef")
 
 
-# --- How rows become blocks; what comes of them again is tried in test_decoding.
-
-
 def pieces(sizes: list[int]) -> list[int]:
     rows = [(b"%04d" % number, bytes(size)) for number, size in enumerate(sizes)]
     return [held for _, held in backup.encode(rows, program="", service="", taken_ms=0)]

@@ -199,9 +199,6 @@ def test_pages_of_one_producer_are_not_those_of_another(core: Core) -> None:
     assert keys.first_of_page(keys.producer(topic, "p", 1), keys.producer_page(keys.producer(topic, "p", 1), 7)) == 7
 
 
-# --- Producers at hand are a cache; what is known of them is in the store.
-
-
 def test_forgotten_producers_are_read_again(core: Core) -> None:
     core.do(publish("t", "a", producer=producer(0)))
     for epoch in range(2, PRODUCERS_CACHED_MAX + 10):

@@ -112,9 +112,6 @@ def test_a_look_that_failed_forgets_nothing() -> None:
     assert held.of("a") == 3
 
 
-# --- What a namespace holds, measured in the store.
-
-
 async def test_what_lives_counts_and_what_waits_in_transactions() -> None:
     async with serving() as topics:
         await topics.create("t", ttl=10)

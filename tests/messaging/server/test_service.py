@@ -124,9 +124,6 @@ def test_however_many_messages_a_request_has(count: int) -> None:
     assert total == (count, sum(len(row.payload) for _, row in stored))
 
 
-# --- Commands are facts, made once, never changed; each is answered by what it is typed with.
-
-
 def test_each_command_on_a_topic_is_answered_by_its_type() -> None:
     """The type in ``Command[T]`` is a promise to callers that no checker sees behind the writer's table."""
     core = Core()
@@ -137,9 +134,6 @@ def test_each_command_on_a_topic_is_answered_by_its_type() -> None:
     answers_as_typed(core, RecordReaderPosition(**topic, reader="r", position=FIRST, generation=None))
     answers_as_typed(core, RemoveRows(batch=Batch()))
     answers_as_typed(core, DeleteTopic(**topic))
-
-
-# --- Each command on transactions is answered by what it is typed with.
 
 
 def test_each_command_on_transactions_is_answered_by_its_type(core: Core) -> None:

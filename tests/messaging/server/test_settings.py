@@ -80,9 +80,6 @@ def test_consistency_in_any_case() -> None:
     assert CassandraModel(consistency="local_quorum").consistency == "LOCAL_QUORUM"
 
 
-# --- The table as people write it.
-
-
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [

@@ -101,7 +101,7 @@ class AccessControl:
 
     def _refuse_altogether(self, caller: Caller, reason: str, peer: str) -> NoReturn:
         self._say(caller.shown, "", "", reason, peer)
-        raise Forbidden(f"{caller.shown} may not ask this service: {reason}")
+        raise Forbidden(f"{caller.shown} may not use this service: {reason}")
 
     def is_to_close(self, certificate: Mapping[str, Any] | None) -> bool:
         """Whether to close the connection after this answer, because its certificate expires soon."""
@@ -127,7 +127,7 @@ class AccessControl:
     def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
         """The caller with its grants, and why it may do nothing at all, or ""."""
         grants = self._table.of(identity)
-        refused = identity.refused or ("" if grants else "no access entry is about it")
+        refused = identity.refused or ("" if grants else "no access entry applies to it")
         return Caller(str(identity), identity.owner, grants), refused
 
     def _check_end(self, certificate: Mapping[str, Any], peer: str) -> None:
@@ -220,7 +220,7 @@ async def keep_loaded(
                 _replace(access, found)
                 settings = settings.model_copy(update={"access": found.access})
         except (SettingsError, CannotReplace) as error:
-            _log.error("access_kept", reason=str(error), remedy=f"mend {path}; the grants of before count until then")
+            _log.error("access_kept", reason=str(error), remedy=f"correct {path}; until then the previous grants apply")
             continue
         if changed:
             _log.info("access_reloaded", entries=len(found.access), file=str(path))

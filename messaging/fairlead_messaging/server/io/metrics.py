@@ -57,7 +57,7 @@ class MessagingMetrics:
         self.published = self._counter("published_messages", "Messages stored", "topic")
         self.published_bytes = self._counter("published_bytes", "Payload bytes stored", "topic")
         self.known = self._counter("known_messages", "Messages of a producer that were stored before", "topic")
-        self.polled = self._counter("polled_messages", "Messages given to readers", "topic")
+        self.polled = self._counter("polled_messages", "Messages sent to readers", "topic")
         self.refused = self._counter("refused_requests", "Requests refused, by reason", "code")
         self.access_refused = self._counter(
             "access_refused",
@@ -70,16 +70,27 @@ class MessagingMetrics:
         self.quota_stored = self._gauge(
             "quota_stored_bytes", "What a namespace with a quota of stored bytes holds", "namespace_of_topic"
         )
-        self.quota_stored_max = self._gauge("quota_stored_bytes_max", "How much it may hold", "namespace_of_topic")
-        self.pushed = self._counter(
-            "pushed_messages", "Messages of subscriptions dealt with, by outcome", "topic", "subscription", "outcome"
+        self.quota_stored_max = self._gauge(
+            "quota_stored_bytes_max", "How many bytes the namespace may hold", "namespace_of_topic"
         )
-        self.push_failures = self._counter("push_failures", "Pauses of subscriptions for other reasons than endpoints")
+        self.pushed = self._counter(
+            "pushed_messages",
+            "Messages of subscriptions delivered or given up, by outcome",
+            "topic",
+            "subscription",
+            "outcome",
+        )
+        self.push_failures = self._counter(
+            "push_failures", "Pauses of subscriptions for reasons other than their endpoints"
+        )
         self.publish_seconds = self._histogram("publish_seconds", "Time until a publish was durable")
         self.poll_seconds = self._histogram("poll_seconds", "Time of a poll, waiting included")
         self.connections = self._gauge("connections", "Open connections", "port")
         self.closed_connections = self._counter(
-            "closed_connections", "Connections closed: late with a request, for room, or refused", "port", "reason"
+            "closed_connections",
+            "Connections closed because they were overdue, to make room, or refused",
+            "port",
+            "reason",
         )
         self.batches = self._total("batches", "Durable writes")
         self.failures = self._total("storage_failures", "Failed writes")
@@ -88,8 +99,8 @@ class MessagingMetrics:
         )
         self.waiting = self._gauge("waiting_commands", "Commands waiting for a write")
         self.long_polls = self._gauge("long_polls", "Readers waiting for something new")
-        self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies arriving or being worked on")
-        self.page_bytes = self._gauge("page_bytes", "Bytes of pages on their way to readers")
+        self.body_bytes = self._gauge("body_bytes", "Bytes of request bodies that arrive or are processed")
+        self.page_bytes = self._gauge("page_bytes", "Bytes of pages that are being sent to readers")
         self.removed = self._total("removed_rows", "Removals by cleanup; a whole range counts as one")
         self.cleanups = self._total("cleanups", "Finished cleanup passes")
         self.cache_bytes = self._gauge("cache_bytes", "Bytes of recent pages in memory")
@@ -107,7 +118,7 @@ class MessagingMetrics:
             "transactions_unavailable", "1 while calls that need transactions are refused, else 0"
         )
         self.transaction_failures = self._total(
-            "transaction_failures", "Times that the tables of transactions could not be read or handled"
+            "transaction_failures", "How often the transaction tables could not be read or handled"
         )
         self.messages = self._gauge("topic_messages", "Messages a topic holds", "topic")
         self.bytes = self._gauge("topic_bytes", "Payload bytes a topic holds", "topic")
@@ -194,20 +205,20 @@ class CassandraMetrics:
         )
         self._unknown = Counter(
             CASSANDRA_PREFIX + "unknown_outcomes",
-            "Writes without an answer; each was found out before anything was said",
+            "Writes whose outcome was unknown at first and was found out before they were answered",
             registry=registry,
         )
         self._repeated = Counter(
             CASSANDRA_PREFIX + "repeated_writes",
-            "Of these, writes that had not taken place and were done again",
+            "Writes among these that had not taken place and were repeated",
             registry=registry,
         )
         self._taken_over = Counter(
-            CASSANDRA_PREFIX + "taken_over", "Times that another instance became the one that writes", registry=registry
+            CASSANDRA_PREFIX + "taken_over", "How often another instance took over the writing", registry=registry
         )
         self._unapplied = Gauge(
             CASSANDRA_PREFIX + "unapplied_batches",
-            "Durable batches that lie in the journal alone so far",
+            "Durable batches that are only in the journal so far",
             registry=registry,
         )
 

@@ -195,7 +195,7 @@ async def test_a_wrong_file_keeps_the_old_grants_and_says_so_once(world: World, 
     world.write(text)
     await world.until(lambda: world.said("access_kept"))
     [line] = world.said("access_kept")
-    assert reason in line["reason"] and "mend" in line["remedy"]
+    assert reason in line["reason"] and "correct" in line["remedy"]
     assert await world.may("till", "shop/sales") and not await world.may("till", "shop/other")
     world.write(TLS + entry("till"))
     await world.until(lambda: world.may("till", "shop/other"))

@@ -73,9 +73,6 @@ async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
     await sender.close()
 
 
-# --- Names are judged by what they mean at each connection.
-
-
 async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:
     """Whatever it meant when the subscription was made; 2852039166 is 169.254.169.254 to a resolver."""
     resolver = EndpointResolver()

@@ -33,16 +33,10 @@ def test_many_rows_are_encoded_as_each_of_them(messages: list[tuple[bytes, int]]
     assert rows.encode_all(payloads, ttls, pointer) == expected
 
 
-# --- Messages on their way in.
-
-
 def test_bare_payloads_and_messages_are_the_same_columns() -> None:
     assert columns([b"a", b"b"]) == ([b"a", b"b"], [])
     assert columns([b"a", LoggedMessage(b"b")]) == ([b"a", b"b"], [])
     assert columns([b"a", LoggedMessage(b"b", 5)]) == ([b"a", b"b"], [0, 5])
-
-
-# --- Reading asks for a row's state and knows nothing of transactions.
 
 
 def test_a_page_shows_what_is_committed_skips_what_is_aborted_and_ends_at_what_is_neither(core: Core) -> None:

@@ -81,9 +81,6 @@ def test_what_was_added_since_a_mark_is_taken_back() -> None:
     assert (batch.operations, batch.size) == ([(PUT, b"a", b"1")], 2)
 
 
-# --- The memory twin's own housekeeping; what all stores promise is in tests/conformance.
-
-
 def test_deleted_keys_do_not_pile_up() -> None:
     store = MemoryKV()
     for number in range(DEAD_KEYS_MAX + 10):

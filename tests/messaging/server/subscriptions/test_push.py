@@ -166,9 +166,6 @@ def test_any_refusal_is_a_pause(played: Played) -> None:
     assert isinstance(played.got(None), Load)
 
 
-# --- When a failed delivery is tried again.
-
-
 def test_attempts_follow_the_policy_and_begin_anew() -> None:
     policy = DeliveryPolicy(
         retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,

@@ -36,9 +36,6 @@ def test_private_networks_are_where_endpoints_are(host: str) -> None:
     assert subscription.parse({"url": f"http://{host}/"}).url == f"http://{host}/"
 
 
-# --- What an endpoint's answer means.
-
-
 @pytest.mark.parametrize(
     ("status", "delivered", "final"),
     [(200, True, False), (204, True, False), (301, False, True), (400, False, True), (404, False, True),
@@ -48,9 +45,6 @@ def test_private_networks_are_where_endpoints_are(host: str) -> None:
 def test_answers(status: int, delivered: bool, final: bool) -> None:
     assert subscription.is_delivered_status(status) is delivered
     assert (not delivered and subscription.is_final_status(status)) is final
-
-
-# --- Each dead letter is stored once.
 
 
 def test_a_dead_letter_has_a_producer_whatever_the_names_length() -> None:
@@ -179,8 +173,6 @@ def test_their_number_is_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(Refused):
         put(core, "b")
 
-
-# --- Each command on subscriptions is answered by what it is typed with.
 
 DEFAULT = subscription.policy_digest(DeliveryPolicy())
 

@@ -259,8 +259,5 @@ def test_a_long_commit_still_conflicts_after_a_restart(core: Core) -> None:
         assert list(snapshot.scan(keys.LONG, keys.above(keys.LONG))) == []
 
 
-# --- Of two transactions that changed a key only one commits, and what that needs is forgotten in time.
-
-
 def test_any_text_is_a_key() -> None:
     assert [len(digest) for digest in digests(["", "\ud800", "x" * 2000])] == [DIGEST_BYTES] * 3

@@ -134,9 +134,6 @@ async def test_a_plan_waits_for_something_to_read(topics: Topics) -> None:
     assert (await plan(topics, wait_ms=10))["rows"] == 0
 
 
-# --- Named readers as resources.
-
-
 async def test_readers(topics: Topics) -> None:
     await topics.publish("t", "a", "b")
     position = (await topics.poll("t")).ids[0]

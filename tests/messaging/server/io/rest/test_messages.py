@@ -244,6 +244,3 @@ async def test_a_publish_is_recorded_in_the_trace_of_its_header() -> None:
     assert first.attributes["messaging.destination.name"] == "default/u"
     assert first.attributes["messaging.batch.message_count"] == 2
     assert second.failure
-
-
-# --- Looking into a topic over HTTP.

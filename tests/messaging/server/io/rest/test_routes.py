@@ -126,9 +126,6 @@ async def test_health(topics: Topics) -> None:
     assert 'fairlead_messaging_published_messages_total{topic="default/t"} 1.0' in text
 
 
-# --- Subscriptions as resources.
-
-
 async def test_a_changed_subscription_keeps_its_place(topics: Topics) -> None:
     url = "http://127.0.0.1:1/hook"
     await topics.create("t")

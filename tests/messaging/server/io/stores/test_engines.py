@@ -93,9 +93,6 @@ def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store.close()
 
 
-# --- RocksDB.
-
-
 def test_a_directory_is_open_once(tmp_path: Path) -> None:
     store = RocksKV(tmp_path)
     with pytest.raises(StorageError):

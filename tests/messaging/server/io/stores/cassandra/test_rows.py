@@ -51,9 +51,6 @@ def test_one_key_cannot_be_narrowed() -> None:
             ask.narrow()
 
 
-# --- Rows and the layers over them.
-
-
 def snapshot_over(*rows: bytes, layer: Batch) -> tuple[CassandraSnapshot, list[int]]:
     disk, closed = Disk(), list[int]()
     batch = Batch()
