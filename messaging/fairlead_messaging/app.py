@@ -40,9 +40,9 @@ from fairlead_wire.validation import listen_address
 
 DRAIN_SECONDS = 10.0
 HEALTH_LIMITS = ConnectionLimits(total=128, peer=96, peer_waiting=64)
-"""Connections of ``health_listen``, which answers nothing but probes."""
+"""How many connections ``health_listen`` has, which only answers probes."""
 OWNER_ONLY = 0o077
-"""What nodes say is between them and those who may ask: no other user of this machine reads the files."""
+"""No other user of the machine may read the files, which contain the messages of nodes."""
 
 _log = logs.get("messaging.app")
 
@@ -70,16 +70,16 @@ def run(config: Path | None) -> int:
 def open_store(
     settings: MessagingSettings, metrics: MessagingMetrics | None = None, *, open_files_max: int = OPEN_FILES_MAX
 ) -> OrderedKV:
-    """The store of ``data_dir`` or of a keyspace, which no other process has until it is closed.
+    """The store in ``data_dir`` or a keyspace, which no other process can open until it is closed.
 
-    Raises: StorageError when it cannot be opened, or naming the process that has it.
+    Raises: StorageError if it cannot be opened; it names the process that has it open.
     """
     directory = Path(settings.data_dir)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     if settings.store == "memory":
         return MemoryKV()
     if settings.store == "cassandra":
-        # The driver is a package of its own, which only this store needs.
+        # Only this store needs the driver, which is a separate package.
         from fairlead_messaging.server.io.metrics import CassandraMetrics
         from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import open_cassandra
 
@@ -99,7 +99,7 @@ def open_store(
                 file = directory / SQLITE_FILE
                 return ReopeningKV(folder, lambda create: SqliteKV(directory, create=create), file)
             case other:
-                raise StorageError(f"no store {other}")  # settings refuse it before
+                raise StorageError(f"no store {other}")  # the settings have refused it
     except BaseException:
         folder.close()
         raise
@@ -119,14 +119,14 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
     context, reloading = _tls(settings, metrics, tokens=access.takes_tokens)
     spans = open_spans(settings.traces, room="messaging", version=distribution.version(), environ=os.environ)
     descriptors = raise_descriptors()
-    # In a thread: a store that others may have is waited for, and logs go on meanwhile.
+    # In a thread, because opening may wait for a store that another instance has.
     store = await asyncio.to_thread(open_store, settings, metrics, open_files_max=min(OPEN_FILES_MAX, descriptors // 8))
     broker = Broker(store, settings, wall_clock_ms, str(uuid.uuid4()))
     limits = limits_of(descriptors)
     ports: list[contextlib.AsyncExitStack] = []
-    looking: asyncio.Task[None] | None = None
+    access_reloading: asyncio.Task[None] | None = None
     if config is not None and settings.security != "insecure":
-        looking = loop.create_task(access_control.keep_loaded(config, settings, access, _read))
+        access_reloading = loop.create_task(access_control.keep_loaded(config, settings, access, _read))
     try:
         await access.start()
         await broker.create_system_topics()
@@ -147,7 +147,7 @@ async def _serve(settings: MessagingSettings, config: Path | None) -> None:
             await port.aclose()
         await broker.close()
         await access.close()
-        for task in (reloading, looking):
+        for task in (reloading, access_reloading):
             if task is not None:
                 task.cancel()
         if spans is not None:
@@ -162,7 +162,7 @@ def _tls(
         return None, None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key
     files = tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
-    # Who brings a token need not show a certificate; who brings neither is answered 401.
+    # A client with a token needs no certificate; one with neither is answered 401.
     context = tls.server_context(files, certificate_is_optional=tokens)
     metrics.show_certificate(files.ends)
     return context, asyncio.get_running_loop().create_task(tls.keep_loaded(context, files))
@@ -172,8 +172,8 @@ async def _listen(
     app: web.Application, listen: str, context: ssl.SSLContext | None, event: str, gate: ConnectionGate
 ) -> contextlib.AsyncExitStack:
     host, port = listen_address.parse(listen)
-    app.middlewares.insert(1, gate.note)  # behind the one that makes JSON of refusals
-    # Disconnected clients cancel their handlers: an abandoned long poll must not go on waiting.
+    app.middlewares.insert(1, gate.note)  # after the one that turns refusals into JSON
+    # A disconnected client cancels its handler, so that an abandoned long poll does not go on waiting.
     runner = web.AppRunner(
         app, access_log=None, handler_cancellation=True, shutdown_timeout=DRAIN_SECONDS,
         auto_decompress=False,  # ``rest.http.body`` does it

@@ -132,7 +132,6 @@ def test_a_transaction_keeps_its_owner_over_a_restart(program: Program) -> None:
 
 
 def test_grants_change_without_a_restart(program: Program) -> None:
-    """A wrong file leaves them as they are, and the log says why."""
     sales, text = "/namespaces/shop/topics/sales", program._config.read_text()
     assert program.ask("PUT", sales, name="office")[0] == 403
     entry = '[[access]]\nsubject = "office"\nverbs = ["administer"]\ntopics = ["shop/*"]\n'

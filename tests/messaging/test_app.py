@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.faults import fault_messaging
+from tests.faults import fault_messaging, fault_subscriptions
 from tests.support.processes import wait_until
 from tests.support.topics.messaging_program import PROGRAM, MessagingProgram
 from tests.support.topics.messaging_service import MessagingService
@@ -34,7 +34,6 @@ from fairlead_messaging.server.store.memory_kv import MemoryKV
     ],
 )
 def test_bad_settings_are_exit_2(tmp_path: Path, text: str, reason: str) -> None:
-    """File, key and reason on standard error."""
     config = tmp_path / "messaging.toml"
     config.write_text(text)
     command = [sys.executable, "-c", PROGRAM, "messaging", "run", "--config", str(config)]
@@ -46,7 +45,6 @@ def test_bad_settings_are_exit_2(tmp_path: Path, text: str, reason: str) -> None
 
 @pytest.mark.process
 def test_sigterm_drains_and_exits_0(tmp_path: Path) -> None:
-    """Health is served on its own address; the data is there for the next start."""
     program = MessagingProgram(tmp_path, more='system_topics = ["audit"]')
     with program:
         for path in ("healthz", "readyz", "metrics"):
@@ -66,7 +64,6 @@ def test_kill_9_loses_nothing_acknowledged() -> None:
 
 
 def test_stores_are_chosen_by_name(tmp_path: Path) -> None:
-    """Each opens in its folder."""
     for store in ("rocksdb", "sqlite"):
         kv = open_store(MessagingSettings(store=store, data_dir=str(tmp_path / store), security="insecure"))
         assert kv.get(b"k") is None
@@ -119,7 +116,7 @@ def test_garbled_transactions_stop_nothing_else(tmp_path: Path) -> None:
             with pytest.raises(errors.Busy, match="cannot be read") as refused:
                 ask()
             assert (refused.value.code, refused.value.in_doubt) == ("transactions_unavailable", False)
-            assert "without transactions go on" in refused.value.reason and "backup" in refused.value.reason
+            assert "without transactions still work" in refused.value.reason and "backup" in refused.value.reason
         client.publish("default", "t", [b"plain"])
         assert [each.payload for each in client.poll("default", "t").messages] == [b"inside", b"plain"]
         ready = _get(f"{service.url}/readyz")
@@ -137,3 +134,14 @@ def test_garbled_transactions_stop_nothing_else(tmp_path: Path) -> None:
 def _get(url: str) -> str:
     with urllib.request.urlopen(url, timeout=60) as answer:
         return str(answer.read().decode())
+
+
+SEED = 20261122
+
+
+@pytest.mark.faults
+def test_messaging_killed_while_it_pushes() -> None:
+    """kill -9, an endpoint that fails, a dead letter topic that comes and goes: each message is counted once."""
+    count = fault_subscriptions.run(4, SEED, print)
+    assert count["acknowledged"] > 0, count
+    assert count["lost"] == count["duplicated"] == count["untrue"] == 0, count

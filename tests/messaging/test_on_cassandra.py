@@ -218,7 +218,7 @@ def test_what_is_wrong_with_the_settings_is_said(site: Site, tmp_path: Path) -> 
     cases: dict[str, dict[str, Any]] = {
         "refused the login of user messaging": {"password_file": str(wrong)},
         "password_file": {"password_file": str(tmp_path / "absent")},
-        "wants a login": {"username": None, "password_file": None},
+        "requires a login": {"username": None, "password_file": None},
         "the cluster has datacenter1": {"datacenter": "mars"},
         f"GRANT CREATE, SELECT, MODIFY ON KEYSPACE {keyspace} TO messaging": {},
         "TLS failed": {"tls_ca": "/etc/ssl/certs/ca-certificates.crt"},
@@ -232,7 +232,6 @@ def test_what_is_wrong_with_the_settings_is_said(site: Site, tmp_path: Path) -> 
 
 
 def test_a_keyspace_that_forgets_is_refused(site: Site) -> None:
-    """With what to do."""
     keyspace = site.keyspace()
     with site.cassandra.asked() as session:
         session.execute(f"ALTER KEYSPACE {keyspace} WITH durable_writes = false")
@@ -241,7 +240,6 @@ def test_a_keyspace_that_forgets_is_refused(site: Site) -> None:
 
 
 def test_how_nodes_sync_may_be_asked_with_the_rights_of_the_page(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    """A warning of what the login may not see would never come."""
     session = CassandraSession(site.model(site.keyspace()), lambda operation, seconds: None)
     found = session.execute("read", "SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'")
     session.close()

@@ -22,7 +22,6 @@ def imported_by(name: str) -> set[str]:
 
 
 def test_each_name_is_there() -> None:
-    """Also for editors, which ask ``dir``."""
     assert set(fairlead_messaging.__all__) <= set(dir(fairlead_messaging))
     for name in fairlead_messaging.__all__:
         assert getattr(fairlead_messaging, name) is not None

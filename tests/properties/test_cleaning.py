@@ -158,7 +158,7 @@ def test_the_law_notices_marks_that_ignore_the_batch(monkeypatch: pytest.MonkeyP
     assert left > 3
 
 
-def test_rows_an_earlier_version_wrote_again_go_at_once() -> None:
+def test_rows_written_again_into_a_removed_range_go_at_once() -> None:
     """All of them in one pass, not one each."""
     core = Core()
     core.create("t", ttl_seconds=TTL_SECONDS)

@@ -54,7 +54,7 @@ def test_each_message_is_stored_once_or_counted(steps: list[str], room: int) -> 
             outgoing.refused()
         else:
             service.take(call.body)
-            outgoing.taken()
+            outgoing.stored()
     assert service.stored == sorted(set(service.stored), key=appended.index)
     assert (outgoing.published, outgoing.waiting) == (len(service.stored), 0)
     assert outgoing.published + outgoing.dropped == len(appended)

@@ -1,4 +1,4 @@
-"""The contract between the messaging service and its clients; both import it and neither imports the other.
+"""The contract between the messaging service and its clients, which both import; neither imports the other.
 
     requests   bodies and queries       routes   method and path of each call, with its request,
     responses  bodies of answers                 its answer, its errors and an example

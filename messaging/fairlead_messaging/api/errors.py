@@ -1,7 +1,7 @@
-"""What can go wrong, named by what the caller can do next.
+"""The errors of the service, classified by what the caller can do next.
 
-``Refused`` is permanent: the same request will be refused again.  ``Unavailable`` carries the seconds
-to wait before trying again.  ``code`` is the machine-readable word in the JSON error body.
+``Refused`` is permanent: the same request will be refused again.  ``Unavailable`` says how many seconds to wait before
+trying again.  ``code`` is the machine-readable word in the JSON body of an error.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Unauthenticated(Refused):
 
 
 class CertificateEnded(Unauthenticated):
-    """The certificate that opened the connection has expired since; a new connection presents the renewed one."""
+    """The certificate of the connection has expired meanwhile; a new connection presents the renewed one."""
 
 
 class NotFound(Refused):
-    """Permanent until it is created (404)."""
+    """The resource does not exist; permanent until it is created (404)."""
 
     status = 404
     code = "not_found"
@@ -64,7 +64,7 @@ class Conflict(Refused):
 
 
 class Gone(Refused):
-    """What was asked for has expired (410)."""
+    """The requested messages have expired (410)."""
 
     status = 410
     code = "expired"
@@ -105,4 +105,4 @@ class OverQuota(Unavailable):
 
 
 class StorageError(FairleadError):
-    """A store could not read or write; whether a write took place is unknown until it is read again."""
+    """A store failed to read or write; only another read shows whether a write took place."""

@@ -1,4 +1,4 @@
-"""Names of the headers the messaging service answers with.  Header names are read without regard to case."""
+"""Names of headers in the answers of the messaging service; they are case-insensitive."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ EXPIRED_MESSAGES = "Fairlead-Expired-Messages"
 RETRY_AFTER = "Retry-After"
 
 MEANINGS = {
-    NEXT_POSITION: "Exclusive start of the next page (hex), also of an empty one.",
+    NEXT_POSITION: "Exclusive start of the next page (hex), even after an empty page.",
     GENERATION: "Generation of the topic.",
-    STABLE_POSITION: "Up to here nothing changes any more for this reader (hex).",
-    OLDEST_POSITION: "Exclusive start that yields all that live (hex).",
+    STABLE_POSITION: "Position up to which nothing can change any more for this reader (hex).",
+    OLDEST_POSITION: "Exclusive start that yields all messages that are left (hex).",
     SERVICE: "Id of the data directory that answered.",
-    FIRST_POSITION: "Of the first message stored by this call (hex); the others follow, each one further.",
-    NEWEST_POSITION: "The topic's newest (hex): what was known before is here or before.",
-    HIDDEN_MESSAGES: "Rolled-back and aborted messages the page passed over.",
-    EXPIRED_MESSAGES: "Messages past their own time to live the page passed over.",
-    RETRY_AFTER: "Seconds to wait before asking again.",
+    FIRST_POSITION: "Position of the first message that this call stored (hex); the others follow consecutively.",
+    NEWEST_POSITION: "Newest position of the topic (hex); messages stored by an earlier call are not after it.",
+    HIDDEN_MESSAGES: "How many rolled-back and aborted messages the page skipped.",
+    EXPIRED_MESSAGES: "How many messages with an own time to live had expired, so that the page skipped them.",
+    RETRY_AFTER: "Seconds to wait before trying again.",
 }
 
 JSON = "application/json"

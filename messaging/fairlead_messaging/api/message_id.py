@@ -1,4 +1,4 @@
-"""Message ids: 20 bytes whose byte order is the order of delivery, forever.
+"""Message ids: 20 bytes whose byte order is the order of delivery.
 
     publish timestamp (8) · sequence (2) · payload write timestamp (8) · payload sequence (2)
 
@@ -15,14 +15,14 @@ from fairlead_messaging.api.errors import Refused
 MessageId = NewType("MessageId", bytes)
 """``ID_BYTES`` bytes."""
 PositionBytes = NewType("PositionBytes", bytes)
-"""A ``Position`` as ``POSITION_BYTES`` bytes: half of an id, and the end of a row's key."""
+"""An encoded ``Position``: ``POSITION_BYTES`` bytes, half of an id and the end of a row's key."""
 
 ID_BYTES = 20
 POSITION_BYTES = 10
 SEQUENCE_MAX = 0xFFFF
 TIMESTAMP_MAX = 2**63 - 1
 NO_PAYLOAD = PositionBytes(bytes(POSITION_BYTES))
-"""The payload half of an id whose payload stands in the message row itself."""
+"""The payload half of the id if the payload is in the message row itself."""
 
 FIRST = MessageId(bytes(ID_BYTES))
 """Below every message: reading after it reads everything."""
@@ -46,17 +46,17 @@ def decode_position(raw: bytes) -> Position:
 
 
 def id_of(position: bytes, payload_position: bytes = NO_PAYLOAD) -> MessageId:
-    """Of the row there, or of the payload row it refers to."""
+    """The id of the message row at a position; ``payload_position``: of the payload row that it refers to."""
     return MessageId(position + payload_position)
 
 
 def position_of(message_id: MessageId) -> PositionBytes:
-    """The position of its row."""
+    """The position of the message row."""
     return PositionBytes(message_id[:POSITION_BYTES])
 
 
 def last_of(position: bytes) -> MessageId:
-    """The greatest id of the row there: reading after it begins with the next row."""
+    """The greatest id of the row at this position: reading after it begins with the next row."""
     return MessageId(position + LAST[POSITION_BYTES:])
 
 
@@ -66,13 +66,13 @@ def timestamp_of(message_id: bytes) -> int:
 
 
 def before(message_id: MessageId) -> MessageId:
-    """The greatest id below this one, so that "inclusive" becomes an exclusive start."""
+    """The greatest id below this one, which as an exclusive start includes this one."""
     value = int.from_bytes(message_id, "big")
     return MessageId((value - 1).to_bytes(ID_BYTES, "big")) if value else FIRST
 
 
 def before_time(timestamp_ms: int) -> MessageId:
-    """The exclusive start from which reading yields messages of that time and later."""
+    """The exclusive start of messages published at this time or later."""
     return before(id_of(Position(min(timestamp_ms, TIMESTAMP_MAX), 0).encode()))
 
 

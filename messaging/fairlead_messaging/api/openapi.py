@@ -18,7 +18,7 @@ from fairlead_messaging.api.routes import ARROW_POLL, HEALTH_ROUTES, POLL, ROUTE
 
 OPENAPI_VERSION = "3.1.0"
 CONTRACT_VERSION = "1"
-"""Of the paths under /v1."""
+"""The version of the paths under /v1."""
 
 _REF = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -47,8 +47,8 @@ def document() -> dict[str, Any]:
             "info": {
                 "title": "Fairlead messaging",
                 "version": CONTRACT_VERSION,
-                "description": "Ordered, durable topics with transactions. What is answered 200 is on disk."
-                " Positions and ids are hex text; payloads are base64.",
+                "description": "Ordered, durable topics with transactions. The answer 200 means that a change is on"
+                " disk. Positions and ids are hex text; payloads are base64.",
             },
             "security": [{"mutualTLS": []}, {"serviceAccount": []}, {}],
             "paths": dict(paths),
@@ -58,14 +58,14 @@ def document() -> dict[str, Any]:
                 "securitySchemes": {
                     "mutualTLS": {
                         "type": "mutualTLS",
-                        "description": "Unless the service runs with security = insecure, which it does on loopback"
-                        " only; `[[access]]` says which certificate may do what: the verbs of each call are x-verbs.",
+                        "description": "Required unless the service runs with security = insecure, which it does on"
+                        " loopback only. `[[access]]` grants certificates verbs; x-verbs are those that a call needs.",
                     },
                     "serviceAccount": {
                         "type": "http",
                         "scheme": "bearer",
-                        "description": "A Kubernetes ServiceAccount's token made for this service, in place of a"
-                        " certificate, where an entry of `[[access]]` names the account.",
+                        "description": "A token of a Kubernetes ServiceAccount with this service as its audience, in"
+                        " place of a certificate, if an entry of `[[access]]` names the account.",
                     },
                 },
             },
@@ -79,7 +79,7 @@ def encode() -> bytes:
 
 
 def _kinds(routes: Iterable[ApiRoute[Any]]) -> dict[str, Any]:
-    """Every type that needs a schema, by what it looks like."""
+    """Every type that needs a schema, by its representation."""
     kinds: dict[str, Any] = {repr(ARROW_POLL.request): ARROW_POLL.request}
     for route in routes:
         for kind in (route.request, route.response, route.other_response):
@@ -185,7 +185,7 @@ def _refusal(codes: Iterable[str], status: int | None = None) -> dict[str, Any]:
 def _error() -> dict[str, Any]:
     return {
         "type": "object",
-        "description": "Every answer of 400 and more.",
+        "description": "The body of every answer with a status from 400 on.",
         "required": ["error"],
         "properties": {"error": {"$ref": _REF.format(name="CodeAndMessage")}},
     }
@@ -207,6 +207,6 @@ def _code_and_message() -> dict[str, Any]:
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """JSON values only: structs of examples become objects, tuples arrays, bytes base64."""
+    """An example as plain JSON values: structs become objects, tuples arrays, bytes base64."""
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return found

@@ -1,8 +1,8 @@
 """Requests to the messaging service: the server decodes these types, the clients encode them.
 
 Field names are those of the interface.  Unknown fields are rejected, so that a misspelt one is never ignored.  Limits
-in the schema are documentation; the server checks them where it turns a request into a command, because each has an
-error code of its own.
+in the schema are documentation: the server checks them where it turns a request into a command, each with its own error
+code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 WAIT_MS_MAX = 60_000
-"""A longer wait is cut to this."""
+"""Longer waits are reduced to this."""
 LIMIT_MAX = 2**31 - 1
 SPLITS_MAX = 1024
 INSPECT_LIMIT_DEFAULT = 100
@@ -35,23 +35,21 @@ def _limits(description: str, **schema: Any) -> Meta:
     return Meta(description=description, extra_json_schema=schema or None)
 
 
-Bound = Annotated[str | None, _limits('A message id in hex; "" and null are no bound.')]
-Limit = Annotated[int | None, _limits("At most so many; the service's own limits hold too.", minimum=1)]
-WaitMs = Annotated[
-    int | None, _limits(f"Wait so long for something to read; more than {WAIT_MS_MAX} is cut.", minimum=0)
-]
-Generation = Annotated[int | None, _limits("409 generation_changed when the topic has another generation.")]
-Pointer = Annotated[int | None, _limits("The transaction this belongs to; null: none.")]
+Bound = Annotated[str | None, _limits('A message id in hex; "" and null mean no bound.')]
+Limit = Annotated[int | None, _limits("The maximum number; the limits of the service apply too.", minimum=1)]
+WaitMs = Annotated[int | None, _limits(f"How long to wait for something to read, at most {WAIT_MS_MAX}.", minimum=0)]
+Generation = Annotated[int | None, _limits("409 generation_changed if the topic has another generation.")]
+Pointer = Annotated[int | None, _limits("The transaction that this belongs to; null: none.")]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base of all requests."""
+    """The base class of all requests."""
 
 
 class Producer(Request, frozen=True):
-    """Who publishes.  ``sequence`` numbers the first message, the others follow; or ``sequences``, one each.
+    """The producer of the messages.  ``sequence`` is the number of the first one, or ``sequences`` has one for each.
 
-    ``fence`` refuses older epochs from then on.
+    ``fence``: refuse older epochs from now on.
     """
 
     id: str
@@ -62,14 +60,14 @@ class Producer(Request, frozen=True):
 
 
 class MessageToPublish(Request, frozen=True):
-    """A payload with its own time to live in seconds."""
+    """A payload with an optional time to live, in seconds."""
 
     payload: bytes
     ttl: int | str | None = None
 
 
 class PublishRequest(Request, frozen=True):
-    """Publish or store.  In a transaction and without messages: publish what was stored under it."""
+    """Publish or store messages.  Without messages, in a transaction: publish what was stored under it."""
 
     transactionWritePointer: Pointer = None
     messages: list[bytes | MessageToPublish] | None = None
@@ -84,7 +82,7 @@ class PollRequest(Request, frozen=True):
     ] = None
     inclusive: bool = True
     limit: Limit = None
-    transaction: Annotated[bytes | None, _limits("The snapshot of a started transaction, as it was answered.")] = None
+    transaction: Annotated[bytes | None, _limits("The snapshot from the answer that started a transaction.")] = None
     isolation: Annotated[
         Isolation | None, _limits("read_committed stops before the first message of an open transaction.")
     ] = None
@@ -98,18 +96,18 @@ class ArrowPollRequest(Request, frozen=True):
     upto: Bound = None
     limit_rows: Limit = None
     limit_bytes: Limit = None
-    isolation: Annotated[Isolation | None, _limits("read_committed unless it is none.")] = None
+    isolation: Annotated[Isolation | None, _limits("read_committed by default.")] = None
     generation: Generation = None
 
 
 class PlanRequest(Request, frozen=True):
-    """How to read a topic beyond ``after``, split into ranges."""
+    """Plan how to read a topic after ``after``, split into ranges."""
 
     after: Bound = None
     upto: Bound = None
     limit_rows: Limit = None
     limit_bytes: Limit = None
-    splits: Annotated[int | None, _limits("Into how many ranges.", minimum=1, maximum=SPLITS_MAX)] = None
+    splits: Annotated[int | None, _limits("The number of ranges.", minimum=1, maximum=SPLITS_MAX)] = None
     wait_ms: WaitMs = None
     generation: Generation = None
 
@@ -118,11 +116,11 @@ _Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class TableNote(Request, frozen=True):
-    """What a reader that fills a table says of it: the batch and version that reached its position, and ``rowless``,
-    how many messages of all that were read got no row (dead letters, filtered, expired unread).
+    """What a reader that fills a table reports: the batch and table version that reached its position, and ``rowless``,
+    how many of the messages read so far got no row (dead letters, filtered, expired unread).
 
-    ``start``: all after it is taken, as far as this note can tell.  Notes of one ``application`` go on from each other:
-    what one of them covered stays covered.
+    ``start``: as far as this note knows, the reader has taken everything after it.  A note continues the earlier notes
+    of its ``application``: what they covered stays covered.
     """
 
     name: Annotated[str, Meta(min_length=1, max_length=TABLE_CHARS_MAX)]
@@ -134,7 +132,7 @@ class TableNote(Request, frozen=True):
 
 
 class NoteReaderRequest(Request, frozen=True):
-    """How far a named reader has durably read; ``table``: what it reads for is in this table then."""
+    """How far a named reader has durably read; ``table``: the table that it fills, if any."""
 
     position: str
     generation: Generation = None
@@ -142,7 +140,7 @@ class NoteReaderRequest(Request, frozen=True):
 
 
 class StartRequest(Request, frozen=True):
-    """Begin a transaction, or let it live on."""
+    """Begin or renew a transaction."""
 
     timeout: Annotated[
         float | None,
@@ -155,21 +153,21 @@ class StartRequest(Request, frozen=True):
 
 
 class TransactionsQuery(Request, frozen=True):
-    """The query of ``transactions``; ``ended``: all but those in progress."""
+    """The query of ``transactions``; the state ``ended`` stands for all but those in progress."""
 
     state: TransactionState = "in_progress"
-    limit: Annotated[int, _limits("Of finished ones.", minimum=1, maximum=LIST_LIMIT_MAX)] = LIST_LIMIT_DEFAULT
+    limit: Annotated[int, _limits("How many finished ones.", minimum=1, maximum=LIST_LIMIT_MAX)] = LIST_LIMIT_DEFAULT
     before: Annotated[int | None, _limits("Only finished ones that began before this pointer.")] = None
 
 
 class CommitRequest(Request, frozen=True):
-    """``changes``: keys this transaction changed; it aborts when one that committed since its start did too."""
+    """``changes``: the keys it changed; it aborts if a transaction that committed since it began changed one too."""
 
-    changes: Annotated[list[str], _limits("Keys that were changed.", maxItems=CHANGES_MAX)] = []
+    changes: Annotated[list[str], _limits("The changed keys.", maxItems=CHANGES_MAX)] = []
 
 
 class RollbackDetail(Request, frozen=True, omit_defaults=False):
-    """What a publish in a transaction answers, and a rollback sends back as it is."""
+    """The answer to a publish in a transaction; a rollback sends it back unchanged."""
 
     transactionWritePointer: int
     startTimestamp: int
@@ -181,17 +179,17 @@ class RollbackDetail(Request, frozen=True, omit_defaults=False):
 GivenPolicy = Annotated[
     dict[str, Any],
     Meta(
-        description="A delivery policy as it was given: what it does not name has its default.",
+        description="A delivery policy as it was given; absent fields have their defaults.",
         extra_json_schema={"$ref": "#/components/schemas/DeliveryPolicy"},
     ),
 ]
-"""The keys of a ``DeliveryPolicy``, as many as are wanted."""
+"""Any of the fields of a ``DeliveryPolicy``."""
 
 
 class SubscriptionRequest(Request, frozen=True):
-    """``dead_letter_topic`` (``namespace/name``) gets what could not be delivered.
+    """``dead_letter_topic`` (``namespace/name``) receives undeliverable messages.
 
-    ``delivery``: its own delivery policy, null for that of the topic.
+    ``delivery``: the delivery policy of the subscription, null for that of the topic.
     """
 
     url: str
@@ -200,16 +198,16 @@ class SubscriptionRequest(Request, frozen=True):
 
 
 Properties = dict[str, str | int | GivenPolicy]
-"""Of a topic: ``ttl`` (seconds), ``transactional`` (allowed, required, refused), ``hold_up_seconds_max`` (how long an
-open transaction may hold up its readers), ``delivery`` (the delivery policy of its subscriptions), and any others,
-which are kept as text."""
+"""Properties of a topic: ``ttl`` (seconds), ``transactional`` (allowed, required, refused), ``hold_up_seconds_max``
+(how long an open transaction may hold up its readers), ``delivery`` (the delivery policy of its subscriptions), and any
+others, which are kept as text."""
 
 
 class OffsetsQuery(Request, frozen=True):
     """The query of ``offsets``."""
 
     ts: Annotated[
-        str, _limits("Milliseconds since 1970, earliest or latest.", pattern="^([0-9]{1,19}|earliest|latest)$")
+        str, _limits("Milliseconds since 1970, or earliest or latest.", pattern="^([0-9]{1,19}|earliest|latest)$")
     ]
 
 
@@ -217,24 +215,24 @@ class InspectQuery(Request, frozen=True):
     """The query of ``inspect``."""
 
     after: Bound = None
-    limit: Annotated[int, _limits("More is cut to the service's maximum.", minimum=1, maximum=INSPECT_LIMIT_MAX)] = (
-        INSPECT_LIMIT_DEFAULT
-    )
+    limit: Annotated[
+        int, _limits("How many rows; the service has a maximum too.", minimum=1, maximum=INSPECT_LIMIT_MAX)
+    ] = INSPECT_LIMIT_DEFAULT
 
 
 class AvroPublishQuery(Request, frozen=True):
-    """What the Avro schema of a publish or store cannot say."""
+    """The fields of a publish or store that its Avro schema lacks."""
 
     ttl: str | None = None
     producer_id: str | None = None
     epoch: int | None = None
     sequence: int | None = None
-    sequences: Annotated[str | None, _limits("Numbers with commas between.")] = None
+    sequences: Annotated[str | None, _limits("Numbers separated by commas.")] = None
     fence: bool | None = None
 
 
 class AvroPollQuery(Request, frozen=True):
-    """What the Avro schema of a poll cannot say."""
+    """The fields of a poll that its Avro schema lacks."""
 
     isolation: Isolation | None = None
     wait_ms: WaitMs = None

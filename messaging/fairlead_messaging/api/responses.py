@@ -1,7 +1,7 @@
-"""Answers of the messaging service: the server encodes these types, the clients decode them.
+"""Answers of the messaging service: the server encodes these types, and the clients decode them.
 
-Ids and positions are hex text.  Field names are those of the interface, in the order in which they are written; clients
-ignore fields that a newer service adds.  Times called ``…_ms`` are milliseconds since 1970.
+Ids and positions are hex text.  Fields have the names and the order of the interface; clients ignore fields that a
+newer service adds.  Times called ``…_ms`` are milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from fairlead_wire.delivery_policy import DeliveryPolicy
 
 How = Literal["commit", "abort", "invalidate"]
 EndedBy = Literal["", "timeout", "lifetime", "hold_up", "invalidate", "conflict"]
-"""Why a transaction did not commit: not renewed in time; as old as one may be; it held up a topic's readers for as long
-as the topic allows; a client or an operator invalidated it; a conflict.  "" for all others."""
+"""Why a transaction did not commit: it was not renewed in time; it reached the greatest age; it held up a topic's
+readers for as long as the topic allows; a client or an operator invalidated it; it conflicted.  "" for all others."""
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """``properties`` as text, ``ttl`` and ``generation`` always among them; ``delivery``, when it has one, as given."""
+    """``properties`` are texts and always include ``ttl`` and ``generation``; ``delivery`` is the policy as given."""
 
     name: str
     properties: dict[str, str | GivenPolicy]
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """With a producer: the sequences stored by this call, and those known from an earlier one."""
+    """With a producer: the sequences that this call stored, and those that an earlier call had stored."""
 
     stored: tuple[int, ...] = ()
     known: tuple[int, ...] = ()
@@ -36,10 +36,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """The answer to a publish with a producer, and where the messages stand (headers of the answer).
+    """The answer to a publish with a producer, and the positions of its messages (from the headers of the answer).
 
-    What was stored has consecutive positions from ``first`` (hex id) on, in the order of the request; what was known
-    stands at ``newest`` or before.
+    Stored messages have consecutive positions from ``first`` (hex id) on, in the order of the request; messages that
+    were known are not after ``newest``.
     """
 
     stored: tuple[int, ...] = ()
@@ -57,14 +57,14 @@ class PublishedByProducer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """``id`` is hex; as a start it names this very message."""
+    """A message; its ``id`` (hex) can be used as a start."""
 
     id: str
     payload: bytes
 
     @property
     def published_ms(self) -> int:
-        """When it was published, which the id begins with; 0 for an id that is none."""
+        """When it was published, which its id begins with; 0 if the id is malformed."""
         try:
             return int(self.id[:16], 16)
         except ValueError:
@@ -73,14 +73,14 @@ class Message(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """``next_position`` (hex) is the exclusive start of the next page, also of an empty one."""
+    """``next_position`` (hex) is the exclusive start of the next page, even if this page is empty."""
 
     messages: tuple[Message, ...]
     next_position: str
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A transaction: ``transaction`` is the snapshot to poll with, ``expires`` is in milliseconds since 1970."""
+    """A new transaction: ``transaction`` is the snapshot to poll with, ``expires`` is in milliseconds since 1970."""
 
     transactionWritePointer: int
     transaction: bytes
@@ -95,7 +95,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Renewed(msgspec.Struct, frozen=True):
-    """``expires`` in milliseconds since 1970; ``renewable`` is how far renewals can carry it."""
+    """``expires`` and ``renewable``, the latest time to which it can be renewed, are milliseconds since 1970."""
 
     transactionWritePointer: int
     expires: int
@@ -103,8 +103,7 @@ class Renewed(msgspec.Struct, frozen=True):
 
 
 class HeldTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic whose readers of committed messages have to wait: since when, and until when at most (milliseconds since
-    1970)."""
+    """A topic whose readers a transaction holds up: since when, and until when at most (milliseconds since 1970)."""
 
     topic: str
     since: int
@@ -112,7 +111,7 @@ class HeldTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPayloads(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transaction stored in a topic and did not publish yet; it holds up no reader."""
+    """Payloads that a transaction has stored for a topic and not published; they hold up no reader."""
 
     topic: str
     messages: int
@@ -120,11 +119,12 @@ class StoredPayloads(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A transaction, and the topics whose readers wait for it.  Times in milliseconds since 1970: it ``expires`` unless
-    it is renewed, ``timeout`` seconds at a time, up to ``renewable`` at most.
+    """A transaction, and the topics whose readers it holds up.  Times are milliseconds since 1970.
 
-    Finished ones have ``ended`` and, when they did not commit, ``ended_by``; ``marked``: every message of it carries
-    the mark of rolled-back ones.
+    It ``expires`` unless it is renewed, by ``timeout`` seconds at a time, up to ``renewable``.
+
+    A finished one has ``ended`` and, if it did not commit, ``ended_by``; ``marked``: all its messages are marked as
+    rolled back.
     """
 
     transactionWritePointer: int
@@ -141,8 +141,10 @@ class OpenTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a reader that fills a table said of it with its position (``requests.TableNote``); all after ``start`` up to
-    the position is taken."""
+    """What a reader that fills a table noted with its position (``requests.TableNote``).
+
+    It has taken everything after ``start`` up to the position.
+    """
 
     name: str
     application: str = ""
@@ -155,8 +157,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Reader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``lag_messages`` counts what was stored after its position; ``lag_seconds`` is the age of the first of these.
 
-    ``table``: of a reader that fills one.  ``service`` and ``generation``, of which topic the position is, are headers
-    of the answer.
+    ``table``: the table that the reader fills, if any.  Headers of the answer have the ``service`` and ``generation``
+    that the position belongs to.
     """
 
     name: str
@@ -181,11 +183,11 @@ class Inspected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
-    """A push subscription and how it goes; ``position`` is the last message dealt with.
+    """A push subscription and its progress; ``position`` is the last message delivered or given up.
 
-    ``state`` is delivering, retrying, dead_letters_waiting or paused, ``reason`` why; ``waiting_dead_letters`` were
-    given up and cannot be written to their topic yet.  ``delivery`` is its own policy as it was given,
-    ``effectiveDelivery`` the one that counts: its own, else the topic's, else the default; the topic's when that says
+    ``state`` is delivering, retrying, dead_letters_waiting or paused, with a ``reason``; ``waiting_dead_letters`` were
+    given up but cannot be written to their topic yet.  ``delivery`` is its policy as given, ``effectiveDelivery`` the
+    policy in effect: its own, else the topic's, else the default; the topic's if that has
     ``ignore_subscription_override``.
     """
 
@@ -212,7 +214,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """Part of a topic: ``after`` exclusive, ``upto`` inclusive, as hex ids; "" is before the first."""
+    """Part of a topic: ``after`` exclusive, ``upto`` inclusive, as hex ids; "" is before the first message."""
 
     after: str
     upto: str
@@ -230,7 +232,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     upto: str | None = None
     rows: int = 0
     bytes: int = 0
-    # Messages the topic had ever held up to ``upto``, or up to ``stable`` where nothing is left to read.
+    # How many messages the topic ever had up to ``upto``, or up to ``stable`` where nothing is left to read.
     passed: int | None = None
     ranges: list[Range] = []
     # The transaction readers wait for, and since when (milliseconds since 1970).
@@ -239,21 +241,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Offset(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a topic stood when asked; ``position`` answers the question, ``stable`` is where reading must stop."""
+    """The requested ``position``, and the ends of the topic at that moment; reading must stop at ``stable``."""
 
     service: str
     generation: int
     position: str | None = None
     stable: str | None = None
     oldest: str | None = None
-    # Messages the topic had ever held up to ``position``.
+    # How many messages the topic ever had up to ``position``.
     passed: int | None = None
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """``status``: ok, ready, or why not; ``service`` names the data directory.
+    """``status``: ok, ready, or why not; ``service`` identifies the data directory.
 
-    ``transactions``: why calls that need them are refused while all others are served; absent when they are not.
+    ``transactions``: why calls that need transactions are refused while all others are served; otherwise absent.
     """
 
     status: str

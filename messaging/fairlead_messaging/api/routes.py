@@ -1,4 +1,4 @@
-"""Every route of the messaging service once: method, path, what goes in, what comes out, how it can be refused.
+"""Every route of the messaging service: its method, path, request, answer, and possible refusals.
 
 client:  route.at(names) + encode(request) ──▶ response    decoded by ``route.response``
 server:  ROUTES ──▶ one handler each, which decodes ``route.request`` and answers ``route.response``
@@ -62,7 +62,7 @@ AVRO_AND_JSON = (headers.JSON, headers.AVRO)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ApiRoute(Generic[R]):
-    """One call.  ``response`` is what a 200 holds as JSON; None: nothing, or bytes of ``media``."""
+    """One call.  ``response`` is the type of the JSON in a 200; None: no content, or bytes of ``media``."""
 
     operation: str
     method: str
@@ -71,25 +71,25 @@ class ApiRoute(Generic[R]):
     response: type[R] | None
     request: Any = None
     other_response: Any = None
-    """What it holds instead where the request asks for something else."""
+    """The type of its other answer, for requests that ask for that."""
     query: type[requests.Request] | None = None
     media: tuple[str, ...] = (headers.JSON,)
     """Content types of the request, and of an answer to it."""
     headers: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
-    """Of refusals, beside ``error_codes.EVERYWHERE`` and ``WITH_A_BODY``."""
+    """Codes of its refusals besides ``error_codes.EVERYWHERE`` and ``WITH_A_BODY``."""
     example: Any = None
     answers: Any = None
     """An example of the answer."""
     verbs: tuple[Verb, ...] = ()
-    """What a subject must be granted on the topic of the path, or (where it names none) anywhere; one is enough."""
+    """Verbs of which one must be granted on the topic of the path, or on any topic if the path names none."""
     needs_all: bool = False
-    """Each of ``verbs`` is needed."""
+    """Whether all of ``verbs`` are needed."""
     is_open: bool = False
-    """Answered without asking who asks."""
+    """Whether callers need not be identified."""
 
     def at(self, *names: str | int) -> str:
-        """The path with its parameters in order; no name can become another path."""
+        """The path with its parameters, quoted so that no name can change the path."""
         path = self.path
         for name in names:
             before, _, rest = path.partition("{")
@@ -107,7 +107,7 @@ class ApiRoute(Generic[R]):
 
     @property
     def specific_codes(self) -> tuple[str, ...]:
-        """Codes of refusals beside ``error_codes.EVERYWHERE``."""
+        """Codes of refusals besides ``error_codes.EVERYWHERE``."""
         return (*self.codes, *(error_codes.WITH_A_BODY if self.request is not None else ()))
 
 
@@ -132,7 +132,7 @@ CREATE_TOPIC: ApiRoute[None] = ApiRoute(
 TOPIC_PROPERTIES: ApiRoute[Topic] = ApiRoute(
     verbs=ANY,
     operation="getTopic", method="GET", path=TOPIC, response=Topic, codes=_TOPIC,
-    summary="A topic's properties as text, ttl and generation always among them; its delivery policy as it was given.",
+    summary="The properties of a topic as text, including ttl and generation; its delivery policy as it was given.",
     answers=Topic(
         name="orders",
         properties={"delivery": {"minimum_delay": 5, "maximum_delay": 300}, "ttl": "604800", "generation": "1"},
@@ -141,7 +141,7 @@ TOPIC_PROPERTIES: ApiRoute[Topic] = ApiRoute(
 DELETE_TOPIC: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="deleteTopic", method="DELETE", path=TOPIC, response=None, codes=_TOPIC,
-    summary="Delete a topic: everything in it is unreachable at once; created again it has the next generation.",
+    summary="Delete a topic: its messages are unreachable at once; a new topic of this name has the next generation.",
 )  # fmt: skip
 UPDATE_TOPIC: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
@@ -152,12 +152,12 @@ UPDATE_TOPIC: ApiRoute[None] = ApiRoute(
 NAMESPACES: ApiRoute[list[str]] = ApiRoute(
     verbs=ANY,
     operation="listNamespaces", method="GET", path="/v1/namespaces", response=list[str],
-    summary="Namespaces that have topics, in order.", answers=["default", "system"],
+    summary="The namespaces that have topics, sorted.", answers=["default", "system"],
 )  # fmt: skip
 TOPICS: ApiRoute[list[str]] = ApiRoute(
     verbs=ANY,
     operation="listTopics", method="GET", path=NAMESPACE + "/topics", response=list[str],
-    summary="Names of a namespace's topics, in order.", answers=["orders"], codes=("bad_name",),
+    summary="The names of a namespace's topics, sorted.", answers=["orders"], codes=("bad_name",),
 )  # fmt: skip
 
 PUBLISH: ApiRoute[PublishedByProducer] = ApiRoute(
@@ -165,8 +165,8 @@ PUBLISH: ApiRoute[PublishedByProducer] = ApiRoute(
     operation="publish", method="POST", path=TOPIC + "/publish", request=PublishRequest,
     response=PublishedByProducer, other_response=RollbackDetail,
     query=AvroPublishQuery, media=AVRO_AND_JSON,
-    summary="Publish messages; durable when answered. The answer is empty, names sequences (with a producer), or is"
-            " what a rollback takes (in a transaction).",
+    summary="Publish messages; durable when answered. The answer is empty, or has sequences (with a producer), or is"
+            " the body for a rollback (in a transaction).",
     codes=(*_WRITE, "no_messages", "transaction_required", "producer_in_transaction", "too_scattered",
            error_codes.FENCED, error_codes.STORED_ALREADY),
     example=PublishRequest(
@@ -189,7 +189,7 @@ ROLLBACK: ApiRoute[None] = ApiRoute(
     media=AVRO_AND_JSON,
     codes=(*_TOPIC, "bad_content_type", "bad_rollback", error_codes.NOT_IN_PROGRESS, "rolling_back",
            error_codes.TRANSACTIONS_UNAVAILABLE),
-    summary="Hide what one publish in a transaction stored.",
+    summary="Hide the messages of one publish in a transaction.",
     example=RollbackDetail(
         transactionWritePointer=_POINTER, startTimestamp=1_763_800_000_001, startSequenceId=0,
         endTimestamp=1_763_800_000_001, endSequenceId=4,
@@ -213,12 +213,12 @@ ARROW_POLL: ApiRoute[None] = ApiRoute(
     codes=_BULK, summary="One page of rows id, ts and payload as an Arrow stream.",
     example=ArrowPollRequest(after="", limit_bytes=8_388_608),
 )  # fmt: skip
-"""The same path as ``POLL``; the Accept header says which, so the document has them as one."""
+"""The same path as ``POLL``: the Accept header selects one, so the OpenAPI document describes both as one call."""
 INSPECT: ApiRoute[list[Inspected]] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="inspect", method="GET", path=TOPIC + "/inspect", query=InspectQuery, response=list[Inspected],
     codes=(*_TOPIC, "bad_message_id", "bad_limit", error_codes.TRANSACTIONS_UNAVAILABLE),
-    summary="Every row with its state, consuming nothing.",
+    summary="Rows with their state; consumes nothing.",
     answers=[Inspected(id=_ID, state="visible", payload=b"21.5", published_ms=1_763_800_000_000, ttl_seconds=604800)],
 )  # fmt: skip
 
@@ -243,14 +243,14 @@ NOTE_READER: ApiRoute[None] = ApiRoute(
     verbs=(Verb.CONSUME,),
     operation="noteReader", method="PUT", path=TOPIC + "/readers/{reader}", request=NoteReaderRequest, response=None,
     codes=(*_TOPIC, "bad_content_type", "bad_name", "bad_message_id", error_codes.GENERATION_CHANGED),
-    summary="Note how far a reader has durably read, so that its lag can be seen.",
+    summary="Record how far a reader has durably read, so that the service can report its lag.",
     example=NoteReaderRequest(position=_ID, generation=1),
 )  # fmt: skip
 READERS: ApiRoute[list[Reader]] = ApiRoute(
     verbs=ANY,
     operation="listReaders", method="GET", path=TOPIC + "/readers", response=list[Reader], codes=_TOPIC,
     headers=(headers.SERVICE, headers.GENERATION),
-    summary="Named readers and how far each lags.",
+    summary="The named readers of a topic and their lag.",
     answers=[Reader(name="ingest", position=_ID, updated_ms=1_763_800_000_000, lag_messages=0, lag_seconds=0.0)],
 )  # fmt: skip
 
@@ -265,8 +265,8 @@ LIST_TRANSACTIONS: ApiRoute[list[OpenTransaction]] = ApiRoute(
     verbs=ANY,
     operation="listTransactions", method="GET", path="/v1/transactions", response=list[OpenTransaction],
     query=TransactionsQuery, codes=("bad_query", "bad_limit", "bad_pointer", error_codes.TRANSACTIONS_UNAVAILABLE),
-    summary="Open transactions and the topics whose readers wait for them, oldest first; or finished ones, newest"
-            " first, and how they ended.",
+    summary="Open transactions and the topics whose readers they hold up, oldest first; or finished ones and how they"
+            " ended, newest first.",
     answers=[
         OpenTransaction(
             transactionWritePointer=_POINTER, state="in_progress", started=1_763_800_000_000,
@@ -279,7 +279,7 @@ RENEW: ApiRoute[Renewed] = ApiRoute(
     verbs=(Verb.PUBLISH,),
     operation="renewTransaction", method="POST", path=TRANSACTION + "/renew", request=StartRequest, response=Renewed,
     codes=("bad_content_type", "bad_pointer", "bad_timeout", error_codes.NOT_IN_PROGRESS),
-    summary="Let a transaction live on: from now on as long as it asks for, else by its own timeout.",
+    summary="Renew a transaction: it times out the given seconds from now, by default its own timeout.",
     example=StartRequest(timeout=60.0), answers=Renewed(_POINTER, 1_763_800_090_000, 1_763_886_400_000),
 )  # fmt: skip
 COMMIT: ApiRoute[Finished] = ApiRoute(
@@ -308,7 +308,7 @@ PUT_SUBSCRIPTION: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="putSubscription", method="PUT", path=SUBSCRIPTION, request=SubscriptionRequest, response=None,
     codes=(*_TOPIC, "bad_name", "bad_subscription", "too_many_subscriptions", error_codes.TRANSACTIONS_UNAVAILABLE),
-    summary="Push committed messages to a URL from now on; put again it changes and keeps its place.",
+    summary="Push messages committed from now on to a URL; an existing subscription changes and keeps its position.",
     example=SubscriptionRequest(
         url="https://orders.example/hook", delivery={"retries_with_no_delay": 1},
         dead_letter_topic="default/undelivered",
@@ -317,18 +317,18 @@ PUT_SUBSCRIPTION: ApiRoute[None] = ApiRoute(
 GET_SUBSCRIPTION: ApiRoute[Subscription] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="getSubscription", method="GET", path=SUBSCRIPTION, response=Subscription, codes=_SUBSCRIPTION,
-    summary="One subscription and how it goes.",
+    summary="A subscription and its progress.",
     answers=Subscription(name="hook", url="https://orders.example/hook", position=_ID, delivered=1),
 )  # fmt: skip
 DELETE_SUBSCRIPTION: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="deleteSubscription", method="DELETE", path=SUBSCRIPTION, response=None, codes=_SUBSCRIPTION,
-    summary="Push nothing more.",
+    summary="Delete a subscription; nothing more is pushed.",
 )  # fmt: skip
 SUBSCRIPTIONS: ApiRoute[list[Subscription]] = ApiRoute(
     verbs=(Verb.ADMINISTER,),
     operation="listSubscriptions", method="GET", path=TOPIC + "/subscriptions", response=list[Subscription],
-    codes=_TOPIC, summary="All subscriptions of a topic, by name.",
+    codes=_TOPIC, summary="All subscriptions of a topic, ordered by name.",
     answers=[Subscription(name="hook", url="https://orders.example/hook")],
 )  # fmt: skip
 
@@ -336,8 +336,8 @@ BACKUP: ApiRoute[None] = ApiRoute(
     verbs=(Verb.ADMINISTER, Verb.CONSUME), needs_all=True,
     operation="backup", method="GET", path="/v1/backup", response=None, media=(headers.BACKUP,),
     codes=("too_many_backups",),
-    summary="Everything the service stores, as it is at this moment, to be restored elsewhere. Both verbs must be"
-            " granted on every topic.",
+    summary="A backup of everything that the service stores at this moment. Both verbs must be granted on every"
+            " topic.",
 )  # fmt: skip
 OPENAPI: ApiRoute[Any] = ApiRoute(
     operation="openapi", method="GET", path="/openapi.json", response=dict[str, Any], is_open=True,
@@ -355,12 +355,12 @@ ROUTES: tuple[ApiRoute[Any], ...] = (
 
 HEALTHZ: ApiRoute[Health] = ApiRoute(
     operation="healthz", method="GET", path="/healthz", response=Health, is_open=True,
-    summary="The process answers.", answers=Health(status="ok"),
+    summary="Whether the process is alive.", answers=Health(status="ok"),
 )  # fmt: skip
 READYZ: ApiRoute[Health] = ApiRoute(
     operation="readyz", method="GET", path="/readyz", response=Health, is_open=True,
-    summary="The store can be written; else 503 with the reason. When transactions alone are unavailable it is"
-            " ready and says so.",
+    summary="Whether the store can be written; otherwise 503 with the reason. If only transactions are unavailable,"
+            " the service is ready and says so.",
     answers=Health(status="ready", service="7f0c"),
 )  # fmt: skip
 METRICS: ApiRoute[None] = ApiRoute(

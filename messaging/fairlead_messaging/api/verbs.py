@@ -1,4 +1,4 @@
-"""What a subject may be granted on topics: the words of ``[[access]] verbs``."""
+"""The verbs that ``[[access]]`` can grant on topics."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ class Verb(StrEnum):
 
 
 ANY = tuple(Verb)
-"""One of them is enough: what says no more than that a topic exists and how far it goes."""
+"""One of these suffices for calls that reveal only that a topic exists and where it ends."""

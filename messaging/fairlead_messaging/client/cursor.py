@@ -1,4 +1,4 @@
-"""An iteration over a topic: the next page to request, and whether there is one.
+"""The state of an iteration over a topic: which page to request next, and whether there is one.
 
 cursor.ask() ─→ ClientRequest ─(sent)→ Page ─take→ its messages; ``cursor.more`` says whether to ask again
 """
@@ -18,7 +18,7 @@ FOLLOW_WAIT_MS = 10_000
 class ReadOptions(TypedDict, total=False):
     """Where and how to read: ``start_from`` an id (hex), a time in milliseconds, or None for the oldest message.
 
-    ``follow``: also what comes later, without end.  ``read_committed`` (True when absent): only what is committed.
+    ``follow``: wait for new messages and never end.  ``read_committed`` (True when absent): only committed messages.
     """
 
     start_from: str | int | None
@@ -28,7 +28,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class Cursor:
-    """Every message from a start on, once, in order; with ``follow`` it never ends and waits for new ones."""
+    """Yields every message from a start on, once and in order; with ``follow`` it waits for new ones and never ends."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Cursor:
         self.more = True
 
     def ask(self) -> ClientRequest[Page]:
-        """The request for the next page; after a failure it is the same one."""
+        """The request for the next page: the same one again until ``take`` has had its answer."""
         return requests.poll(
             *self._topic,
             start_from=self._start,
@@ -61,18 +61,18 @@ class Cursor:
 
     @property
     def position(self) -> str | int | None:
-        """Where the next page begins: after this id, once a page was taken."""
+        """Where the next page begins: after this id, or at ``start_from`` while no page has been taken."""
         return self._start
 
     def take(self, page: Page) -> tuple[Message, ...]:
-        """The page's messages; the next ``ask`` goes on behind them.
+        """The page's messages; the next ``ask`` continues after them.
 
         Raises ``RemoteError`` for a page that does not move forward: it would be requested forever.
         """
         start = self._start
         if page.messages and isinstance(start, str) and not self._inclusive and page.next_position <= start:
             raise RemoteError(f"the page behind {start} ends at {page.next_position}, which is not behind it")
-        # An empty page that moved on skipped messages that are not visible; at the end the position no longer moves.
+        # An empty page with a new position skipped invisible messages; at the end the position no longer changes.
         self.more = self._follow or bool(page.messages) or self._start != page.next_position
         self._start, self._inclusive = page.next_position, False
         return page.messages

@@ -1,16 +1,16 @@
 """Errors of the clients, named by what the caller can do next.
 
-Temporary                     try again later; ``in_doubt``: the service may have done it nevertheless
+Temporary                     try again later; ``in_doubt``: the service may have carried the request out
   Unreachable                 the request was not sent: no connection, no TLS; in doubt only if an earlier attempt was
   NoAnswer                    it was sent and no answer came: in doubt
     TimedOut                  … within the time a request may take
     Disconnected              … because the connection ended
-  Busy                        the service (or a proxy before it) answered "not now"
-Permanent                     refused; the same request will be refused again; has ``code``, ``status`` and ``facts``
+  Busy                        the service (or a proxy in front of it) answered "not now"
+Permanent                     the same request will be refused again; has ``code``, ``status`` and ``facts``
   Denied                      every refusal of the service:
     TopicMissing, TopicExists, Expired, GenerationChanged, TransactionOver (TransactionLost: although it was renewed),
     TransactionConflict, StoredAlready, StoredUnpublished, Fenced, NotAllowed, TooLarge
-RemoteError                   the answer is not one of the messaging service, or is broken
+RemoteError                   the answer does not come from the messaging service, or is malformed
 InDoubt                       a commit was sent and no answer says whether it happened
 """
 
@@ -29,11 +29,11 @@ from fairlead_wire.link import peer_json
 
 RETRY_AFTER_SECONDS_DEFAULT = 1.0
 RETRY_AFTER_SECONDS_MAX = 3600.0
-"""A client waits no longer than this, whatever the service asks for."""
+"""The longest wait a client accepts from a Retry-After header."""
 SHOWN_BYTES_MAX = 200
-"""Of an answer that is not from the messaging service."""
+"""The code of an answer that did not come from the messaging service."""
 
-LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class Failed(Temporary):
@@ -41,7 +41,7 @@ class Failed(Temporary):
 
     in_doubt = False
     answered = False
-    """The service answered, and ``retry_after_seconds`` is what it asked for."""
+    """Whether the service answered and ``retry_after_seconds`` is the wait it requested."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = RETRY_AFTER_SECONDS_DEFAULT) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
@@ -52,7 +52,7 @@ class Unreachable(Failed):
 
 
 class NoAnswer(Failed):
-    """Sent, but the answer was lost: a publish with a producer may be repeated, one without might be stored twice."""
+    """Sent, but no answer came: a publish with a producer may be repeated, one without might be stored twice."""
 
     in_doubt = True
 
@@ -70,12 +70,12 @@ class Disconnected(NoAnswer):
 
 
 class Busy(Failed):
-    """Answered "not now", with the service's ``code`` and the wait it asks for."""
+    """Answered "not now", with the service's ``code`` and the wait it requests."""
 
     answered = True
 
     reason = ""
-    """The service's own sentence."""
+    """The message of the service."""
 
     def __init__(self, message: str, *, code: str, status: int, retry_after_seconds: float | None) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
@@ -88,7 +88,7 @@ class Denied(Permanent):
     """Refused with a reason; ``facts`` are the fields of the answer beside code and message."""
 
     reason = ""
-    """The service's own sentence."""
+    """The message of the service."""
 
     def __init__(
         self, message: str, *, code: str = "refused", status: int = 0, facts: Mapping[str, Any] | None = None
@@ -99,19 +99,19 @@ class Denied(Permanent):
 
 
 class TopicMissing(Denied):
-    """There is no such topic (yet)."""
+    """The topic does not exist, or not yet."""
 
 
 class TopicExists(Denied):
-    """Created before; its properties are as they were."""
+    """The topic exists already; its properties have not been changed."""
 
 
 class TransactionOver(Denied):
-    """The transaction can no longer publish or finish: ``state`` is committed, aborted, invalid or unknown.
+    """The transaction has ended: ``state`` is committed, aborted, invalid or unknown.
 
-    ``ended_by`` says why it did not commit although the client did not abort it: timeout (it was not renewed in time),
-    lifetime (it cannot be renewed for longer), hold_up (it held up the readers of a topic for too long), invalidate or
-    conflict.
+    ``ended_by`` says why it did not commit although the client did not abort it: timeout (not renewed in time),
+    lifetime (renewed for as long as is allowed), hold_up (it held up the readers of a topic for too long), invalidate
+    or conflict.
     """
 
     @property
@@ -124,7 +124,7 @@ class TransactionOver(Denied):
 
 
 class TransactionLost(TransactionOver):
-    """A transaction ended although it was renewed in the background; nothing of it will ever be visible."""
+    """The transaction ended despite its renewals; none of its messages will ever be visible."""
 
 
 class TransactionConflict(Denied):
@@ -132,12 +132,11 @@ class TransactionConflict(Denied):
 
 
 class StoredAlready(Denied):
-    """Payloads were stored under this transaction for this topic: store the others too, then publish without
-    messages."""
+    """The transaction has already stored payloads for this topic: store the others too, then publish no messages."""
 
 
 class StoredUnpublished(Denied):
-    """The transaction has stored payloads that are not published; it is still open.  ``topics``: where they are."""
+    """The open transaction has stored payloads for ``topics`` and not published them."""
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -154,12 +153,14 @@ class NotAllowed(Denied):
 
 
 class TooLarge(Denied):
-    """413: send less at once."""
+    """413: send less in one request."""
 
 
 class Expired(Denied):
-    """Messages after this start are gone; ``oldest`` is an exclusive start that yields all that live, ``rows`` how many
-    are gone (None: not said). A start of "" never expires."""
+    """Messages after the requested start have expired; ``rows`` says how many (None: unknown).
+
+    ``oldest`` is an exclusive start that yields all messages that are left.  A start of "" never expires.
+    """
 
     def __init__(self, message: str, *, oldest: str, rows: int | None = None) -> None:
         super().__init__(message, code=error_codes.EXPIRED, status=410)
@@ -176,10 +177,10 @@ class GenerationChanged(Denied):
 
 
 class InDoubt(FairleadError):
-    """A commit was sent and no answer came.  Nothing was rolled back, because it may have succeeded.
+    """A commit was sent and no answer came.  Nothing was rolled back, because the commit may have succeeded.
 
-    ``finish_transaction(pointer, "abort")`` finds out: when it succeeds nothing is visible and the participants'
-    changes must be undone; ``TransactionOver`` with the state ``committed`` means that everything is visible.
+    ``finish_transaction(pointer, "abort")`` resolves the doubt: if it succeeds, nothing is visible and the
+    participants' changes must be undone; ``TransactionOver`` with the state ``committed`` means that all is visible.
     """
 
     def __init__(self, message: str, *, pointer: int) -> None:
@@ -200,8 +201,11 @@ _BY_CODE: dict[str, type[Denied]] = {
 _BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: TooLarge}
 
 
-def of(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy | Denied:
-    """What an answer of 300 and more means.  ``where`` begins the sentence; header names are lower case."""
+def from_response(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy | Denied:
+    """The error for an answer with a status from 300 on.
+
+    ``where`` is the beginning of its message; header names are lower case.
+    """
     try:
         facts = peer_json.decode(_decoder, body).error
     except Malformed:
@@ -213,7 +217,7 @@ def of(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy
 
 
 def _made(text: str, status: int, headers: Mapping[str, str], code: str, facts: dict[str, Any]) -> Busy | Denied:
-    if status in LATER:
+    if status in RETRYABLE_STATUSES:
         return Busy(text, code=code, status=status, retry_after_seconds=_seconds(headers.get("retry-after")))
     oldest, expired, generation = facts.get("oldest"), facts.get("expired"), facts.get("generation")
     if status == 410 and isinstance(oldest, str):

@@ -3,7 +3,7 @@
     publish = Method(requests.publish)      client.publish(…)        → Published     (``BlockingClient``)
                                            await client.publish(…)                  (``AwaitingClient``)
 
-A method has the name, the text and the arguments of its request, so that editors and ``help`` show them.
+A method has the name, docstring and arguments of its request, so that editors and ``help`` show them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Method(Generic[P, T]):
-    """``do(build(…))`` of the client it is called on."""
+    """Calls ``do(build(…))`` of the client it belongs to."""
 
     def __init__(self, build: Callable[P, ClientRequest[T]]) -> None:
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +53,7 @@ class Method(Generic[P, T]):
 def on_topic(
     build: Callable[Concatenate[str, str, P], ClientRequest[T]],
 ) -> Callable[Concatenate[str, P], ClientRequest[T]]:
-    """The same request with a topic (``namespace/name``) in place of two names."""
+    """The same request with one argument ``namespace/name`` in place of a namespace and a name."""
 
     def named(topic: str, /, *args: P.args, **kwargs: P.kwargs) -> ClientRequest[T]:
         return build(*split(topic), *args, **kwargs)
@@ -68,7 +68,7 @@ def on_topic(
 
 
 class Methods:
-    """Every call of the service."""
+    """A method for every call of the service."""
 
     create_topic = Method(requests.create_topic)
     topic = Method(requests.topic)
@@ -102,7 +102,7 @@ class Methods:
 
 
 class BlockingClient(ABC):
-    """A client whose methods block until the answer is there."""
+    """A client whose methods block until the service has answered."""
 
     @abstractmethod
     def do(self, asked: ClientRequest[T]) -> T:

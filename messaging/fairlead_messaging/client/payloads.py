@@ -1,7 +1,7 @@
 """What may be published: bytes, in a list.
 
-In JSON a payload is base64, and text is taken as if it were: sent as it is, "text" would be stored as what it decodes
-to. So each entry point asks here first, before anything is buffered or sent.
+JSON carries payloads as base64.  A str would pass for base64, and the service would store what it decodes to.  So every
+entry point checks payloads here before it buffers or sends anything.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 def checked_payloads(payloads: Iterable[bytes]) -> list[bytes]:
-    """As a list.  Raises ``TypeError`` saying which is no bytes, and what to write instead."""
+    """The payloads as a list.  Raises ``TypeError`` naming the first that is not bytes, and what to write instead."""
     if isinstance(payloads, str):
         raise TypeError("payloads must be a list of bytes, is one str: use [text.encode()]")
     if isinstance(payloads, bytes | bytearray | memoryview):
@@ -24,7 +24,7 @@ def checked_payloads(payloads: Iterable[bytes]) -> list[bytes]:
 
 
 def check_payload(payload: object, name: str = "payload") -> None:
-    """Raises ``TypeError`` unless it is bytes; ``name`` is how the sentence calls it."""
+    """Raises ``TypeError`` unless the payload is bytes; ``name`` stands for it in the message."""
     if isinstance(payload, bytes | bytearray | memoryview):
         return
     remedy = "use .encode()" if isinstance(payload, str) else "encode it first, as json.dumps(value).encode() does"

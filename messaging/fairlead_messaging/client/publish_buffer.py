@@ -1,9 +1,9 @@
 """Messages waiting to be sent: buffered, numbered, sent in order, dropped and counted when there is no room.
 
-    offer ─→ waiting ─batch→ one request ─┬─taken→ published      the same batch is sent again until one of these
+    offer ─→ waiting ─batch→ one request ─┬─stored→ published      the same batch is sent again until one of these
                                           └─refused→ dropped       is known, so a lost answer stores nothing twice
 
-No clock and no socket: ``io.async_buffered`` and ``io.sync_buffered`` send what ``batch`` gives.
+It has no clock and no socket: ``io.buffered_publisher`` sends what ``batch`` returns.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WAITING_MESSAGES_MAX = 10_000
 WAITING_BYTES_MAX = 16 * 1024 * 1024
 BATCH_MESSAGES_MAX = 1000
 BATCH_BYTES_MAX = 4 * 1024 * 1024
-"""Of payload; in JSON a third more, far from the 16 MiB the service takes in one request."""
+"""Of payloads.  In JSON they are a third larger, still far below the 16 MiB that the service accepts in one request."""
 RETRY_SECONDS = 1.0
 RETRY_SECONDS_MAX = 10.0
-"""A failed batch is retried after the first, doubled each time up to the second."""
+"""The wait before a failed batch is sent again, and the limit up to which it doubles each time."""
 
 
 class PublishBuffer:
-    """One topic, one run of one producer: ``producer_id`` with ``epoch`` must never be used by another run."""
+    """The buffer of one topic and one run of a producer: no other run may use its ``producer_id`` and ``epoch``."""
 
     def __init__(
         self,
@@ -62,12 +62,11 @@ class PublishBuffer:
 
     @property
     def settled(self) -> int:
-        """How many of the accepted messages are published or dropped; messages settle in the order they were
-        accepted."""
+        """How many of the accepted messages are published or dropped, which happens in the order of acceptance."""
         return self.accepted - len(self._waiting)
 
     def offer(self, payload: bytes) -> bool:
-        """False when there is no room: it is dropped.  Raises ``TypeError`` unless it is bytes."""
+        """Accept a message; False if there is no room for it.  Raises ``TypeError`` unless it is bytes."""
         check_payload(payload)
         if len(self._waiting) >= self._messages_max or self._bytes + len(payload) > self._bytes_max:
             self.dropped += 1
@@ -78,7 +77,7 @@ class PublishBuffer:
         return True
 
     def batch(self) -> ClientRequest[Placed] | None:
-        """The oldest messages as one request; until it is settled, the same one each time."""
+        """A request with the oldest messages: the same one each time until that batch is stored or refused."""
         if not self._waiting:
             return None
         if not self._sending:
@@ -86,27 +85,27 @@ class PublishBuffer:
         producer = Producer(id=self._producer_id, epoch=self._epoch, sequence=self._next)
         return requests.publish(*self._topic, list(islice(self._waiting, self._sending)), producer=producer)
 
-    def taken(self) -> None:
-        """The batch is stored."""
+    def stored(self) -> None:
+        """Record that the batch is stored."""
         self.published += self._sending
         self._forget(self._sending)
 
     def failed(self, failed: Temporary) -> float:
-        """The batch failed; returns the seconds to wait before it is sent again."""
+        """Record that the batch failed; returns the seconds to wait before sending it again."""
         pause = max(self._pause, failed.retry_after_seconds or 0.0)
         self._pause = min(2 * self._pause, RETRY_SECONDS_MAX)
         return pause
 
     def refused(self) -> int:
-        """The batch will never be stored; returns how many messages it had."""
+        """Record that the batch will never be stored; returns how many messages it had."""
         return self._drop(self._sending)
 
     def give_up(self) -> int:
-        """Drop all that waits; returns how many messages that were."""
+        """Drop all buffered messages; returns how many there were."""
         return self._drop(len(self._waiting))
 
     def _fit(self) -> int:
-        """How many of the oldest go together; at least one, however large."""
+        """How many of the oldest messages fit into one batch; at least one, however large."""
         size = 0
         for count, payload in enumerate(islice(self._waiting, BATCH_MESSAGES_MAX)):
             size += len(payload)

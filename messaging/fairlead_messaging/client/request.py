@@ -1,7 +1,7 @@
 """One request to the messaging service and its response, as values: what to send, and how to read the answer.
 
-Nothing here opens a socket: both clients send the same requests (built by ``requests``), each in its own way.  pyarrow
-is imported when the first Arrow page is read, so most clients do not need it.
+Both clients send the same requests, which ``requests`` builds.  pyarrow is imported when the first Arrow page is read,
+so most clients do not need it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _raise(refused: Denied, in_doubt: bool) -> Any:
 class ClientRequest(Generic[T]):
     """One request.  ``path`` is URL-encoded.  ``wait_seconds``: how long the service may deliberately delay its answer.
 
-    ``repeatable``: the request is idempotent, so it may be sent again when the answer was lost.
+    ``repeatable``: the request is idempotent, so it may be sent again after a lost answer.
     ``on_refusal(refused, in_doubt)`` may turn a refusal into a result; ``in_doubt``: an earlier attempt got no answer.
     """
 
@@ -50,7 +50,7 @@ class ClientRequest(Generic[T]):
     repeatable: bool = True
     on_refusal: Callable[[Denied, bool], T] = _raise
     traceparent: str | None = None
-    """The W3C trace context this belongs to, where one is recorded."""
+    """The W3C trace context of the request, if the caller records one."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -62,17 +62,17 @@ class ClientRequest(Generic[T]):
         return found
 
     def read(self, response: Response, *, in_doubt: bool = False) -> T:
-        """The result.  Raises an error of ``errors``, or ``RemoteError`` for what this service does not say."""
+        """The result.  Raises an error of ``errors``; ``RemoteError`` for an answer that this service never gives."""
         if 200 <= response.status < 300:
             return self.decode(response)
-        failure = errors.of(f"{self.method} {self.path}", response.status, response.headers, response.body)
+        failure = errors.from_response(f"{self.method} {self.path}", response.status, response.headers, response.body)
         if isinstance(failure, Denied):
             return self.on_refusal(failure, in_doubt)
         raise failure
 
 
 def build(route: ApiRoute[Any], *names: str | int, decode: Callable[[Response], T], **more: Any) -> ClientRequest[T]:
-    """A request to a route whose answer ``decode`` reads; ``more``: fields of ``ClientRequest``, or a ``query``."""
+    """A request whose answer ``decode`` reads; ``more``: fields of ``ClientRequest``, or a ``query``."""
     query = more.pop("query", None)
     path = route.at(*names) + (f"?{urlencode(msgspec.to_builtins(query))}" if query is not None else "")
     body = more.pop("body", None)
@@ -91,7 +91,7 @@ def build_empty(route: ApiRoute[Any], *names: str | int, **more: Any) -> ClientR
 
 
 def missing_is_done(kind: type[Denied], code: str | None = None) -> Callable[[Denied, bool], None]:
-    """For deletions: "not found" counts as success when an earlier attempt may have deleted it."""
+    """For deletions: "not found" counts as success if an earlier attempt may have deleted the resource."""
 
     def missing(refused: Denied, in_doubt: bool) -> None:
         if not (in_doubt and isinstance(refused, kind) and code in (None, refused.code)):
@@ -121,7 +121,7 @@ class Response:
 
     @property
     def generation(self) -> int:
-        """Of the topic; 0 when the service does not say."""
+        """The generation of the topic; 0 if the answer does not name it."""
         text = self.header(headers.GENERATION) or ""
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
@@ -139,7 +139,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowPage:
-    """One answer to a bulk poll: rows ``id`` (binary), ``ts`` (timestamp[us, UTC]), ``payload`` (binary)."""
+    """An answer to a bulk poll, with the columns ``id`` (binary), ``ts`` (timestamp[us, UTC]), ``payload`` (binary)."""
 
     table: pa.Table
     next_position: str
@@ -148,11 +148,11 @@ class ArrowPage:
     oldest: str
     service: str
     hidden: int = 0
-    """Messages of rolled-back transactions that were passed over."""
+    """How many messages of rolled-back transactions were skipped."""
 
 
 def read_arrow_page(after: str, response: Response) -> ArrowPage:
-    """``after``: where the page was asked to begin.  Raises ``RemoteError`` for what is no Arrow stream."""
+    """``after``: the requested start of the page.  Raises ``RemoteError`` for anything but an Arrow stream."""
     import pyarrow as pa
 
     try:

@@ -75,8 +75,8 @@ def create_topic(
 ) -> ClientRequest[bool]:
     """True when this call created it, False when it existed (its properties stay as they are).
 
-    ``delivery``: the policy of its subscriptions that have none of their own.
-    After a lost answer and a repeat it may have been this call although it says False.
+    ``delivery``: the policy of its subscriptions that define none.
+    After a lost answer and a repeat it may be False although this call created the topic.
     """
 
     def exists(refused: Denied, in_doubt: bool) -> bool:
@@ -99,24 +99,24 @@ def topic(namespace: str, name: str) -> ClientRequest[dict[str, Any]]:
 
 
 def namespaces() -> ClientRequest[list[str]]:
-    """Namespaces that have topics, in order."""
+    """The namespaces that have topics, sorted."""
     return build_json(routes.NAMESPACES)
 
 
 def topics(namespace: str) -> ClientRequest[list[str]]:
-    """Names of the topics in a namespace, in order."""
+    """The names of the topics in a namespace, sorted."""
     return build_json(routes.TOPICS, namespace)
 
 
 def update_topic(
     namespace: str, name: str, properties: Mapping[str, str | int], *, delivery: DeliveryPolicy | None = None
 ) -> ClientRequest[None]:
-    """Replaces all properties; what is not named returns to its default.  Running subscriptions go by it at once."""
+    """Replace all properties; those not given return to their defaults.  Subscriptions follow the new ones at once."""
     return build_empty(routes.UPDATE_TOPIC, namespace, name, body=_properties(properties, delivery))
 
 
 def delete_topic(namespace: str, name: str) -> ClientRequest[None]:
-    """Everything in it is unreachable at once; created again it has the next generation."""
+    """Its messages are unreachable at once; a new topic of the same name has the next generation."""
     return build_empty(routes.DELETE_TOPIC, namespace, name, on_refusal=missing_is_done(TopicMissing))
 
 
@@ -132,9 +132,9 @@ def publish(
     ttl_seconds: int | None = None,
     traceparent: str | None = None,
 ) -> ClientRequest[Placed]:
-    """Durable when it returns.  With a producer it is safe to repeat; without one a lost answer is never repeated.
+    """Durable when it returns.  A publish with a producer is safe to repeat; one without is never repeated.
 
-    ``traceparent``: the W3C trace context of the call; a service that records spans continues it.
+    ``traceparent``: the W3C trace context of the call, which a service that records spans continues.
 
     Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request); ``TypeError``
     for a payload that is not bytes, before anything is sent.
@@ -178,8 +178,8 @@ def poll(
 ) -> ClientRequest[Page]:
     """One page.  ``start_from``: an id (hex), a time in milliseconds, or None for the oldest message.
 
-    ``wait_ms`` waits for the first message.  ``read_committed`` stops at the first undecided message; ``transaction``:
-    the snapshot of a started transaction, to see what it may see.
+    ``wait_ms``: how long to wait for the first message.  ``read_committed`` stops at the first message of an open
+    transaction; ``transaction``: the snapshot of a started transaction, to read what it may see.
     """
     body = PollRequest(
         startFrom=start_from,
@@ -219,7 +219,7 @@ def plan(
     wait_ms: int = 0,
     generation: int | None = None,
 ) -> ClientRequest[Plan]:
-    """How to read a topic beyond ``after``; waits up to ``wait_ms`` while nothing is there.
+    """Split the topic after ``after`` into ranges to read; waits up to ``wait_ms`` while there is nothing to read.
 
     Raises ``Expired``, ``GenerationChanged``, ``TopicMissing``.
     """
@@ -236,7 +236,7 @@ def plan(
 
 
 def offsets(namespace: str, name: str, at: str | int) -> ClientRequest[Offset]:
-    """Where ``at`` (``earliest``, ``latest`` or milliseconds since 1970) lies in the topic."""
+    """The position of ``at`` (``earliest``, ``latest`` or milliseconds since 1970) in the topic."""
     return build_json(routes.OFFSETS, namespace, name, query=OffsetsQuery(ts=str(at)))
 
 
@@ -249,16 +249,16 @@ def note_reader(
     generation: int | None = None,
     table: TableNote | None = None,
 ) -> ClientRequest[None]:
-    """Record how far ``reader`` has durably read, so that its lag can be seen; it moves nothing.
+    """Record how far ``reader`` has durably read, so that the service can report its lag; it has no other effect.
 
-    ``table``: of one that fills a table.
+    ``table``: for a reader that fills a table.
     """
     body = NoteReaderRequest(position=position, generation=generation, table=table)
     return build_empty(routes.NOTE_READER, namespace, name, reader, body=body)
 
 
 def readers(namespace: str, name: str) -> ClientRequest[list[Reader]]:
-    """Named readers and how far each lags."""
+    """The named readers of the topic and their lag."""
 
     def found(response: Response) -> list[Reader]:
         service, generation = response.header(headers.SERVICE) or "", response.generation
@@ -280,7 +280,7 @@ def poll_arrow(
     limit_bytes: int | None = None,
     generation: int | None = None,
 ) -> ClientRequest[ArrowPage]:
-    """One page of rows beyond ``after`` up to ``upto``, never past the stable position; needs pyarrow.
+    """One page of rows after ``after`` up to ``upto``, never past the stable position; needs pyarrow.
 
     Raises as ``plan``.
     """
@@ -301,18 +301,18 @@ _FINISH: dict[How, tuple[ApiRoute[Any], str]] = {
 
 
 def start_transaction(timeout_seconds: float | None = None) -> ClientRequest[Started]:
-    """``timeout_seconds``: the service's 30 by default, at most 600 unless it is set so; then it becomes invalid by
-    itself, unless it is renewed before.
+    """Begin a transaction, which becomes invalid after ``timeout_seconds`` unless it is renewed before.
 
-    Repeated after a lost answer it may leave one behind that is never used, which holds up no reader.
+    The default is 30 s and the limit 600 s, unless the service is configured otherwise.  A repeat after a lost answer
+    may leave an unused transaction behind, which holds up no reader.
     """
     return build_json(routes.START, body=StartRequest(timeout=timeout_seconds))
 
 
 def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> ClientRequest[Renewed]:
-    """Let it live on: ``timeout_seconds`` from now, else as long as it asked for at its start.
+    """Let the transaction time out ``timeout_seconds`` from now, or by default the timeout it began with.
 
-    No renewal carries it beyond ``renewable``, nor lets it hold up readers longer than their topic allows.
+    No renewal extends it beyond ``renewable``, or lets it hold up readers longer than their topic allows.
     Raises ``TransactionOver``.
     """
     return build_json(routes.RENEW, pointer, body=StartRequest(timeout=timeout_seconds))
@@ -321,9 +321,11 @@ def renew_transaction(pointer: int, timeout_seconds: float | None = None) -> Cli
 def finish_transaction(
     pointer: int, how: How, changes: Sequence[str] = (), *, may_be_done: bool = False
 ) -> ClientRequest[None]:
-    """Commit, abort or invalidate.  ``changes``: keys changed; a commit that another one overtook is a conflict.
+    """Commit, abort or invalidate a transaction.
 
-    ``may_be_done``: an earlier attempt had no answer, so that it is in this state already is as good.
+    ``changes``: the keys it changed; the commit is a conflict if a transaction that committed since it began changed
+    one of them too.  ``may_be_done``: an earlier attempt got no answer, so a transaction already in this state counts
+    as success.
     Raises ``TransactionConflict`` (it is aborted), ``TransactionOver``, ``StoredUnpublished`` (it is still open).
     """
     route, state = _FINISH[how]
@@ -340,18 +342,18 @@ def finish_transaction(
 def transactions(
     state: TransactionState = "in_progress", *, limit: int = LIST_LIMIT_DEFAULT, before: int | None = None
 ) -> ClientRequest[list[OpenTransaction]]:
-    """Open transactions and the topics whose readers wait for them, oldest first.
+    """Open transactions and the topics whose readers they hold up, oldest first.
 
-    With ``state`` finished ones and how they ended, newest first, at most ``limit`` that began before the pointer
-    ``before``; ``ended``: committed, aborted and invalid ones.
+    With ``state`` the finished ones in that state and how they ended, newest first: at most ``limit`` that began before
+    the pointer ``before``.  The state ``ended`` stands for committed, aborted and invalid ones.
     """
     return build_json(routes.LIST_TRANSACTIONS, query=TransactionsQuery(state=state, limit=limit, before=before))
 
 
 def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[bytes]:
-    """Publish under a transaction (nothing: what was stored); returns what ``roll_back`` takes, as it is.
+    """Publish payloads, or if there are none those stored before; returns the ``detail`` for ``roll_back``.
 
-    Repeated after a lost answer only without payloads: what was stored is published once.
+    It is repeated after a lost answer only without payloads: stored ones are published once.
     Raises ``StoredAlready`` for payloads in a topic where others were stored before, ``TransactionOver``.
     """
     body = PublishRequest(transactionWritePointer=pointer, messages=[*checked_payloads(payloads)])
@@ -361,13 +363,13 @@ def publish_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes
 
 
 def store_in(pointer: int, namespace: str, name: str, payloads: Sequence[bytes]) -> ClientRequest[None]:
-    """Store under a transaction, for a later publish of nothing.  What was published before comes first."""
+    """Store payloads under a transaction, to be published later by ``publish_in`` without payloads."""
     body = PublishRequest(transactionWritePointer=pointer, messages=[*checked_payloads(payloads)])
     return build_empty(routes.STORE, namespace, name, body=body, repeatable=False)
 
 
 def roll_back(namespace: str, name: str, detail: bytes) -> ClientRequest[None]:
-    """Take back what a ``publish_in`` of an open transaction published; ``detail`` is what it returned."""
+    """Roll back what a ``publish_in`` of an open transaction published; ``detail`` is what that returned."""
     return build_empty(routes.ROLLBACK, namespace, name, body=msgspec.Raw(detail))
 
 
@@ -383,10 +385,10 @@ def put_subscription(
     delivery: DeliveryPolicy | None = None,
     dead_letter_topic: str | None = None,
 ) -> ClientRequest[None]:
-    """Push committed messages to ``url`` from now on; put again it changes and keeps its place.
+    """Push messages committed from now on to ``url``; an existing subscription changes and keeps its position.
 
-    ``delivery``: its own policy; without it the topic's counts, else the default.
-    ``dead_letter_topic`` (``namespace/name``) gets what could not be delivered; without it that is counted.
+    ``delivery``: its delivery policy, by default that of the topic.
+    ``dead_letter_topic`` (``namespace/name``) receives undeliverable messages; without it they are only counted.
     """
     policy = _given(delivery) if delivery is not None else None
     body = SubscriptionRequest(url=url, delivery=policy, dead_letter_topic=dead_letter_topic)
@@ -394,17 +396,17 @@ def put_subscription(
 
 
 def subscription(namespace: str, name: str, subscription: str) -> ClientRequest[Subscription]:
-    """One subscription and how it goes."""
+    """A subscription and its progress."""
     return build_json(routes.GET_SUBSCRIPTION, namespace, name, subscription)
 
 
 def subscriptions(namespace: str, name: str) -> ClientRequest[list[Subscription]]:
-    """All subscriptions of a topic, by name."""
+    """All subscriptions of a topic, ordered by name."""
     return build_json(routes.SUBSCRIPTIONS, namespace, name)
 
 
 def delete_subscription(namespace: str, name: str, subscription: str) -> ClientRequest[None]:
-    """Nothing more is pushed to it."""
+    """Delete a subscription; nothing more is pushed to it."""
     missing = missing_is_done(Denied, error_codes.SUBSCRIPTION_NOT_FOUND)
     return build_empty(routes.DELETE_SUBSCRIPTION, namespace, name, subscription, on_refusal=missing)
 
@@ -439,6 +441,6 @@ __all__ = [
 
 
 def _given(policy: DeliveryPolicy) -> dict[str, Any]:
-    """As a person would write it: only what differs from the default."""
+    """The fields of a policy that differ from the default."""
     default = msgspec.structs.asdict(DeliveryPolicy())
     return {name: value for name, value in msgspec.structs.asdict(policy).items() if value != default[name]}

@@ -1,4 +1,4 @@
-"""Retries of one call: what may be repeated, after what wait, and what a refusal means the second time.
+"""Retries of a call: what may be repeated, after what wait, and what a refusal of a repeat means.
 
 send ─→ Response ─read→ result            (a refusal may mean "done already" after a lost answer)
   └──→ Failed ─after→ seconds to wait, or the failure again: that was the last attempt
@@ -28,13 +28,13 @@ PATIENT = DeliveryPolicy(
     jitter="equal",
     total_seconds_max=60,
 )
-"""For programs that would rather wait than fail: waits for a restarting service, for a minute at most."""
+"""For programs that would rather wait up to a minute for a restarting service than fail."""
 
 
 def send(
     asked: ClientRequest[T], policy: DeliveryPolicy | None, uniform: Uniform
 ) -> Generator[ClientRequest[Any] | Pause, Any, T]:
-    """The script of one request: each step is an attempt or a wait, until it is answered or ``policy`` allows no more.
+    """The script of a request: attempts and waits, until an attempt is answered or ``policy`` allows no more.
 
     Raises what ``ClientRequest.read`` does, and ``Failed``.
     """
@@ -49,7 +49,7 @@ def send(
 
 
 class Attempts(Generic[T]):
-    """The attempts of one call.  Without a policy only an idle connection that had died is replaced, once."""
+    """The attempts of a call.  Without a policy the only repeat is one for an idle connection that had been closed."""
 
     def __init__(self, asked: ClientRequest[T], policy: DeliveryPolicy | None, uniform: Uniform) -> None:
         self._asked = asked
@@ -62,9 +62,10 @@ class Attempts(Generic[T]):
         return self._asked.read(answer, in_doubt=self._in_doubt)
 
     def after(self, failed: Failed) -> float:
-        """Seconds to wait before the next attempt.  Raises ``failed`` when there is none.
+        """Seconds to wait before the next attempt.  Raises ``failed`` if there is none.
 
-        It is raised in doubt when any attempt was: that the last one reached no service says nothing about the first.
+        The error is in doubt if any attempt was: that the last one never reached the service says nothing about the
+        first.
         """
         self._in_doubt = failed.in_doubt = self._in_doubt or failed.in_doubt
         if failed.in_doubt and not self._asked.repeatable:
@@ -79,7 +80,7 @@ class Attempts(Generic[T]):
 
 
 class Waits:
-    """Between the attempts of one call; counts them."""
+    """The waits between the attempts of a call."""
 
     def __init__(self, policy: DeliveryPolicy, uniform: Uniform) -> None:
         self._policy = policy
@@ -88,7 +89,7 @@ class Waits:
         self._waited = self._previous = 0.0
 
     def after(self, failed: Failed) -> float | None:
-        """Seconds before the next attempt, never less than the service asked for; None: that was the last one."""
+        """Seconds before the next attempt, at least what the service requested; None: there is none."""
         wait = delivery_policy.next_delay(
             self._policy,
             self._retries,

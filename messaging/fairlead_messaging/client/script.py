@@ -1,9 +1,9 @@
-"""Scripts: what is sent and waited for, and in which order, as generators; and the two ways to perform them.
+"""Scripts: generators that say what to send and wait for, in which order; and the two ways to perform them.
 
     script ─step→ perform ─its result, or its error→ script ─→ … ─→ the script's own result
 
-A script yields steps (a ``ClientRequest`` to send, a ``Pause``, or what its caller understands) and never acts itself,
-so one script serves programs with an event loop (``perform_async``) and without (``perform``).
+A script yields steps (a ``ClientRequest`` to send, a ``Pause``, or another that its caller knows) and does no I/O, so
+the same script serves programs with an event loop (``perform_async``) and without one (``perform``).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Pause:
 
 
 def perform(script: Generator[Step, Any, T], do: Callable[[Step], Any]) -> T:
-    """The script's result; errors of a step are thrown into the script, which may undo what was done."""
+    """Perform each step and return the script's result; errors of a step are thrown into the script."""
     try:
         step = next(script)
         while True:
             try:
                 result = do(step)
-            except BaseException as met:  # noqa: BLE001 - the script raises it again
+            except BaseException as met:  # noqa: BLE001 - the script decides whether to raise it again
                 step = script.throw(met)
             else:
                 step = script.send(result)
@@ -40,13 +40,13 @@ def perform(script: Generator[Step, Any, T], do: Callable[[Step], Any]) -> T:
 
 
 async def perform_async(script: Generator[Step, Any, T], do: Callable[[Step], Awaitable[Any]]) -> T:
-    """As ``perform``, with steps that are awaited."""
+    """As ``perform``, awaiting each step."""
     try:
         step = next(script)
         while True:
             try:
                 result = await do(step)
-            except BaseException as met:  # noqa: BLE001 - the script raises it again
+            except BaseException as met:  # noqa: BLE001 - the script decides whether to raise it again
                 step = script.throw(met)
             else:
                 step = script.send(result)

@@ -1,16 +1,16 @@
-"""Transactions, as scripts: around several participants (``TransactionCoordinator``), and kept alive (``keep_alive``).
+"""Scripts of transactions: with several participants (``TransactionCoordinator``), and renewed (``keep_alive``).
 
     begin ─→ add… (a full buffer is stored) ─→ finish:  persist each ─→ publish ─→ commit
                                                   └─any failure─→ roll back each, newest first ─→ abort | invalidate
 
-``script`` says how steps are performed, ``io.transaction_context`` performs them.  Messages are published last, so that
-none is visible before the changes it describes, and readers wait for the transaction as briefly as possible.
+``io.transaction_context`` performs the steps.  Messages are published last, so that none is visible before the changes
+it describes, and readers wait for the transaction as briefly as possible.
 
     wait a third of the timeout ─→ renew ─answered→ wait a third ─→ …
                                      ├─no answer→ again soon, until the timeout has passed → lost
                                      └─"it is over"→ lost, for the reason the service gives
 
-Two renewals in a row may fail, as during a restart of the service, before time runs short.
+So two renewals in a row may fail, as during a restart of the service.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from fairlead_wire.errors import FairleadError, LocalError
 
 BUFFER_BYTES_MAX = 1024 * 1024
 COMMIT_PAUSES_SECONDS = (0.1, 0.2, 0.5, *[1.0] * 29)
-"""Waits between attempts to commit without an answer; together about as long as a transaction lives by default."""
+"""Waits between attempts to commit while no answer comes; together about the default timeout of a transaction."""
 RENEWALS = 3
-"""Within one timeout."""
+"""How many renewals fall into one timeout."""
 RETRY_FRACTION = 10
-"""A failed renewal is tried again after this fraction of the timeout."""
+"""The fraction of the timeout after which a failed renewal is tried again."""
 
 Name = tuple[str, str]
 
@@ -45,10 +45,10 @@ def _never() -> TransactionLost | None:
 
 
 class Changing(Protocol):
-    """What a script needs of a participant."""
+    """What the scripts need to know of a participant."""
 
     def changes(self) -> Sequence[str]:
-        """Keys changed, for conflict detection; may be empty."""
+        """The keys that it changed, for conflict detection; may be empty."""
         ...
 
 
@@ -57,14 +57,14 @@ Who = TypeVar("Who", bound=Changing)
 
 @dataclass(frozen=True, slots=True)
 class Persist(Generic[Who]):
-    """Let this participant write; it may be rolled back later."""
+    """The step in which a participant writes its changes; ``RollBack`` may follow."""
 
     participant: Who
 
 
 @dataclass(frozen=True, slots=True)
 class RollBack(Generic[Who]):
-    """Let this participant undo what it wrote, also when it wrote only a part."""
+    """The step in which a participant undoes what it wrote, even if that is only a part."""
 
     participant: Who
 
@@ -74,9 +74,9 @@ Script = Generator[Step[Who], Any, None]
 
 
 def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[ClientRequest[Any] | Pause, Any, None]:
-    """Commit, and after a lost answer ask again: what was committed must not be undone or reported as failed.
+    """Commit, repeatedly while no answer comes: a committed transaction must not be undone or reported as failed.
 
-    Raises ``InDoubt`` when no answer came at all, ``TransactionConflict``, ``TransactionOver``.
+    Raises ``InDoubt`` if no attempt is answered, ``TransactionConflict``, ``TransactionOver``.
     """
     in_doubt: Failed | None = None
     for seconds in (*COMMIT_PAUSES_SECONDS, None):
@@ -93,7 +93,7 @@ def commit(pointer: int, changes: Sequence[str] = ()) -> Generator[ClientRequest
 
 
 class TransactionCoordinator(Generic[Who]):
-    """One use, one transaction."""
+    """For one transaction; cannot be used twice."""
 
     def __init__(
         self, participants: Sequence[Who], *, timeout_seconds: float | None, buffer_bytes_max: int = BUFFER_BYTES_MAX
@@ -108,7 +108,7 @@ class TransactionCoordinator(Generic[Who]):
         self._started: Started | None = None
         self._lost: Callable[[], TransactionLost | None] = _never
         self.failures: list[BaseException] = []
-        """Errors while rolling back; the messages are hidden nevertheless, at the latest by the timeout."""
+        """Errors of the rollback; the messages are hidden nevertheless, at the latest by the transaction's timeout."""
 
     @property
     def started(self) -> Started:
@@ -119,14 +119,14 @@ class TransactionCoordinator(Generic[Who]):
 
     @property
     def timeout_seconds(self) -> float:
-        """How long it lives without a renewal."""
+        """The timeout of the transaction."""
         return self._timeout_seconds or TIMEOUT_SECONDS_DEFAULT
 
     def begin(self) -> Script[Who]:
         self._started = yield requests.start_transaction(self._timeout_seconds)
 
     def renewed_by(self, lost: Callable[[], TransactionLost | None]) -> None:
-        """``lost`` says whether it ended although it was renewed; then nothing more is written."""
+        """``lost`` tells whether the transaction was lost despite its renewals; if so, nothing more is written."""
         self._lost = lost
 
     def check(self) -> None:
@@ -135,7 +135,7 @@ class TransactionCoordinator(Generic[Who]):
             raise lost
 
     def add(self, namespace: str, name: str, payloads: Sequence[bytes]) -> Script[Who]:
-        """Into the buffer; all of it into the service's store when it is full."""
+        """Buffer payloads; a full buffer is stored with the service."""
         assert self.started
         self.check()
         checked = checked_payloads(payloads)
@@ -145,13 +145,13 @@ class TransactionCoordinator(Generic[Who]):
             yield from self._store()
 
     def finish(self, error: BaseException | None) -> Script[Who]:
-        """``error``: what the block raised; raising it again is up to the caller."""
+        """Commit, or undo everything after ``error``, which the block raised and the caller raises again."""
         if error is not None:
             yield from self._undo()
             return
         try:
             for participant in self._participants:
-                self.check()  # what it persisted would only have to be undone
+                self.check()  # if it is lost, what the next participant wrote would only have to be undone
                 yield Persist(participant)
             self.check()
             yield from self._publish()
@@ -172,7 +172,7 @@ class TransactionCoordinator(Generic[Who]):
 
     def _publish(self) -> Script[Who]:
         if self._stored:
-            yield from self._store()  # what came later belongs behind what is stored, in every topic
+            yield from self._store()  # later payloads must follow those stored before, in every topic
             batches = {name: list[bytes]() for name in self._stored}
         else:
             batches = self._buffers
@@ -181,9 +181,9 @@ class TransactionCoordinator(Generic[Who]):
             self._details.append((name, detail))
 
     def _undo(self) -> Script[Who]:
-        """Roll all participants back, then abort; invalidate when one of them failed.
+        """Roll all participants back, then abort, or invalidate if a rollback failed.
 
-        The transaction may be over already: aborted by a conflict, or timed out.  Its messages are hidden then.
+        The transaction may have ended already, by a conflict or its timeout; then its messages are hidden.
         """
         for participant in reversed(self._participants):
             try:
@@ -205,7 +205,7 @@ class TransactionCoordinator(Generic[Who]):
 def keep_alive(
     pointer: int, timeout_seconds: float, steady: Callable[[], float]
 ) -> Generator[ClientRequest[Any] | Pause, Any, TransactionLost | None]:
-    """How it was lost; None when the service does not support renewals: it then lives for its initial timeout.
+    """Renew the transaction until it is lost, and return how; None if the service refuses to renew it otherwise.
 
     ``steady`` is a monotonic clock, in seconds.
     """

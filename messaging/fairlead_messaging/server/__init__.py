@@ -1,6 +1,6 @@
-"""The service: one writer, readers of snapshots, push subscriptions.
+"""The service: a single writer, readers of snapshots, and push subscriptions.
 
-    io.rest ─requests→ commands ─→ io.committer ─propose→ service ─┬ log           where a message stands, forever
+    io.rest ─requests→ commands ─→ io.committer ─propose→ service ─┬ log           the position of each message
                                         │                          ├ producers     which sequences are stored
                                         │ one atomic batch         ├ transactions  which messages are committed
                                         ▼                          └ subscriptions, readers, retention
@@ -9,6 +9,6 @@
     io.rest ←─page── log.reader ─row states of transactions─┤
     io.rest ←─Arrow─ log.bulk_page, columns of rows ────────┘
 
-Rooms import downwards only: io > service > retention, readers > subscriptions > transactions > publishing > commands
-> producers > log > store.  Nothing here but ``io`` reads a clock, a disk or a socket.
+Imports go downwards only: io > service > retention, readers > subscriptions > transactions > publishing > commands >
+producers > log > store.  Only ``io`` reads a clock, a disk or a socket.
 """

@@ -1,12 +1,12 @@
-"""Who may do what: names from certificates and tokens, and what the table of ``[[access]]`` grants them.
+"""Access control: the names in certificates and tokens, and what the table of ``[[access]]`` grants them.
 
 certificate, token ─→ Identity (Subjects) ─AccessTable→ Grants ─may(verb, topic)→ yes or no
 Caller       a subject with its grants; commands on transactions carry it, because a transaction has an owner
 TopicGlob    `*` stands for any characters of one part of namespace/name, never for the `/`
-ReviewCache  what the Kubernetes API said of tokens
+ReviewCache  the answers of the Kubernetes API about tokens
 
-No clock, no sockets: ``io.token_reviewer`` asks the API server whose a token is, ``io.rest.authorization`` asks this
-module.
+It has no clock and no sockets: ``io.token_reviewer`` asks the API server about tokens, and ``io.access_control`` asks
+this module.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from fairlead_wire.io.tls import peer_name
 EVERYTHING: Final = "*"
 """Short for ``*/*``."""
 PART_CHARS_MAX: Final = 200
-"""As a name."""
+"""The limit for names."""
 _PART: Final = re.compile(r"[A-Za-z0-9_*-]{1,200}")
 
 
 class TopicGlob(msgspec.Struct, frozen=True):
-    """One pattern; ``excludes``: it began with ``!``."""
+    """A pattern for topics; ``excludes``: it began with ``!``."""
 
     namespace: str
     name: str
     excludes: bool = False
 
     def matches(self, namespace: str, name: str) -> bool:
-        """Both parts, each by its own half: no character of a name can stand for the slash."""
+        """Whether both parts match their halves; so no part of a name can stand for the slash."""
         return part_matches(self.namespace, namespace) and part_matches(self.name, name)
 
 
 def parse_glob(text: str) -> TopicGlob:
-    """Raises ``ValueError`` with what would be right."""
+    """Raises ``ValueError``, which says what a pattern must be."""
     excludes, pattern = text.startswith("!"), text.removeprefix("!")
     namespace, slash, name = ("*", "/", "*") if pattern == EVERYTHING else pattern.partition("/")
     if not slash or not _PART.fullmatch(namespace) or not _PART.fullmatch(name):
         raise ValueError(
             "must be namespace/name, where * stands for any characters of one part (default/*, */orders-*), or * for "
-            "every topic; ! in front takes topics away"
+            "every topic; a leading ! excludes topics"
         )
     return TopicGlob(namespace, name, excludes)
 
 
 def part_matches(pattern: str, text: str) -> bool:
-    """``*`` is any number of characters, all others are themselves; upper and lower case differ."""
+    """``*`` matches any number of characters; all others match themselves, with their case."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == text
@@ -87,7 +87,7 @@ def part_matches(pattern: str, text: str) -> bool:
 Kind = Literal["certificate", "spiffe", "serviceaccount"]
 NAME_CHARS_MAX: Final = 253
 URI_CHARS_MAX: Final = 2048
-"""As SPIFFE bounds an id."""
+"""The limit of SPIFFE for an id."""
 
 _SERVICE_ACCOUNT: Final = "serviceaccount:"
 _SPIFFE: Final = "spiffe://"
@@ -99,7 +99,7 @@ _NODE = re.compile(r"spiffe://[^/]*/node/.*", re.IGNORECASE | re.DOTALL)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """One name of one kind."""
+    """A name of a certain kind."""
 
     kind: Kind
     name: str
@@ -109,12 +109,12 @@ class Subject(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> str:
-        """As transactions remember it, with its kind."""
+        """The name and its kind, as transactions store it."""
         return f"{self.kind}:{self.name}"
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """All names of one request; ``refused``: why it can have no grants, whatever the table says."""
+    """All names of a caller; ``refused``: why it has no grants, whatever the table says."""
 
     subjects: tuple[Subject, ...] = ()
     refused: str = ""
@@ -128,7 +128,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def parse_subject(text: str) -> Subject:
-    """As ``[[access]] subject`` has it.  Raises ``ValueError`` with what would be right."""
+    """Parse ``[[access]] subject``.  Raises ``ValueError``, which says what it must be."""
     if text.startswith(_SERVICE_ACCOUNT):
         name = text.removeprefix(_SERVICE_ACCOUNT)
         if not _ACCOUNT.fullmatch(name):
@@ -136,23 +136,23 @@ def parse_subject(text: str) -> Subject:
         return Subject("serviceaccount", name)
     if text.startswith(_SPIFFE):
         if is_node(text):
-            raise ValueError("is a node's: nodes publish through the hub, which knows the topics granted to each")
+            raise ValueError("is a node: nodes publish through the hub, which knows the topics granted to each")
         if len(text) > URI_CHARS_MAX or not _SPIFFE_ID.fullmatch(text):
             raise ValueError("must be spiffe://trust-domain/path, the trust domain in lower case")
         return Subject("spiffe", text)
     if "*" in text:
-        raise ValueError("must be one name: a * stands for no others here, write an entry for each")
+        raise ValueError("must be one name: a * has no meaning here, write an entry for each name")
     if not text or len(text) > NAME_CHARS_MAX or not text.isprintable() or text != text.strip():
         raise ValueError(f"must be a name in a certificate, of 1 to {NAME_CHARS_MAX} characters")
     return Subject("certificate", text)
 
 
 def identity_of_certificate(certificate: Mapping[str, Any]) -> Identity:
-    """Of one that was checked against the authorities (``getpeercert()``)."""
+    """The names of a verified certificate (``getpeercert()``)."""
     uris = [str(value) for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
     name = peer_name(certificate)
     if any(is_node(uri) for uri in uris):
-        # Whatever else it says: where one authority signs nodes and services, a node may be named like the hub.
+        # Regardless of its other names: if one authority signs nodes and services, a node may be named like the hub.
         shown = next(uri for uri in uris if is_node(uri))
         refused = "a node publishes through the hub, which knows the topics granted to it"
         return Identity((Subject("spiffe", shown[:URI_CHARS_MAX]),), refused=refused)
@@ -165,7 +165,7 @@ def identity_of_certificate(certificate: Mapping[str, Any]) -> Identity:
 
 
 def account_of_user(username: str) -> Subject | None:
-    """Of a token the API server knows; None for users that are no ServiceAccount."""
+    """The subject of a user name from the API server; None for users that are not ServiceAccounts."""
     name = username.removeprefix(_USER)
     return Subject("serviceaccount", name) if name != username and _ACCOUNT.fullmatch(name) else None
 
@@ -183,7 +183,7 @@ IDENTITIES_KEPT: Final = 1024
 
 
 class AccessEntry(msgspec.Struct, frozen=True):
-    """One ``[[access]]`` entry."""
+    """An ``[[access]]`` entry."""
 
     subject: Subject
     verbs: frozenset[Verb]
@@ -202,7 +202,7 @@ class AccessEntry(msgspec.Struct, frozen=True):
 
 
 class Grants(msgspec.Struct, frozen=True):
-    """What one identity may do."""
+    """The entries that apply to one identity."""
 
     entries: tuple[AccessEntry, ...] = ()
 
@@ -213,7 +213,7 @@ class Grants(msgspec.Struct, frozen=True):
         return any(each.grants(verb, namespace, name) for each in self.entries)
 
     def may_some(self, verb: Verb) -> bool:
-        """On any topic: to begin a transaction, which names no topic yet."""
+        """Whether it may do this on any topic, as is needed to begin a transaction, which names no topic."""
         return any(verb in each.verbs for each in self.entries)
 
     def sees(self, namespace: str, name: str) -> bool:
@@ -221,7 +221,7 @@ class Grants(msgspec.Struct, frozen=True):
         return any(self.may(verb, namespace, name) for verb in Verb)
 
     def may_everywhere(self, verb: Verb) -> bool:
-        """On every topic there is and will be."""
+        """Whether it may do this on every possible topic."""
         return any(verb in each.verbs and each.is_for_every_topic for each in self.entries)
 
 
@@ -233,7 +233,7 @@ class AccessTable:
         self._of = lru_cache(IDENTITIES_KEPT)(self._find)
 
     def of(self, identity: Identity) -> Grants:
-        """What all names of this identity are granted together."""
+        """The grants of all names of this identity together."""
         return self._of(identity)
 
     def _find(self, identity: Identity) -> Grants:
@@ -251,7 +251,7 @@ class _Touched(Protocol):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """``grants`` is None where there is no table: then everything is granted."""
+    """A subject with its grants; None if there is no table, and then everything is granted."""
 
     shown: str = ""
     owner: str = ""
@@ -264,11 +264,11 @@ class Caller(msgspec.Struct, frozen=True):
         return self.grants is None or self.grants.sees(namespace, name)
 
     def owns(self, owner: str) -> bool:
-        """A transaction of an earlier version, or begun without a table, belongs to everyone."""
+        """Whether it owns what ``owner`` began; a transaction begun without an access table belongs to everyone."""
         return self.grants is None or not owner or owner == self.owner
 
     def may_administer_all(self, touched: Iterable[_Touched]) -> bool:
-        """Whether it may administer every topic a transaction touched; where it touched none, every topic there is."""
+        """Whether it may administer every topic that a transaction touched; every possible topic if it touched none."""
         if self.grants is None:
             return True
         each = list(touched)
@@ -278,41 +278,41 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 UNRESTRICTED = Caller()
-"""The service itself, and every caller where there is no table."""
-NOT_KNOWN = Caller(grants=Grants())
-"""Nothing is granted."""
+"""The service itself, and every caller if there is no table."""
+UNIDENTIFIED = Caller(grants=Grants())
+"""A caller without grants."""
 
 
 def check_owner(caller: Caller, pointer: int, owner: str) -> None:
-    """For calls that extend a transaction: publish, store, roll back, renew, commit.  Raises: Forbidden."""
+    """Check a call that extends a transaction: publish, store, roll back, renew, commit.  Raises: Forbidden."""
     if not caller.owns(owner):
         raise Forbidden(f"{caller.shown} did not begin transaction {pointer}: only the subject that did may use it")
 
 
 def check_may_end(caller: Caller, pointer: int, owner: str, touched: Iterable[_Touched]) -> None:
-    """For calls that end it: abort, invalidate.  Raises: Forbidden."""
+    """Check a call that ends a transaction: abort, invalidate.  Raises: Forbidden."""
     if not caller.owns(owner) and not caller.may_administer_all(touched):
         raise Forbidden(
-            f"{caller.shown} did not begin transaction {pointer} and may not administer every topic it touched: only "
-            "one of the two may end it"
+            f"{caller.shown} did not begin transaction {pointer} and may not administer every topic that it touched: "
+            "one of the two is needed to end it"
         )
 
 
-# --- Reviews of tokens by the Kubernetes API: kept for a minute, and for ten while the API is away.
-# A digest is kept in place of a token, so neither memory dumps nor comparisons reveal one. Times are seconds of any
-# steady clock, except ``ends``: when the token itself expires, a Unix time.
+# --- Reviews of tokens by the Kubernetes API: they count for a minute, or ten while the API is away.
+# A digest is kept in place of a token, so neither memory dumps nor comparisons reveal one. Times are seconds of a
+# monotonic clock, except ``ends``: when the token itself expires, a Unix time.
 
 FRESH_SECONDS: Final = 60.0
 AWAY_SECONDS: Final = 600.0
 REFUSED_SECONDS: Final = 10.0
-"""How long a refused token is not reviewed again; it may become valid where clocks differ."""
+"""How long a refused token is not reviewed again; it may become valid later if clocks differ."""
 REVIEWS_MAX: Final = 4096
 TOKEN_CHARS_MAX: Final = 8192
-"""Kubernetes makes tokens of some 1,000 characters."""
+"""Tokens of Kubernetes have about 1,000 characters."""
 
 
 class Review(msgspec.Struct, frozen=True):
-    """``account`` None: not valid for us."""
+    """A review; ``account`` is None if the token is not valid for this service."""
 
     account: Subject | None
     at: float
@@ -355,18 +355,18 @@ class ReviewCache:
 
 
 def token_digest(token: str) -> bytes:
-    """The key a review is kept under."""
+    """The key under which a review is cached."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def looks_like_token(token: str) -> bool:
-    """Whether it can be a token: three parts of base64url, as every ServiceAccount's token has."""
+    """Whether it can be a token: three parts of base64url, like every token of a ServiceAccount."""
     parts = token.split(".")
     return len(token) <= TOKEN_CHARS_MAX and len(parts) == 3 and all(map(_is_base64url, parts))
 
 
 def token_end(token: str) -> float:
-    """When a valid token expires (a Unix time); infinity when it does not say."""
+    """When a valid token expires (a Unix time); infinity if it has no such claim."""
     payload = token.split(".")[1]
     try:
         said = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims).exp

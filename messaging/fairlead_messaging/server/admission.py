@@ -1,12 +1,12 @@
-"""Admission: which connections may stay open, so that no client that holds many keeps others out, least of all probes;
-and a budget of memory (``MemoryBudget``).
+"""Admission: which connections may stay open, so that no client with many of them keeps out others or probes; and a
+budget of memory (``MemoryBudget``).
 
     accepted ─admit→ waiting (for a first or next request) ─begin→ answered ─rest→ waiting …
                         └─ longer than HEAD_SECONDS | IDLE_SECONDS, or room is needed → closed, the longest first
 
-A connection that waits may be closed at any time, one that is being answered never: requests have their own limits
-(``request_seconds_max``, the wait of a long poll).  When a peer has its share, or there is no room at all, its longest
-waiting connection goes; when none of them waits the new one is admitted for probes alone.
+A waiting connection may be closed at any time, one that is being answered never: requests have their own limits
+(``request_seconds_max``, the wait of a long poll).  If a peer has its share, or there is no room at all, the connection
+that has waited longest is closed; if none of them waits, the new one is admitted for probes only.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from enum import Enum
 from fairlead_messaging.api.errors import Unavailable
 
 HEAD_SECONDS = 10.0
-"""From the connection to the head of its first request, the TLS handshake included."""
+"""The time from a connection to the head of its first request, including the TLS handshake."""
 IDLE_SECONDS = 60.0
-"""From an answer to the head of the next request."""
+"""The time from an answer to the head of the next request."""
 CONNECTIONS_MAX = 20_000
-"""Open at once, where descriptors allow."""
+"""How many connections may be open, if there are enough descriptors."""
 PEER_WAITING_MAX = 256
-"""Connections of one address that wait for a request."""
+"""How many connections of one address may wait for a request."""
 PROBES_MAX = 64
-"""Connections beyond the limits, on which probes alone are answered."""
+"""How many connections are admitted beyond the limits, for probes only."""
 
 
 class AdmissionVerdict(Enum):
@@ -40,7 +40,7 @@ class AdmissionVerdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """``total`` connections, of which one address may have ``peer``, and ``peer_waiting`` without a request."""
+    """At most ``total`` connections; one address may have ``peer`` of them, and ``peer_waiting`` without a request."""
 
     total: int
     peer: int
@@ -49,8 +49,10 @@ class ConnectionLimits:
 
 
 def limits_of(descriptors: int) -> ConnectionLimits:
-    """Five eighths of what the process may open are for connections, the rest for files and for pushing; of these four
-    fifths for one address, which may be a gateway or all programs of this machine."""
+    """Five eighths of the descriptors are for connections, the rest for files and for pushing.
+
+    Four fifths of the connections may come from one address, which may be a gateway or all programs of this machine.
+    """
     total = max(PROBES_MAX, min(CONNECTIONS_MAX, descriptors * 5 // 8))
     return ConnectionLimits(
         total=total, peer=max(1, total * 4 // 5), peer_waiting=min(PEER_WAITING_MAX, max(1, total // 4))
@@ -68,7 +70,7 @@ class _Peer:
         return len(self.fresh) + len(self.idle)
 
     def longest(self) -> Hashable:
-        """The longest waiting of the kind that is more: a flood of half requests closes none that is in use."""
+        """The longest waiting connection of the larger kind: a flood of half requests closes no connection in use."""
         return next(iter(self.fresh if len(self.fresh) > len(self.idle) else self.idle))
 
     def forget(self, key: Hashable) -> None:
@@ -77,7 +79,7 @@ class _Peer:
 
 
 class Admission:
-    """The table of connections; times in seconds of any steady clock."""
+    """The table of connections; times are seconds of a monotonic clock."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -92,11 +94,11 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """Connections without a request."""
+        """How many connections have no request."""
         return len(self._fresh) + len(self._idle)
 
     def admit(self, key: Hashable, peer: str, now: float) -> tuple[AdmissionVerdict, list[Hashable]]:
-        """The decision on this connection, and which others to close for it; those are already forgotten here."""
+        """The decision on this connection, and which others, already removed here, to close for it."""
         limits, found = self._limits, self._peers.get(peer) or _Peer()
         verdict, closed = AdmissionVerdict.ADMITTED, list[Hashable]()
         has_share = found.count >= limits.peer or found.waiting >= limits.peer_waiting
@@ -117,7 +119,7 @@ class Admission:
         return verdict, closed
 
     def is_for_probes(self, key: Hashable) -> bool:
-        """Whether nothing but probes is answered on this connection."""
+        """Whether only probes are answered on this connection."""
         return key in self._probes
 
     def begin(self, key: Hashable) -> None:
@@ -150,7 +152,7 @@ class Admission:
         self._probes.discard(key)
 
     def overdue(self, now: float) -> list[Hashable]:
-        """Connections that waited too long; they are already forgotten here: close them."""
+        """The connections that waited too long, already removed here, to be closed."""
         late = [*_until(self._fresh, now - HEAD_SECONDS), *_until(self._idle, now - IDLE_SECONDS)]
         for key in late:
             self.leave(key)
@@ -179,9 +181,10 @@ RETRY_AFTER_SECONDS = 1.0
 
 
 class MemoryBudget:
-    """Bytes kept in memory for callers: at most ``bytes_max`` at a time, so that many callers cannot take all memory.
+    """Limits the bytes kept in memory for callers to ``bytes_max``, so that many callers cannot use up all memory.
 
-    ``code`` is the error code of the limit.  Changed by the event loop only."""
+    ``code`` is the error code of the limit.  Only the event loop may change it.
+    """
 
     def __init__(self, bytes_max: int, code: str) -> None:
         self._bytes_max = bytes_max
@@ -189,18 +192,18 @@ class MemoryBudget:
         self.in_use = 0
 
     def check(self) -> None:
-        """Raises: Unavailable when the whole budget is in use."""
+        """Raises: Unavailable if the whole budget is in use."""
         if self.in_use >= self._bytes_max:
             raise self._full()
 
     def take(self, size: int) -> None:
-        """Raises: Unavailable when there is no room; then nothing is taken."""
+        """Raises: Unavailable if there is no room; then nothing is taken."""
         if self.in_use + size > self._bytes_max:
             raise self._full()
         self.in_use += size
 
     def add(self, size: int) -> None:
-        """Count bytes that are already in memory, even beyond the limit."""
+        """Count bytes that are in memory already, even beyond the limit."""
         self.in_use += size
 
     def release(self, size: int) -> None:

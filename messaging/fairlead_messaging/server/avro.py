@@ -1,4 +1,4 @@
-"""The seed's Avro bodies: schemaless binary, exactly its schemas; what they cannot say comes as query parameters.
+"""The Avro bodies of the seed: schemaless, with exactly its schemas; query parameters carry what these lack.
 
 publish, store   ttl (seconds, for every message), producer_id, epoch, sequence or sequences (1,2,5), fence
 poll             isolation, wait_ms
@@ -20,7 +20,7 @@ from fairlead_messaging.server import json_bodies, validation
 from fairlead_messaging.server.log.reader import MessagePage
 
 PRODUCER_KEYS = ("epoch", "sequence", "sequences", "fence")
-"""Query parameters that say something of ``producer_id`` only."""
+"""Query parameters that need ``producer_id``."""
 
 _PUBLISH_REQUEST = fastavro.parse_schema(
     {
@@ -81,7 +81,7 @@ def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> Publis
     if "producer_id" not in query:
         for key in PRODUCER_KEYS:
             if key in query:
-                raise Refused(f"{key} is of a producer and needs producer_id beside it", code="bad_producer")
+                raise Refused(f"{key} belongs to a producer and needs producer_id", code="bad_producer")
     else:
         producer = _convert(
             {
@@ -130,10 +130,10 @@ def encode_page(page: MessagePage) -> bytes:
 
 
 def _check_count(raw: bytes, bytes_max: int) -> None:
-    """Refuses too many messages before they become objects: an empty one takes a byte of the body.
+    """Refuse too many messages before they become objects: an empty one takes only a byte of the body.
 
-    Walks from block to block, so it ends at the latest with the first message that is too many.  What is no Avro is
-    left to the decoder.  Raises: TooLarge as ``validation.check_size``.
+    It walks from block to block and stops at the limit; the decoder refuses invalid Avro.  Raises: TooLarge as
+    ``validation.check_size``.
     """
     if len(raw) * validation.MESSAGE_OVERHEAD_BYTES <= bytes_max:
         return
@@ -145,7 +145,7 @@ def _check_count(raw: bytes, bytes_max: int) -> None:
     while count:
         total += abs(count)
         validation.check_size(total, bytes_max)
-        if count < 0:  # its size in bytes follows
+        if count < 0:  # the size of the block in bytes follows
             size, at = _long(raw, at)
             at += size
         else:
@@ -156,7 +156,7 @@ def _check_count(raw: bytes, bytes_max: int) -> None:
 
 
 def _long(raw: bytes, at: int) -> tuple[int, int]:
-    """(number, where the next one begins); 0 at the end of the bytes and for negative places."""
+    """(number, position after it); 0 at the end of the bytes and for negative positions."""
     number = shift = 0
     while 0 <= at < len(raw) and shift < 70:
         byte = raw[at]
@@ -186,7 +186,7 @@ def _encode(value: Any, schema: Any) -> bytes:
 
 
 def _convert(text: Mapping[str, object], kind: type[json_bodies.Asked]) -> json_bodies.Asked:
-    """Query parameters into a body's types."""
+    """Convert query parameters to the types of a body."""
     try:
         return msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -4,10 +4,9 @@
 
 The file is a magic number and frames: kind (1 byte), length (4), CRC-32 of kind and content (4), content.  It is
 complete when it ends with its end frame, which counts the rows and holds the SHA-256 of everything before it.  Keys
-ascend through the file, so no row occurs twice.  Reading is strict: damage or a missing piece is an error, never fewer
-rows.
+ascend, so no row occurs twice.  Reading is strict: damage or a missing part is an error, and never means fewer rows.
 
-Nothing here reads or writes a file; ``io.stores.offline_store`` does.
+``io.stores.offline_store`` reads and writes the files.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ HEAD: Final = struct.Struct(">cII")
 ROW: Final = struct.Struct(">II")
 HEADER, ROWS, END = b"H", b"R", b"E"
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Of a frame's content, packed or not: far above the largest row, which one request must have brought."""
+"""The limit for the content of a frame, packed or not: far above the largest row, which came in one request."""
 
 
 class BackupHeader(msgspec.Struct, frozen=True):
-    """Of what it is a backup; ``taken_ms`` is the time of its snapshot."""
+    """The service and format of a backup; ``taken_ms`` is the time of its snapshot."""
 
     format: int
     program: str
@@ -41,7 +40,7 @@ class BackupHeader(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """``sha256`` of every byte before this frame."""
+    """The end frame; ``sha256`` is over every byte before it."""
 
     rows: int
     bytes: int
@@ -57,21 +56,21 @@ def framed(kind: bytes, content: bytes) -> bytes:
 
 
 class Source(Protocol):
-    """Something with bytes to read."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes, fewer at the end alone."""
+        """Exactly ``size`` bytes, fewer only at the end."""
         ...
 
 
 class ByteSink(Protocol):
-    """Something that takes all bytes it is given."""
+    """A destination that takes all bytes written to it."""
 
     def write(self, data: bytes, /) -> int: ...
 
 
-class Pieces:
-    """Pieces of any size, read in others."""
+class ChunkReader:
+    """Lets chunks of any sizes be read in other sizes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -85,8 +84,8 @@ class Pieces:
         return found
 
 
-class Copied:
-    """What is read from ``source`` is in ``sink``, too."""
+class TeeSource:
+    """Reads from ``source`` and writes a copy to ``sink``."""
 
     def __init__(self, source: Source, sink: ByteSink) -> None:
         self._source, self._sink = source, sink
@@ -100,15 +99,15 @@ class Copied:
 # --- Writing.
 
 BLOCK_BYTES: Final = 1024 * 1024
-"""Of keys and values in a frame, before they are packed; a larger row has one to itself."""
+"""The size of keys and values in a frame, before they are packed; a larger row has a frame to itself."""
 LEVEL: Final = 1
-"""Of zlib: the disk is waited for, not the ratio."""
+"""The level of zlib: speed matters more than the ratio."""
 
 
 def encode(
     rows: Iterable[tuple[bytes, bytes]], *, program: str, service: str, taken_ms: int
 ) -> Generator[tuple[bytes, int]]:
-    """Pieces of the file in order, each with the number of rows in it.  ``rows`` ascend by key."""
+    """Chunks of the file in order, each with its number of rows.  ``rows`` ascend by key."""
     digest = hashlib.sha256()
     count = size = 0
 
@@ -147,13 +146,13 @@ CUT_SHORT: Final = "it ends too early: the backup was cut short"
 
 
 class BadBackup(ValueError):
-    """It is no backup, or not a whole and undamaged one."""
+    """A source is not a backup, or an incomplete or damaged one."""
 
 
 class Decoder:
-    """Reads one backup from ``source`` from its beginning.
+    """Reads a backup from ``source`` from its beginning.
 
-    ``header`` is there at once; ``blocks`` gives the rows; after its last block the end frame was checked, too.
+    ``header`` is available at once; ``next_block`` returns the rows, and None only after it has checked the end frame.
     Raises: BadBackup; OSError as ``source`` does.
     """
 
@@ -176,20 +175,20 @@ class Decoder:
 
     @property
     def rows(self) -> int:
-        """Read so far."""
+        """How many rows have been read."""
         return self._rows
 
     def next_block(self) -> Rows | None:
-        """The rows of the next frame; None at the end, which was checked then."""
+        """The rows of the next frame; None at the end, after checking the end frame."""
         before = self._digest.hexdigest()
         kind, content = self._frame()
         if kind == ROWS:
             return self._unpacked(content)
         if kind != END:
-            raise BadBackup(f"a frame of kind {kind!r} is not known")
+            raise BadBackup(f"a frame has the unknown kind {kind!r}")
         end = _decoded(content, End, "end")
         if end != End(rows=self._rows, bytes=self._bytes, sha256=before):
-            raise BadBackup(f"it counts {end.rows} rows and {self._rows} are there, or they are not those written")
+            raise BadBackup(f"it should have {end.rows} rows and has {self._rows}, or they are not those written")
         if self._source.read(1):
             raise BadBackup("something follows its end")
         return None

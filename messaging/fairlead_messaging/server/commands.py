@@ -1,4 +1,4 @@
-"""Commands: what the one writer can be asked to change, one frozen record per request, typed by its answer.
+"""Commands: the changes that the single writer can make, each a frozen record typed by its answer.
 
 ``Command[T]`` answers a T.  Commands on transactions and subscriptions are in those packages.
 """
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 class Command(Generic[T]):
-    """One request; its answer is a T, true once the batch it was put into is durable."""
+    """One change; its answer is a T, which holds once its batch is durable."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCommand(Command[T]):
-    """On one topic."""
+    """A command on one topic."""
 
     namespace: str
     name: str
@@ -36,7 +36,7 @@ class TopicCommand(Command[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopic(TopicCommand[TopicGeneration]):
-    """Conflict when it exists."""
+    """Create a topic; a Conflict if it exists."""
 
     ttl_seconds: int
     properties: Mapping[str, str]
@@ -45,7 +45,7 @@ class CreateTopic(TopicCommand[TopicGeneration]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTopic(TopicCommand[TopicGeneration]):
-    """Replaces all properties, keeps the generation."""
+    """Replace all properties of a topic, which keeps its generation."""
 
     ttl_seconds: int
     properties: Mapping[str, str]
@@ -54,14 +54,14 @@ class UpdateTopic(TopicCommand[TopicGeneration]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteTopic(TopicCommand[TopicGeneration]):
-    """Its messages are unreachable at once and removed later."""
+    """Delete a topic: its messages are unreachable at once, and removed later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAt:
     """The positions of the messages; with a producer, which sequences were stored and which were known.
 
-    Stored messages have ``first`` and the positions that follow it; known ones are at ``newest`` or before.
+    Stored messages are at ``first`` and the positions that follow it; known ones are not after ``newest``.
     """
 
     first: Position | None
@@ -74,7 +74,7 @@ class PublishedAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish(TopicCommand[PublishedAt]):
-    """``pointer``: under this transaction."""
+    """Publish messages, under the transaction ``pointer`` if there is one."""
 
     messages: Messages
     producer: NumberedProducer | None = None
@@ -86,7 +86,7 @@ class Publish(TopicCommand[PublishedAt]):
 class RecordReaderPosition(TopicCommand[None]):
     """Remember how far a named reader has durably read.
 
-    ``passed``: how many messages the topic of ``generation`` has ever held up to there, where that is known.
+    ``passed``: how many messages the topic of ``generation`` ever had up to there, if known.
     """
 
     reader: str
@@ -100,7 +100,7 @@ class RecordReaderPosition(TopicCommand[None]):
 class RemoveRows(Command[None]):
     """Writes that no reader can notice: removals of rows that can no longer be read, or a probe.
 
-    ``silent``: rows of producers as they were found; those written since are kept.
+    ``silent``: rows of idle producers as they were found; rows written since are kept.
     """
 
     batch: Batch

@@ -1,4 +1,4 @@
-"""Looking into topics without consuming anything: every row with its state, and statistics of each topic."""
+"""Inspects topics without consuming anything: rows with their state, and statistics of each topic."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fairlead_messaging.server.transactions.transaction import TransactionsUnava
 def inspect(
     snapshot: Snapshot, topic: TopicGeneration, *, after: MessageId, limit: int, bytes_max: int, now_ms: int
 ) -> list[Inspected]:
-    """At most ``limit`` rows after a position, oldest first; what the topic's ttl has passed is not shown.
+    """At most ``limit`` rows after a position, oldest first, except those past the topic's ttl.
 
-    Ends once ``bytes_max`` payload bytes are reached.
+    It stops once ``bytes_max`` payload bytes are reached.
     """
     view = TransactionView(snapshot)
     states = visibility.row_states(view, None, read_committed=True)
@@ -58,7 +58,7 @@ _STATES = {RowState.COMMITTED: "visible", RowState.UNCOMMITTED: "undecided", Row
 def _messages(
     snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes, row: rows.MessageRow, after: MessageId
 ) -> Iterator[tuple[MessageId, rows.MessageRow]]:
-    """The messages of one row after an id: itself, or the payload rows it refers to."""
+    """The messages of one row after an id: its own, or those of the payload rows it refers to."""
     if not row.is_reference:
         if id_of(position) > after:
             yield id_of(position), row
@@ -75,14 +75,14 @@ def _messages(
 # --- Statistics of topics.
 
 TOPICS_MAX = 1000
-"""Topics in one scrape; the alphabetically first."""
+"""How many topics one scrape shows, in alphabetical order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStats:
-    """``messages`` and ``size`` (bytes) live in it.
+    """The ``messages`` in a topic and their ``size`` in bytes.
 
-    ``blocked_seconds``: age of its first uncommitted row; None while that cannot be known.
+    ``blocked_seconds``: age of its first uncommitted row; None if that is unknown.
     """
 
     topic: str
@@ -93,7 +93,7 @@ class TopicStats:
 
 
 def topic_stats(snapshot: Snapshot, now_ms: int) -> list[TopicStats]:
-    """Of every living topic."""
+    """Statistics of every existing topic."""
     view = _view(snapshot)
     found = []
     for topic in [each for each in topics.every(snapshot) if each.exists][:TOPICS_MAX]:

@@ -1,7 +1,6 @@
-"""JSON bodies decoded to the requests of ``api``, and answers encoded; ``avro`` does the same for the seed's other
-form.
+"""Decodes JSON bodies to the requests of ``api``, and encodes answers; ``avro`` does the same for Avro bodies.
 
-Sizes were bounded before.
+The size of bodies has been checked before.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def decode(raw: bytes, kind: type[Asked]) -> Asked:
 
 def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
     """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
-    # At most three commas for each message (between messages, within one, between sequence numbers) and some others.
+    # Each message has at most three commas (before it, within it, and in sequence numbers); some more are elsewhere.
     validation.check_size(max(0, raw.count(b",") - 16) // 3, bytes_max)
     asked = decode(raw, PublishRequest)
     validation.check_size(len(asked.messages or ()), bytes_max)
@@ -46,7 +45,7 @@ def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
 
 
 def decode_properties(raw: bytes) -> object:
-    """Topic properties: nothing, or any JSON (what it must hold is judged by the topic)."""
+    """Topic properties: nothing, or any JSON, which ``topic.parse_properties`` checks."""
     return decode(raw, object) if raw.strip() else None
 
 
@@ -64,7 +63,7 @@ def encode_page(page: MessagePage) -> bytes:
 
 
 def rollback_of(pointer: int, answer: PublishedAt) -> RollbackDetail:
-    """What a transactional publish answers, and a rollback sends back as it is."""
+    """The answer to a transactional publish; a rollback sends it back unchanged."""
     assert answer.first is not None and answer.last is not None
     return RollbackDetail(
         transactionWritePointer=pointer,
@@ -76,5 +75,5 @@ def rollback_of(pointer: int, answer: PublishedAt) -> RollbackDetail:
 
 
 def published_of(answer: PublishedAt) -> responses.PublishedByProducer:
-    """For a producer: the sequences stored now and those known from before."""
+    """The answer to a producer: which sequences were stored and which were known."""
     return responses.PublishedByProducer(producer=responses.Published(stored=answer.stored, known=answer.known))

@@ -1,9 +1,9 @@
-"""A cache of pages that many readers request, as they were answered, within a budget of bytes.
+"""A cache of encoded pages that many readers request, within a budget of bytes.
 
-Two kinds are kept: pages of plain messages (no transaction, no ttl of their own), which are the same for every reader,
-and decided pages, of which each transaction has ended: the same for readers of one isolation.  No commit, rollback or
-timeout can change either.  What still can is checked at every use: expiry by the topic's ttl and by a message's own,
-and messages added behind a page that reached the end.  The answer is therefore never different from the store's.
+It keeps two kinds: pages of plain messages (no transaction, no own ttl), which are the same for every reader, and
+decided pages, whose transactions have all ended, which are the same for readers of one isolation.  No commit, rollback
+or timeout can change either.  What can change them is checked at every use: expiry by the topic's or a message's ttl,
+and new messages after a page that reached the end.  So the answer never differs from the store's.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from fairlead_messaging.server.log.reader import LASTING_MS
 from fairlead_messaging.server.log.topic import TopicGeneration
 
 ANY = ""
-"""The isolation of pages that are the same whatever a reader's is."""
+"""The isolation of pages that are the same for every reader."""
 ENTRY_OVERHEAD_BYTES = 500
-"""What an entry costs beside its body."""
+"""The cost of an entry besides its body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageKey:
-    """All that decides a page's content, but for the reader's isolation, expiry and what is added later.
+    """Everything that determines a page, except the reader's isolation, expiry and later messages.
 
-    ``after`` is where the page was really read from: a poll that waits moves on over what its reader may not see,
-    which other readers may.
+    ``after`` is the actual start of the page: a waiting poll moves past rows that its reader may not see, but others
+    may.
     """
 
     namespace: str
@@ -39,10 +39,10 @@ class PageKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPage:
-    """An encoded page.  ``end`` is the log's end it was read at, None when a limit ended the page.
+    """An encoded page.  ``end`` is the end of the log when it was read, None if a limit ended the page.
 
-    ``oldest_live`` is the bound it was read with: should it ever go back (a longer ttl, a clock set back), messages
-    that were left out would be alive again.
+    ``oldest_live`` is the bound of expiry when it was read: if that moves back (a longer ttl, a clock that is set
+    back), the page lacks messages.
     """
 
     body: bytes
@@ -53,7 +53,7 @@ class CachedPage:
     end: bytes | None
     complete: bool = True
     lasts_until_ms: int = LASTING_MS
-    """Its first message with a ttl of its own is over after this."""
+    """When its first message with its own ttl expires."""
 
 
 def page_key(topic: TopicGeneration, after: MessageId, limit: int, content_type: str) -> PageKey:
@@ -68,12 +68,12 @@ def page_key(topic: TopicGeneration, after: MessageId, limit: int, content_type:
 
 
 class PageCache:
-    """Least recently used pages go first."""
+    """Evicts the least recently used pages first."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._pages: OrderedDict[tuple[PageKey, str], CachedPage] = OrderedDict()
-        """By key, and by the isolation of its readers: ``ANY`` for pages that are the same for all."""
+        """By key and by the isolation of readers: ``ANY`` for pages that are the same for all."""
         self.size = 0
         self.hits = 0
         self.misses = 0
@@ -101,7 +101,7 @@ class PageCache:
         return None
 
     def put(self, key: PageKey, isolation: str, page: CachedPage) -> None:
-        """Keep a page; one that is too large for the budget is not kept."""
+        """Keep a page, unless it is too large for the budget."""
         place = (key, isolation)
         before = self._pages.pop(place, None)
         self.size += _size(page) - (_size(before) if before is not None else 0)

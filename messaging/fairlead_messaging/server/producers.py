@@ -3,9 +3,9 @@
     publish ─NumberedProducer(id, epoch, sequences)→ Epochs   is this epoch still allowed (fencing)?
                                  └─→ ProducerTable ─→ KnownSequences   which numbers are stored, in pages of intervals
 
-Numbers are known exactly, with any number of gaps; they are written in the batch that stores their messages, so both
-are durable or neither is.  The table caches what the writer will soon need again; all of it can be read from the store.
-Epochs are independent: the backlog of an older epoch is accepted unless a newer epoch fenced it.
+Numbers are known exactly, with any number of gaps, and are written in the batch that stores their messages, so both are
+durable or neither is.  The table only caches what is in the store.  Epochs are independent: the backlog of an older
+epoch is accepted unless a newer epoch fenced it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ SEQUENCE_NUMBER_MAX = 2**63 - 1
 RETENTION_SECONDS_MIN = 30 * 86_400
 """Known sequences are kept this long, or the topic's time to live, whichever is longer."""
 PAGE_INTERVALS_MAX: Final = 256
-"""A page with more is split: about 16 bytes each on disk, 70 in memory."""
+"""Pages with more intervals are split; an interval takes about 16 bytes on disk, 70 in memory."""
 PAGES_MAX: Final = 1024
-"""Pages one request may touch.  One that is scattered wider is refused and may be sent in parts."""
-FEW: Final = 16
-"""Intervals that are written as such in any case, as they were before there were pages."""
+"""How many pages one request may touch; if its numbers are scattered wider it must be sent in parts."""
+BITMAP_INTERVALS_MIN: Final = 16
+"""A page with fewer intervals than this is never written as a bitmap."""
 PRODUCERS_CACHED_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedProducer:
-    """Who publishes: ``sequences`` holds one number per message of the request."""
+    """A producer; ``sequences`` has a number for each message of the request."""
 
     id: str
     epoch: int
@@ -47,7 +47,7 @@ class NumberedProducer:
 
 
 class Epochs:
-    """Newest and fenced epoch of one producer id."""
+    """The newest and the fenced epoch of a producer id."""
 
     __slots__ = ("fenced", "newest")
 
@@ -56,7 +56,7 @@ class Epochs:
         self.fenced = int.from_bytes(raw[8:16], "big") if raw else 0
 
     def check(self, producer: NumberedProducer) -> None:
-        """Raises: Conflict when the epoch was fenced, or asks for fencing and is not the newest."""
+        """Raises: Conflict if the epoch was fenced, or requests fencing and is not the newest."""
         if producer.epoch < self.fenced or (producer.fence and producer.epoch < self.newest):
             raise Conflict(
                 f"epoch {producer.epoch} is older than {max(self.fenced, self.newest)}",
@@ -65,7 +65,7 @@ class Epochs:
             )
 
     def note(self, producer: NumberedProducer) -> bool:
-        """Record the epoch; True when something changed and must be stored."""
+        """Record the epoch; True if something changed and must be stored."""
         newest = max(self.newest, producer.epoch)
         fenced = max(self.fenced, producer.epoch) if producer.fence else self.fenced
         changed = (newest, fenced) != (self.newest, self.fenced)
@@ -98,23 +98,22 @@ def make(
 
 
 # --- Known sequences, in pages.
-# A high-water mark would drop messages that arrive late or out of order. A limit on gaps would stop a producer through
-# no fault of its own: topics that share its stream, messages that expired on the way, a restored disk. So the intervals
-# lie in pages, like the leaves of a B-tree: a publish reads and writes only the pages its numbers fall into, and each
-# page is forgotten by its own age.
+# A high-water mark would drop messages that arrive late or out of order. A limit on gaps would stop producers that have
+# done nothing wrong: topics may share a stream, messages expire on the way, disks are restored. So the intervals are in
+# pages, like the leaves of a B-tree: a publish reads and writes only the pages of its numbers, and pages expire one by
+# one.
 #     R … id epoch            numbers from 0 up to the next page
 #     R … id epoch first      numbers from ``first`` up to the next page
-# A page is written as intervals, or as a bitmap where that is shorter: every second number costs two bits. Rows written
-# before there were pages are a first page, which is split when something is added to it.
+# A page is written as intervals, or as a bitmap if that is shorter: for every second number it takes two bits.
 
 _MS_BYTES = 8
 _INTERVALS, _BITS = 0, 1
-"""First byte of a row: how what follows the time is written.  Times have more than a byte to spare."""
+"""The first byte of a row: the encoding of what follows the time.  Times need no more than seven bytes."""
 _RUN = re.compile("1+")
 
 
 class Intervals:
-    """A set of non-negative integers kept as closed intervals, lowest first."""
+    """A set of non-negative integers as closed intervals, lowest first."""
 
     __slots__ = ("highs", "lows")
 
@@ -126,7 +125,7 @@ class Intervals:
         return index >= 0 and number <= self.highs[index]
 
     def __len__(self) -> int:
-        """How many intervals."""
+        """The number of intervals."""
         return len(self.lows)
 
     def add(self, number: int) -> None:
@@ -147,14 +146,14 @@ class Intervals:
             self.highs.insert(index + 1, number)
 
     def cut(self, index: int) -> Intervals:
-        """Take out what begins with the interval at ``index``."""
+        """Remove and return the intervals from ``index`` on."""
         upper = Intervals(self.lows[index:], self.highs[index:])
         del self.lows[index:], self.highs[index:]
         return upper
 
 
 class SequencePage:
-    """Numbers from ``first`` up to ``end`` (exclusive; None: whatever follows); ``updated_ms``: when it last grew."""
+    """Numbers from ``first`` up to ``end`` (exclusive; None: no end); ``updated_ms``: when it last grew."""
 
     __slots__ = ("end", "first", "intervals", "is_dirty", "updated_ms")
 
@@ -163,7 +162,7 @@ class SequencePage:
         self.intervals = intervals
         self.updated_ms = updated_ms
         self.is_dirty = False
-        """Differs from what the store has, or will have with the batch being built."""
+        """Whether it differs from the store, or from the batch being built."""
 
     def holds(self, number: int) -> bool:
         """Whether this number belongs to this page, known or not."""
@@ -172,7 +171,9 @@ class SequencePage:
     def encode(self) -> bytes:
         lows, highs = self.intervals.lows, self.intervals.highs
         span = highs[-1] - lows[0] + 1 if lows else 0
-        if len(lows) < FEW or span >= 128 * len(lows):  # eight bits a byte against two numbers of eight bytes
+        if len(lows) < BITMAP_INTERVALS_MIN or span >= 128 * len(
+            lows
+        ):  # one bit for each number, or 16 bytes for each interval
             flat = [number for pair in zip(lows, highs, strict=True) for number in pair]
             return self.updated_ms.to_bytes(_MS_BYTES, "big") + struct.pack(f">{len(flat)}Q", *flat)
         base, bits = (lows[0], 0) if lows else (0, 0)
@@ -199,10 +200,10 @@ def decode(row: bytes) -> Intervals:
 
 
 class KnownSequences:
-    """All pages of one (id, epoch); ``key`` is the first one's.  Pages are read when numbers fall into them.
+    """All pages of one (id, epoch); ``key`` is that of the first.  Pages are read when they are needed.
 
-    It runs ahead of the store by the batch being built; ``trim`` may be called once that is stored, and a batch that
-    failed takes this object with it.
+    It is ahead of the store by the batch being built; ``trim`` may be called once that is stored, and if the batch
+    fails this object must be discarded.
     """
 
     def __init__(self, kv: OrderedKV, key: bytes) -> None:
@@ -213,9 +214,9 @@ class KnownSequences:
         self._latest: SequencePage | None = None
 
     def split(self, sequences: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        """Indexes of the messages to store and of those already known; a number given twice is stored once.
+        """Indexes of the messages to store and of those already known; a number that occurs twice is stored once.
 
-        Raises: Refused when they are scattered over more than ``PAGES_MAX`` pages; nothing was changed then.
+        Raises: Refused if they are scattered over more than ``PAGES_MAX`` pages; then nothing was changed.
         """
         fresh, known, seen = [], [], set()
         before = self._pages.copy()
@@ -226,7 +227,7 @@ class KnownSequences:
                 seen.add(sequence)
                 fresh.append(index)
             if len(self._pages) > len(before) + PAGES_MAX:
-                self._keep(before)  # what was only read is as the store has it
+                self._keep(before)  # pages that were only read equal the store
                 raise Refused(
                     f"these sequence numbers are scattered over more than {PAGES_MAX} pages; send fewer at once",
                     code="too_scattered",
@@ -247,11 +248,8 @@ class KnownSequences:
                 page.is_dirty = False
 
     def trim(self) -> None:
-        """Forget all pages but the one used last."""
-        if any(page.is_dirty for page in self._pages):
-            self._keep([])  # divided as they were read, and nothing was added: the store still has them whole
-        else:
-            self._keep([page for page in self._pages if page is self._latest])
+        """Drop all pages except the one that was used last."""
+        self._keep([page for page in self._pages if page is self._latest])
 
     def _keep(self, pages: list[SequencePage]) -> None:
         self._pages, self._firsts = pages, [page.first for page in pages]
@@ -261,7 +259,7 @@ class KnownSequences:
         return keys.producer_page(self._key, page.first)
 
     def _page(self, number: int) -> SequencePage:
-        """The page of a number, from the store if need be."""
+        """The page of a number, from the store if necessary."""
         latest = self._latest
         if latest is not None and latest.holds(number):
             return latest
@@ -281,7 +279,7 @@ class KnownSequences:
         end = None if following is None else keys.first_of_page(self._key, following[0])
         at = bisect.bisect_left(self._firsts, first)
         if at < len(self._firsts) and self._firsts[at] == first:
-            self._pages[at].end = end  # the page that ended it was removed: its numbers were too old to be kept
+            self._pages[at].end = end  # the next page was removed because its numbers were too old
             return
         page = (
             SequencePage(first, end, Intervals(), 0) if found is None else SequencePage(first, end, decode(found[1]), 0)
@@ -289,20 +287,15 @@ class KnownSequences:
         if found is not None:
             page.updated_ms = updated_ms(found[1])
         self._insert(page)
-        while len(page.intervals) > PAGE_INTERVALS_MAX:  # from before there were pages
-            page = self._cut(page, PAGE_INTERVALS_MAX)
 
     def _divide(self, page: SequencePage, sequence: int) -> None:
-        """Split at the end when numbers rise, as they mostly do, so that full pages stay full; else in the middle."""
+        """Split at the end if numbers rise, as they usually do, so that full pages stay full; else in the middle."""
         rises = page.intervals.lows[-1] == sequence
-        self._cut(page, len(page.intervals) - 1 if rises else len(page.intervals) // 2)
-
-    def _cut(self, page: SequencePage, index: int) -> SequencePage:
+        index = len(page.intervals) - 1 if rises else len(page.intervals) // 2
         upper = SequencePage(page.intervals.lows[index], page.end, page.intervals.cut(index), page.updated_ms)
         page.end = upper.first
         page.is_dirty = upper.is_dirty = True
         self._insert(upper)
-        return upper
 
     def _insert(self, page: SequencePage) -> None:
         at = bisect.bisect_left(self._firsts, page.first)
@@ -311,18 +304,18 @@ class KnownSequences:
 
 
 class ProducerTable:
-    """The producers of one topic that the writer has cached; it is ahead of the store by the batch being built, and is
-    dropped when that batch fails."""
+    """The cached producers of one topic; ahead of the store by the batch being built, and discarded if that batch
+    fails."""
 
     def __init__(self, kv: OrderedKV) -> None:
         self._kv = kv
         self._known: OrderedDict[tuple[str, int], KnownSequences] = OrderedDict()
         self._asked: list[KnownSequences] = []
-        """Since the last ``trim``."""
+        """The producers used since the last ``trim``."""
         self._epochs: OrderedDict[str, Epochs] = OrderedDict()
 
     def clear(self) -> None:
-        """The topic has another generation now, which has no producers yet."""
+        """Drop all producers: the topic has a new generation."""
         self._known.clear()
         self._epochs.clear()
 
@@ -344,7 +337,7 @@ class ProducerTable:
         return found
 
     def trim(self) -> None:
-        """Call only between batches: what is forgotten here must already be in the store."""
+        """Drop cached pages; only between batches, when they are in the store."""
         for known in self._asked:
             known.trim()
         self._asked.clear()

@@ -1,4 +1,4 @@
-"""What one namespace may use of the service: bytes per second, topics, stored bytes.
+"""Quotas of namespaces: bytes per second, topics, stored bytes.
 
 QuotaModel (settings) ─→ Quotas ─of(namespace)→ Quota
                                  ─ByteRate→ seconds until there is room for more
@@ -34,7 +34,7 @@ _GLOB = re.compile(r"[A-Za-z0-9_*-]{1,200}")
 
 
 class QuotaModel(Model):
-    """Of each namespace that matches, for itself; the first entry that matches counts. Beyond it: 429."""
+    """The quota of each matching namespace; the first entry that matches applies. Beyond it: 429."""
 
     namespace: str
     """Name of the namespace; `*` matches any characters. Never applies to `system`, which is reserved for Fairlead."""
@@ -55,13 +55,13 @@ class QuotaModel(Model):
         if not _GLOB.fullmatch(self.namespace):
             yield Mistake("namespace", "must be a namespace's name, where * stands for any characters")
         elif self.namespace == SYSTEM_NAMESPACE:
-            yield Mistake("namespace", "system is Fairlead's own and has no quota")
+            yield Mistake("namespace", "system belongs to Fairlead and has no quota")
         if self.bytes_per_second is None and self.topics is None and self.stored_bytes is None:
             yield Mistake("", "limits nothing: give bytes_per_second, topics or stored_bytes")
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """What one namespace may; None: as much as it wants."""
+    """The limits of one namespace; None: no limit."""
 
     bytes_per_second: int | None = None
     topics: int | None = None
@@ -89,25 +89,25 @@ class Quotas:
 
 
 NAMESPACES_MAX: Final = 10_000
-"""Remembered; one that is forgotten owes nothing."""
+"""How many namespaces are remembered; a forgotten one may publish at once."""
 
 
 BURST_SECONDS: Final = 1.0
-"""So much may come at once."""
+"""How many seconds' worth of bytes may come at once."""
 
 
 class ByteRate:
-    """When what each namespace took will have been worth its rate; times in seconds of any steady clock."""
+    """Limits the bytes per second of each namespace; times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._paid_at: OrderedDict[str, float] = OrderedDict()
 
     def wait(self, namespace: str, now: float) -> float:
-        """Seconds until more may come; 0: now."""
+        """Seconds until more bytes may come; 0: now."""
         return max(0.0, self._paid_at.get(namespace, now) - BURST_SECONDS - now)
 
     def take(self, namespace: str, size: int, per_second: int, now: float) -> None:
-        """It comes in."""
+        """Count bytes that are coming in."""
         self._paid_at[namespace] = max(self._paid_at.get(namespace, now), now) + size / per_second
         self._paid_at.move_to_end(namespace)
         if len(self._paid_at) > NAMESPACES_MAX:
@@ -115,14 +115,14 @@ class ByteRate:
 
 
 class StoredBytes:
-    """Sizes by namespace."""
+    """The size of each namespace: the last measurement, plus what has been stored since."""
 
     def __init__(self) -> None:
         self._measured: Mapping[str, int] = {}
         self._since: Counter[str] = Counter()
-        """Stored since the last look began."""
+        """Stored since the current measurement began."""
         self._before: Counter[str] = Counter()
-        """Stored between the last two beginnings: may not be in what was measured last."""
+        """Stored between the beginnings of the last two measurements: the last one may have missed it."""
         self._coming: Counter[str] = Counter()
 
     def of(self, namespace: str) -> int:
@@ -130,12 +130,12 @@ class StoredBytes:
         return earlier + self._since[namespace] + self._coming[namespace]
 
     def begin(self) -> None:
-        """A look at the store begins."""
+        """A measurement begins."""
         self._before += self._since
         self._since.clear()
 
     def measured(self, sizes: Mapping[str, int]) -> None:
-        """What the look has found."""
+        """The result of the measurement."""
         self._measured = dict(sizes)
         self._before.clear()
 
@@ -143,7 +143,7 @@ class StoredBytes:
         self._coming[namespace] += size
 
     def ended(self, namespace: str, size: int, *, stored: bool) -> None:
-        """What was coming is stored, or not."""
+        """Count bytes that were coming as stored, or forget them."""
         self._coming[namespace] -= size
         if not self._coming[namespace]:
             del self._coming[namespace]
@@ -152,7 +152,7 @@ class StoredBytes:
 
 
 MESSAGE_BYTES = 64
-"""What a message counts beside its payload: its key, its place in the log, its time to live."""
+"""The size of a message besides its payload: its key, its position in the log, its time to live."""
 
 
 def counted_size(count: int, payload_bytes: int) -> int:
@@ -160,7 +160,7 @@ def counted_size(count: int, payload_bytes: int) -> int:
 
 
 def measure(snapshot: Snapshot, now_ms: int, counts: Callable[[str], bool]) -> dict[str, int]:
-    """Of every namespace that ``counts``."""
+    """The size of every namespace that ``counts``."""
     found: Counter[str] = Counter()
     for topic in topics.every(snapshot):
         if topic.exists and counts(topic.namespace):

@@ -19,17 +19,17 @@ class _Position(msgspec.Struct):
     position: str
     updated_ms: int
     passed: int | None = None
-    """Messages the topic had held up to there, rolled-back ones too."""
+    """How many messages the topic ever had up to there, including rolled-back ones."""
     fills: Table | None = None
-    """What the reader said of the table it fills."""
+    """What the reader reported about the table that it fills."""
 
 
 READERS_MAX = 1000
-"""Of one topic; beyond that the least recently recorded is forgotten.  Readers choose their names freely."""
+"""Readers of one topic, who choose their names freely; beyond this the least recently noted one is forgotten."""
 
 
 def record(kv: OrderedKV, living: TopicGeneration, command: RecordReaderPosition, batch: Batch, now_ms: int) -> None:
-    """Raises: Refused for a bad name, Conflict when the generation is another."""
+    """Record a position.  Raises: Refused for an invalid name, Conflict for another generation."""
     topic.check_name("reader", command.reader)
     bulk.check_generation(living, command.generation)
     key = keys.reader(living, command.reader)
@@ -41,7 +41,7 @@ def record(kv: OrderedKV, living: TopicGeneration, command: RecordReaderPosition
 
 
 def _covered(noted: Table | None, before: bytes | None) -> Table | None:
-    """What a note of a table covers, together with those of the same application before it."""
+    """What this note and the earlier notes of the same application cover."""
     if noted is None or before is None:
         return noted
     earlier = msgspec.json.decode(before, type=_Position).fills
@@ -51,7 +51,7 @@ def _covered(noted: Table | None, before: bytes | None) -> Table | None:
 
 
 def _make_room(kv: OrderedKV, living: TopicGeneration, batch: Batch) -> None:
-    """For one more."""
+    """Make room for one more reader."""
     prefix = keys.table(keys.READER, living)
     with kv.snapshot() as snapshot:
         found = list(snapshot.scan(prefix, keys.above(prefix)))
@@ -62,12 +62,12 @@ def _make_room(kv: OrderedKV, living: TopicGeneration, batch: Batch) -> None:
 
 
 def counted(snapshot: Snapshot, living: TopicGeneration, command: RecordReaderPosition) -> RecordReaderPosition:
-    """The same command with what its position counts, so that how much expired after it can be said later.
+    """The command with the number of messages up to its position, from which later losses can be counted.
 
-    Without it when it cannot be known exactly.  Raises: Conflict as ``record``.
+    Without it if that is not known exactly.  Raises: Conflict as ``record``.
     """
     bulk.check_generation(living, command.generation)
-    # Undecided messages were counted when they were stored, so no commit or rollback changes what lies below.
+    # Uncommitted messages were counted when they were stored, so no commit or rollback changes the number.
     if not FIRST < command.position <= bulk.last_stable(snapshot, living, None):
         return command
     total = running_totals.exactly(snapshot, living, command.position)
@@ -75,9 +75,9 @@ def counted(snapshot: Snapshot, living: TopicGeneration, command: RecordReaderPo
 
 
 def check_start(snapshot: Snapshot, living: TopicGeneration, after: MessageId, now_ms: int) -> None:
-    """Raises: Gone when messages after this start have expired unread; from the very beginning nothing is missed.
+    """Raises: Gone if messages after this start have expired unread; a start at the beginning misses nothing.
 
-    How many is exact where a reader has noted this very position or its neighbours still exist, else at most so many.
+    Their number is exact if a reader noted this position or its neighbours still exist; else it is an upper bound.
     """
     expired = bulk.last_expired(snapshot, living, now_ms)
     if after == FIRST or after[:POSITION_BYTES] >= expired[:POSITION_BYTES]:
@@ -95,14 +95,14 @@ def check_start(snapshot: Snapshot, living: TopicGeneration, after: MessageId, n
 
 
 def _noted(snapshot: Snapshot, living: TopicGeneration, after: MessageId) -> int | None:
-    """What the topic had held up to here when a reader was here."""
+    """How many messages the topic ever had up to here, if a reader noted this position."""
     prefix, shown = keys.table(keys.READER, living), bulk.shown(after)
     records = (msgspec.json.decode(raw, type=_Position) for _, raw in snapshot.scan(prefix, keys.above(prefix)))
     return next((each.passed for each in records if each.position == shown and each.passed is not None), None)
 
 
 def every(snapshot: Snapshot, living: TopicGeneration, now_ms: int) -> list[Reader]:
-    """Readers of this generation, by name."""
+    """The readers of this generation, sorted by name."""
     prefix = keys.table(keys.READER, living)
     everything = running_totals.everything(snapshot, living)
     found = []

@@ -1,15 +1,15 @@
-"""Retention: what may be removed permanently, because it can no longer be read.
+"""Retention: what can be removed permanently, because it can no longer be read.
 
     older generations      unreachable since the topic was deleted or created again
     past the topic's ttl   one range from the topic's beginning, so nothing is scanned
-    past their own ttl     found by an index ordered by expiry, a bounded number a pass
+    past their own ttl     found by an index ordered by expiry, a bounded number in each pass
     payloads               with the reference that published them
     producers              pages that did not grow for the topic's ttl and at least 30 days
 
-Readers never wait for any of this: expiry is judged when reading, removal only gives space back.
+Readers never depend on this: they judge expiry themselves, and removal only frees space.
 
-Subscriptions count what expires before them, so removal stays behind them: by the topic's ttl it waits for the
-slowest, ``SUBSCRIPTION_GRACE_SECONDS`` at most; of a message with a ttl of its own it leaves an empty row.
+Subscriptions count messages that expire before delivery, so removal waits for them: by the topic's ttl for the slowest,
+but at most ``SUBSCRIPTION_GRACE_SECONDS``; a message with its own ttl leaves an empty row.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV, Snapsho
 from fairlead_messaging.server.subscriptions import push_page, subscription
 
 ROWS_MAX = 20_000
-"""Single rows examined or removed in one sweep of a topic."""
+"""How many single rows a sweep of a topic examines or removes."""
 
 COMPACT_ROWS_MIN = 10_000
-"""Fewer removed rows are left to the store's own compaction."""
+"""Fewer removed rows are left to the compaction of the store itself."""
 
 SILENT_MAX = 200
-"""Rows of silent producers forgotten in one write, which asks for each of them again."""
+"""How many rows of idle producers one write removes, after reading each of them again."""
 
 SUBSCRIPTION_GRACE_SECONDS = 3600
-"""How long expired rows wait for subscriptions; they need moments, unless the service or its store is in trouble."""
+"""How long expired rows wait for subscriptions, which normally need only moments."""
 
 OF_GENERATION = (
     keys.MESSAGE, keys.PAYLOAD, keys.PRODUCER, keys.FENCE, keys.MARK, keys.REMOVED, keys.READER, keys.EXPIRY,
@@ -54,9 +54,9 @@ OF_GENERATION = (
 
 @dataclass(slots=True, kw_only=True)
 class Sweep:
-    """Removals of one pass; ``emptied`` are key ranges worth compacting; ``more`` says that a limit was met.
+    """The removals of one pass; ``emptied`` are key ranges worth compacting; ``more``: a limit was reached.
 
-    ``silent`` are rows of producers to forget if they are still so; ``resume`` is where to look for others.
+    ``silent`` are rows of idle producers to remove if they are unchanged; ``resume`` is where to continue for others.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -67,7 +67,7 @@ class Sweep:
 
 
 def sweep(snapshot: Snapshot, topic: TopicGeneration, now_ms: int, resume: bytes = b"") -> Sweep:
-    """What to remove of one topic, living or deleted, as of ``now_ms``; ``resume`` as the sweep before said."""
+    """What to remove of one topic, existing or deleted, at ``now_ms``; ``resume`` comes from the sweep before."""
     found = Sweep()
     for letter in OF_GENERATION:
         dead = keys.dead_generations(letter, topic)
@@ -82,7 +82,7 @@ def sweep(snapshot: Snapshot, topic: TopicGeneration, now_ms: int, resume: bytes
 
 
 def _remove_range(snapshot: Snapshot, found: Sweep, low: bytes, high: bytes) -> bool:
-    """Delete from the first row there is, so that ranges of later passes do not overlap; False when there is none."""
+    """Delete from the first existing row on, so that ranges of later passes do not overlap; False if there is none."""
     first = next(snapshot.scan(low, high), None)
     if first is None:
         return False
@@ -104,15 +104,15 @@ def _remove_expired(
         return
     removed = keys.position(last[0])
     key = keys.table(keys.REMOVED, topic)
-    # Looking from the beginning would walk over all that earlier passes removed.
+    # A scan from the beginning would walk over all rows that earlier passes removed.
     begin = PositionBytes(snapshot.get(key) or b"")
     if _was_written_again(removed, begin):
-        # Rows that were removed before and written again, as an earlier version did: all of them in one range.
+        # Empty rows that ``_leave_tombstone`` wrote into a range which the same pass removed: all of them at once.
         _remove_range(snapshot, found, prefix, prefix + begin + b"\x00")
         return
     found.batch.put(key, removed)
     _remove_range(snapshot, found, prefix + begin, prefix + end)
-    # The total of what is removed stays as a mark of its own: counting goes on from it.
+    # The total of the removed rows stays as a mark, from which counting continues.
     marks = keys.table(keys.MARK, topic)
     total = running_totals.upto(snapshot, topic, removed)
     if total.minus(running_totals.upto(snapshot, topic, begin)).rows >= COMPACT_ROWS_MIN:
@@ -132,7 +132,7 @@ def _was_written_again(removed: PositionBytes, begin: PositionBytes) -> bool:
 
 
 def _end_by_references(snapshot: Snapshot, found: Sweep, topic: TopicGeneration, end: bytes) -> bytes:
-    """Not more references than one pass takes: their payloads go with them, one range each."""
+    """The end of a pass: it takes a limited number of references, whose payloads it removes as ranges."""
     references = keys.table(keys.REFERENCE, topic)
     for count, (key, _) in enumerate(snapshot.scan(references, references + end)):
         if count >= ROWS_MAX:
@@ -142,7 +142,7 @@ def _end_by_references(snapshot: Snapshot, found: Sweep, topic: TopicGeneration,
 
 
 def _remove_old_marks(snapshot: Snapshot, found: Sweep, topic: TopicGeneration, marks: bytes, now_ms: int) -> None:
-    """Marks outlive their rows by another time to live, so that a reader that was away learns how much it missed."""
+    """Remove marks one time to live after their rows, so that a reader that was away can learn how much it missed."""
     old = reader.oldest_live(topic, now_ms - topic.ttl_seconds * 1000)[:POSITION_BYTES]
     last_old = snapshot.last_below(marks, marks + old)
     if last_old is not None:
@@ -166,14 +166,14 @@ def _remove_expired_messages(
             found.batch.delete(messages + position)
         count, lowest, highest = count + 1, min(lowest, position), max(highest, position)
     if count:
-        # One range of the index instead of single keys: the next pass begins there and would walk over each of them.
+        # One range of the index instead of single keys, over which the next pass would have to walk.
         _remove_range(snapshot, found, index, last + b"\x00")
     if count >= COMPACT_ROWS_MIN:
         found.emptied += [(messages + lowest, messages + highest + b"\x00"), (index, last + b"\x00")]
 
 
 def _leave_tombstone(snapshot: Snapshot, found: Sweep, key: bytes, expires_ms: int) -> None:
-    """What subscriptions still have to count keeps an empty row; one that will not be seen again just goes."""
+    """Leave an empty row if subscriptions still have to count the message; otherwise delete it."""
     raw = snapshot.get(key)
     if raw is None:
         return
@@ -198,7 +198,7 @@ def _find_silent_producers(
 
 
 def forget_silent(kv: OrderedKV, silent: Sequence[tuple[bytes, bytes]], batch: Batch) -> None:
-    """Delete rows of producers that are still as they were found: one may have come back, also in this batch."""
+    """Delete rows of idle producers that are unchanged: a producer may have returned, even in this batch."""
     if not silent:
         return
     written = {key for _, key, _ in batch.operations}
@@ -208,18 +208,18 @@ def forget_silent(kv: OrderedKV, silent: Sequence[tuple[bytes, bytes]], batch: B
 
 
 # --- Whether the clock can be trusted for removals.
-# Readers judge expiry by the clock as it is, and a wrong clock does no lasting harm there. Removal is permanent: after
-# a jump ahead it waits, so that an operator, or the clock itself, has time to correct it.
+# Readers judge expiry by the present clock, where a wrong one does no lasting harm. Removal is permanent: after a jump
+# ahead it waits, so that an operator or time synchronization can correct the clock.
 
 JUMP_MS = 60_000
 """How much further than real time the clock may advance between two checks."""
 
 TRUST_AGAIN_MS = 3_600_000
-"""A clock that has stayed where it jumped to for this long is trusted again."""
+"""How long a clock must stay where it jumped to until it is trusted again."""
 
 
 class ClockJumpGuard:
-    """Compares the wall clock with one that only runs forward; both in milliseconds."""
+    """Compares the wall clock with a monotonic clock; both in milliseconds."""
 
     def __init__(self, wall_ms: int, steady_ms: int) -> None:
         self._wall_ms = wall_ms
@@ -227,8 +227,8 @@ class ClockJumpGuard:
         self._jumped_at: int | None = None
         self._ahead_ms = 0
 
-    def look(self, wall_ms: int, steady_ms: int) -> bool:
-        """True when removing by ``wall_ms`` is safe."""
+    def is_safe(self, wall_ms: int, steady_ms: int) -> bool:
+        """Whether removing by ``wall_ms`` is safe."""
         drift = (wall_ms - self._wall_ms) - (steady_ms - self._steady_ms)
         self._wall_ms, self._steady_ms = wall_ms, steady_ms
         if drift > JUMP_MS:

@@ -1,10 +1,10 @@
-"""The one writer: turns commands, in order, into one batch and the answers that become true with it.
+"""The single writer: turns commands, in order, into a batch and the answers that become true with it.
 
     propose(command, batch, now) …  →  the store applies the batch  →  applied() | forget()
 
-State held here runs ahead of the store by the batch being built.  When a batch fails it is unknown whether it took
-place, so everything is forgotten and read again: the store is the truth.  Topics and transactions are kept apart: what
-is wrong with the tables of transactions stops no publish that needs none.
+The state here is ahead of the store by the batch being built.  If a batch fails it is unknown whether it took place, so
+all state is discarded and read again from the store.  Topics and transactions are kept apart: a damaged transaction
+table stops no publish without a transaction.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ class Service:
         self._handle_transactions(Rollback, self._roll_back)
 
     def _handle(self, kind: type[Command[T]], handler: Callable[[Any, Batch, int], T]) -> None:
-        """Commands of this kind go to ``handler``, which gives the answer they are typed by."""
+        """Let ``handler`` handle commands of this kind, and return the answer that they are typed by."""
         self._handlers[kind] = handler
 
     def _handle_transactions(
         self, kind: type[Command[T]], handler: Callable[[TransactionManager, Any, Batch, int], T]
     ) -> None:
-        """The same for commands on transactions alone: what the manager meets there concerns no other command."""
+        """The same for commands on transactions, where a failure of the manager must not affect other commands."""
 
         def with_manager(command: Command[T], batch: Batch, now_ms: int) -> T:
             return self.transaction_service.perform(
@@ -121,9 +121,9 @@ class Service:
         return self.transaction_service.required()
 
     def propose(self, command: Command[T], batch: Batch, now_ms: int) -> T:
-        """Add the command's writes to ``batch``; returns its answer, true once the batch is durable.
+        """Add the command's writes to ``batch``; its answer becomes true once the batch is durable.
 
-        Raises: MessagingError; the command then left neither state nor writes behind.  StorageError when the store
+        Raises: MessagingError, and then the command left neither state nor writes behind; StorageError if the store
         cannot be read.
         """
         handler: Callable[[Command[T], Batch, int], T] = self._handlers[type(command)]
@@ -201,7 +201,7 @@ class Service:
     def _commit(self, manager: TransactionManager, command: Commit, batch: Batch, now_ms: int) -> Transaction:
         found = self._check_owner(manager, command.pointer, command.by)
         if found is not None and found.state is TransactionState.IN_PROGRESS:
-            publishing.check_published(manager.writable(command.pointer, now_ms), self._lives)
+            publishing.check_published(manager.writable(command.pointer, now_ms), self._exists)
         return self._finished(manager.commit(command.pointer, command.changes, batch, now_ms))
 
     def _abort(self, manager: TransactionManager, command: Abort, batch: Batch, now_ms: int) -> Transaction:
@@ -219,7 +219,7 @@ class Service:
 
     def _mark_aborted(self, manager: TransactionManager, command: MarkAborted, batch: Batch, now_ms: int) -> bool:
         rolling = [touched for each in manager.rolling for touched in each.touched if touched.rolling is not None]
-        if publishing.go_on(self._kv, manager, batch):
+        if publishing.continue_rollback(self._kv, manager, batch):
             self._decided.update((touched.namespace, touched.name) for touched in rolling)
             return True
         return manager.mark_aborted(batch)
@@ -247,35 +247,35 @@ class Service:
             access.check_may_end(by, pointer, found.owner, found.touched)
 
     def _finished(self, found: Transaction) -> Transaction:
-        """Readers of the topics it touched may see more now."""
+        """Wake the readers of the topics that it touched, who may see more now."""
         self._decided.update((touched.namespace, touched.name) for touched in found.touched)
         return found
 
-    def _lives(self, touched: Touched) -> bool:
-        """Whether the topic it touched is still of that generation."""
+    def _exists(self, touched: Touched) -> bool:
+        """Whether the touched generation of the topic still exists."""
         topic = self._topics.of((touched.namespace, touched.name)).log.topic
         return topic is not None and touched.is_of(topic)
 
     # --- batches
 
     def close_batch(self, batch: Batch) -> None:
-        """Call once after the last ``propose`` of a batch: adds what is written once per topic."""
+        """Add what is written once per topic; call it after the last ``propose`` of a batch."""
         self._topics.close_batch(batch)
 
     def applied(self) -> set[Name]:
-        """The batch is durable; returns the topics whose readers may see more than before."""
+        """Record that the batch is durable; returns the topics whose readers may see more than before."""
         decided, self._decided = self._decided, set()
         self.transaction_service.applied()
         return self._topics.applied() | decided
 
     def forget(self) -> None:
-        """The batch failed: drop what was assumed, but never assign a position twice."""
+        """Discard all state after a failed batch, but never assign a position twice."""
         self._decided.clear()
         self._topics.forget()
         self.transaction_service.forget()
 
     def _living(self, namespace: str, name: str) -> TopicGeneration:
-        """Raises: NotFound when there is no living topic."""
+        """The existing topic.  Raises: NotFound."""
         return self._topics.living((namespace, name))
 
 
@@ -294,10 +294,10 @@ def _topic(command: CreateTopic | UpdateTopic, generation: int) -> TopicGenerati
 
 
 def publish_plain(log: TopicLog, producers: ProducerTable, command: Publish, batch: Batch, now_ms: int) -> PublishedAt:
-    """Raises: NotFound, Refused, Conflict (fenced); nothing was changed then."""
+    """Publish messages.  Raises: NotFound, Refused, Conflict (fenced), and then nothing was changed."""
     topic = log.living(command.namespace, command.name)
     if topic.transactional == "required":
-        raise Refused("this topic takes only transactional messages", code="transaction_required")
+        raise Refused("this topic accepts only transactional messages", code="transaction_required")
     if command.producer is not None:
         return _publish_once(log, producers, topic, command, batch, now_ms)
     first, last = log.append(command.messages, batch, now_ms)
@@ -307,7 +307,7 @@ def publish_plain(log: TopicLog, producers: ProducerTable, command: Publish, bat
 def _publish_once(
     log: TopicLog, producers: ProducerTable, topic: TopicGeneration, command: Publish, batch: Batch, now_ms: int
 ) -> PublishedAt:
-    """Store what is not known yet; the intervals are written in the same batch as the messages."""
+    """Store the messages whose sequences are new; the intervals are written in the same batch."""
     producer = command.producer
     assert producer is not None
     epochs = producers.epochs(topic, producer.id)

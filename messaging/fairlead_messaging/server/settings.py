@@ -1,7 +1,7 @@
-"""What the settings file of the messaging service, or ``FAIRLEAD_MESSAGING_*``, may say: keys, defaults, limits.
+"""The settings of the messaging service, from its file or ``FAIRLEAD_MESSAGING_*``: keys, defaults, limits.
 
-Every nested model is one TOML table; the text below a key is its line on the reference page.  Times are seconds,
-sizes bytes.
+Every nested model is a TOML table; the text below a key is its line on the reference page.  Times are in seconds, sizes
+in bytes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class AccessModel(Model):
             except ValueError as error:
                 yield Mistake(f"topics[{index}]", f"{error}; is {mistakes.shown(text)}")
         if all(text.startswith("!") for text in self.topics):
-            yield Mistake("topics", "grants nothing: each pattern takes topics away; add * to begin with all")
+            yield Mistake("topics", "grants nothing: each pattern excludes topics; add * to begin with all")
 
     @property
     def entry(self) -> AccessEntry:
@@ -94,7 +94,7 @@ PORT: Final = 9042
 PORT_DIGITS_MAX: Final = 5
 NOT_IN_A_HOST: Final = frozenset("@/ ")
 CONSISTENCIES: Final = ("LOCAL_QUORUM", "QUORUM", "ALL", "LOCAL_ONE", "ONE")
-"""What a write that was answered, and a read, rests on. The last two only where there is one copy."""
+"""The consistency of reads and writes. The last two only for keyspaces with one copy."""
 
 
 def _consistency(name: str) -> str:
@@ -185,7 +185,7 @@ class TransactionSettings(Model):
 
     @property
     def limits(self) -> TransactionLimits:
-        """For the transaction manager."""
+        """The limits for the transaction manager."""
         return TransactionLimits(
             timeout_seconds_max=self.timeout_seconds_max,
             lifetime_seconds_max=self.lifetime_seconds_max,
@@ -194,7 +194,7 @@ class TransactionSettings(Model):
 
 
 class MessagingSettings(Model):
-    """The whole file."""
+    """All settings."""
 
     http_listen: ListenAddress = "127.0.0.1:11015"
     """Address of the REST API: HTTPS with `mtls`, plain HTTP with `insecure`; for port 0 the system chooses."""
@@ -230,7 +230,7 @@ class MessagingSettings(Model):
     poll_bytes_max: Count = 16 * 1024 * 1024
     """Payload bytes after which a page ends, whatever limit a client requests."""
     bulk_bytes_max: Count = 64 * 1024 * 1024
-    """The same for one Arrow page."""
+    """The same for an Arrow page."""
     body_bytes_max: Count = 16 * 1024 * 1024
     """Larger request bodies get 413 before they are parsed; the number of messages in one is not limited separately."""
     bodies_bytes_max: Budget = 256 * 1024 * 1024

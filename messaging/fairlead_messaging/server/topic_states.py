@@ -1,6 +1,6 @@
-"""The writer's state of the topics it wrote to: their logs and their producers, read from the store once.
+"""The state of the writer for the topics it wrote to: their logs and producers, read from the store once.
 
-It runs ahead of the store by the batch being built; when a batch fails all of it is dropped and read again.
+It is ahead of the store by the batch being built; if a batch fails all of it is discarded and read again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fairlead_messaging.server.producers import ProducerTable
 from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
 TOPICS_CACHED_MAX = 10_000
-"""Topics whose writer state is remembered."""
+"""For how many topics the state is kept."""
 
 Name = tuple[str, str]
 """Namespace and topic."""
@@ -29,29 +29,29 @@ class TopicState(NamedTuple):
 
 
 class TopicStates:
-    """By name; ``advance`` those that got rows in the batch being built."""
+    """States by name; call ``advance`` for those that got rows in the batch being built."""
 
     def __init__(self, kv: OrderedKV) -> None:
         self._kv = kv
         self._states: dict[Name, TopicState] = {}
         self._advanced: set[Name] = set()
         self._replaced: set[Name] = set()
-        """Whose records the batch being built holds."""
+        """Topics whose records are in the batch being built."""
         self._given_out: dict[Name, Position] = {}
 
     def of(self, name: Name) -> TopicState:
-        """Read from the store when it is not cached."""
+        """The state of a topic, from the store if it is not cached."""
         state = self._states.get(name)
         if state is None:
             log = TopicLog(self._kv, topics.record(self._kv, *name))
             given_out = self._given_out.pop(name, None)
             if given_out is not None:
-                log.go_on_after(given_out)
+                log.continue_after(given_out)
             state = self._states[name] = TopicState(log, ProducerTable(self._kv))
         return state
 
     def living(self, name: Name) -> TopicGeneration:
-        """Raises: NotFound when there is no living topic."""
+        """The existing topic.  Raises: NotFound."""
         return self.of(name).log.living(*name)
 
     def replace(self, topic: TopicGeneration, batch: Batch) -> TopicGeneration:
@@ -64,7 +64,7 @@ class TopicStates:
         return topic
 
     def count(self, namespace: str) -> int:
-        """Living topics of a namespace, those among them that the batch being built makes or deletes."""
+        """How many topics a namespace has, according to the store and the batch being built."""
         with self._kv.snapshot() as snapshot:
             living = set(topics.names(snapshot, namespace))
         for changed in self._replaced:
@@ -77,16 +77,16 @@ class TopicStates:
         return len(living)
 
     def advance(self, name: Name) -> None:
-        """The batch holds rows of this topic: where it ends is written with it."""
+        """Note that the batch has rows of this topic, so that the end of its log is written too."""
         self._advanced.add(name)
 
     def close_batch(self, batch: Batch) -> None:
-        """What is written once per topic and batch."""
+        """Add what is written once per topic and batch."""
         for name in self._advanced:
             self._states[name].log.write_end(batch)
 
     def applied(self) -> set[Name]:
-        """The batch is durable; returns the topics it added rows to."""
+        """Record that the batch is durable; returns the topics with new rows."""
         advanced, self._advanced = self._advanced, set()
         self._replaced.clear()
         for name in advanced:
@@ -96,7 +96,7 @@ class TopicStates:
         return advanced
 
     def forget(self) -> None:
-        """The batch failed: drop what was assumed, but never assign a position twice."""
+        """Discard all state after a failed batch, but never assign a position twice."""
         for name in self._advanced:
             self._given_out[name] = self._states[name].log.sequencer.last
         self._advanced.clear()

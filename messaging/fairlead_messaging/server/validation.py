@@ -1,6 +1,6 @@
-"""Validation of requests beyond their shape: limits, times, ids and numbers.
+"""Validates requests beyond their shape: limits, times, ids and numbers.
 
-Sizes were bounded before.
+The size of bodies has been checked before.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from fairlead_messaging.server.log.topic import parse_ttl
 from fairlead_messaging.server.producers import NumberedProducer, make
 
 MESSAGE_OVERHEAD_BYTES = 256
-"""What a message takes in memory beside its payload, until it is in the store; nothing else bounds their number.
+"""The memory of a message besides its payload until it is stored, which limits the number of messages in a request.
 
-Measured with 3.9 million empty messages: 240.  They are one write, which all others wait for.
+Measured with 3.9 million empty messages: 240 bytes.
 """
 
 _WHOLE = re.compile(r"[0-9]{1,19}")
@@ -56,15 +56,15 @@ def messages(body: PublishRequest) -> Messages:
 
 
 def check_size(count: int, bytes_max: int) -> int:
-    """What ``count`` messages take beside their payloads, in bytes.
+    """The memory of ``count`` messages besides their payloads, in bytes.
 
-    Raises: TooLarge when that is more than ``bytes_max``, what a service at rest has for one request.
+    Raises: TooLarge if that exceeds ``bytes_max``, which an idle service has for one request.
     """
     size = count * MESSAGE_OVERHEAD_BYTES
     if size > bytes_max:
         raise TooLarge(
-            f"{count} messages take more than the {bytes_max} bytes there are for requests, at"
-            f" {MESSAGE_OVERHEAD_BYTES} for each beside its payload; send them in several requests",
+            f"{count} messages need more than the {bytes_max} bytes that requests may take, at"
+            f" {MESSAGE_OVERHEAD_BYTES} for each besides its payload; send them in several requests",
             code="too_many_messages",
         )
     return size
@@ -86,9 +86,9 @@ def producer(body: PublishRequest) -> NumberedProducer | None:
 
 
 def start(body: PollRequest) -> MessageId:
-    """The exclusive start a poll asks for.
+    """The exclusive start of a poll.
 
-    Raises: Refused for ids and times that cannot be.
+    Raises: Refused for invalid ids and times.
     """
     if body.startFrom is None:
         return FIRST
@@ -101,19 +101,19 @@ def start(body: PollRequest) -> MessageId:
 
 
 def bound(text: str | None, default: MessageId) -> MessageId:
-    """A bulk bound; raises Refused when it is no id."""
+    """A bulk bound.  Raises: Refused unless it is an id."""
     return parse_hex(text) if text else default
 
 
 def whole(text: str, what: str) -> int:
-    """A decimal of the query; raises Refused for anything else, however many digits."""
+    """A decimal number of a query.  Raises: Refused for anything else, however many digits."""
     if not _WHOLE.fullmatch(text):
         raise Refused(f"{what} must be a whole number", code=f"bad_{what}")
     return int(text)
 
 
 def splits(asked: int | None) -> int:
-    """Raises: Refused outside 1 to SPLITS_MAX; one range when nothing was said."""
+    """The number of ranges, by default one.  Raises: Refused outside 1 to SPLITS_MAX."""
     if asked is None:
         return 1
     if not 1 <= asked <= SPLITS_MAX:
@@ -122,7 +122,7 @@ def splits(asked: int | None) -> int:
 
 
 def limit(asked: int | None, maximum: int) -> int:
-    """Raises: Refused when not positive; more than the service's maximum is cut to it."""
+    """The limit, reduced to the maximum of the service.  Raises: Refused unless it is positive."""
     if asked is None:
         return maximum
     if not 1 <= asked <= LIMIT_MAX:
@@ -131,7 +131,7 @@ def limit(asked: int | None, maximum: int) -> int:
 
 
 def wait_ms(asked: int | None) -> int:
-    """Raises: Refused when negative; more than the maximum is cut to it."""
+    """The wait, reduced to the maximum.  Raises: Refused if it is negative."""
     if asked is None:
         return 0
     if asked < 0:
@@ -140,17 +140,17 @@ def wait_ms(asked: int | None) -> int:
 
 
 def rollback_range(body: RollbackDetail) -> tuple[Position, Position]:
-    """Raises: Refused for positions that cannot be."""
+    """Raises: Refused for invalid positions."""
     first = Position(body.startTimestamp, body.startSequenceId)
     last = Position(body.endTimestamp, body.endSequenceId)
     for position in (first, last):
         if not (0 <= position.timestamp <= TIMESTAMP_MAX and 0 <= position.sequence <= SEQUENCE_MAX):
-            raise Refused("this is not what a publish answered", code="bad_rollback")
+            raise Refused("this is not the answer to a publish", code="bad_rollback")
     return first, last
 
 
 def timeout(seconds: float | None, maximum: float) -> float | None:
-    """Raises: Refused outside what a transaction may ask for between two renewals."""
+    """Raises: Refused for a timeout that no transaction may have."""
     if seconds is not None and not 0 < seconds <= maximum:
         raise Refused(
             f"timeout must be more than 0 and at most {maximum:g} seconds ([transactions] timeout_seconds_max); "

@@ -188,7 +188,7 @@ def answer(content: bytes) -> None:
     line, _, raw = content.partition(b"\n")
     headers = {"retry-after": raw[:12].decode("latin-1")}
     if line.isdigit() and len(line) == 3:
-        failed = errors.of("poll", int(line), headers, raw)
+        failed = errors.from_response("poll", int(line), headers, raw)
         promise(isinstance(str(failed), str), "a failure has a sentence")
         if isinstance(failed, errors.Busy):
             promise(0 <= (failed.retry_after_seconds or 0) <= errors.RETRY_AFTER_SECONDS_MAX, "no one waits for ever")

@@ -20,6 +20,7 @@ from fairlead_messaging.api.message_id import (
     parse_hex,
     timestamp_of,
 )
+from fairlead_messaging.api.responses import Message
 
 POSITIONS = st.builds(Position, st.integers(0, TIMESTAMP_MAX), st.integers(0, 0xFFFF))
 
@@ -33,7 +34,6 @@ def test_byte_order_is_order(a: Position, b: Position) -> None:
 
 @given(POSITIONS)
 def test_before_is_the_next_lower_id(position: Position) -> None:
-    """Nothing fits between."""
     message_id = id_of(position.encode())
     lower = before(message_id)
     assert lower < message_id or message_id == FIRST
@@ -41,7 +41,6 @@ def test_before_is_the_next_lower_id(position: Position) -> None:
 
 
 def test_times() -> None:
-    """Exclusive of what lies before, inclusive of the millisecond."""
     start = before_time(5)
     assert start < Position(5, 0).encode() + NO_PAYLOAD
     assert start > Position(4, 0xFFFF).encode() + NO_PAYLOAD
@@ -52,11 +51,14 @@ def test_times() -> None:
 
 @pytest.mark.parametrize("text", ["", "00" * 19, "00" * 21, "zz" * 20, " " + "00" * 20, "0 " * 20, "é" * 40])
 def test_malformed_ids_are_refused(text: str) -> None:
-    """Never anything but a refusal."""
     with pytest.raises(Refused):
         parse_hex(text)
 
 
 def test_hex_in_either_case() -> None:
-    """As people copy it."""
     assert parse_hex("AB" * 20) == parse_hex("ab" * 20)
+
+
+@pytest.mark.parametrize(("message_id", "at"), [("0000018bcfe56800" + "0" * 24, 1_700_000_000_000), ("", 0), ("x", 0)])
+def test_an_id_holds_when_it_was_published(message_id: str, at: int) -> None:
+    assert Message(id=message_id, payload=b"").published_ms == at

@@ -51,13 +51,11 @@ def test_it_is_openapi_3_1() -> None:
 
 
 def test_each_route_is_in_it_and_no_other() -> None:
-    """By method and path."""
     described = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
     assert described == {(route.method, route.path) for route in EVERY_ROUTE}
 
 
 def test_every_reference_leads_somewhere() -> None:
-    """And every schema is used."""
     found = set(references(DOCUMENT))
     assert all(at(reference) for reference in found)
     assert {name.rsplit("/", 1)[1] for name in found if "/schemas/" in name} == set(DOCUMENT["components"]["schemas"])
@@ -65,13 +63,11 @@ def test_every_reference_leads_somewhere() -> None:
 
 @pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])
 def test_schemas_are_json_schema(name: str) -> None:
-    """Of the draft that OpenAPI 3.1 takes."""
     jsonschema.Draft202012Validator.check_schema(DOCUMENT["components"]["schemas"][name])
 
 
 @pytest.mark.parametrize(("path", "operation"), OPERATIONS)
 def test_parameters_examples_and_answers_of_an_operation(path: str, operation: dict[str, Any]) -> None:
-    """Each parameter of the path is described; each example is what its schema says; each answer says what it means."""
     parameters = operation.get("parameters", [])
     described = {each["name"] for each in parameters if each["in"] == "path"}
     assert described == set(re.findall(r"\{(\w+)\}", path))

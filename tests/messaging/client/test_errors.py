@@ -12,7 +12,7 @@ from fairlead_wire.errors import Permanent, Temporary
 
 def of(status: int, *, retry_after: str | None = None, **error: object) -> errors.Busy | errors.Denied:
     headers = {} if retry_after is None else {"retry-after": retry_after}
-    return errors.of("GET /x", status, headers, json.dumps({"error": error}).encode())
+    return errors.from_response("GET /x", status, headers, json.dumps({"error": error}).encode())
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,6 @@ def of(status: int, *, retry_after: str | None = None, **error: object) -> error
 def test_refusals_have_a_type_where_a_program_may_act_on_them(
     status: int, code: str, kind: type[errors.Denied]
 ) -> None:
-    """The code and the status stay; the sentence says where and what."""
     refused = of(status, code=code, message="because")
     assert type(refused) is kind
     assert isinstance(refused, Permanent)
@@ -44,7 +43,6 @@ def test_refusals_have_a_type_where_a_program_may_act_on_them(
 
 
 def test_facts_come_with_the_refusal() -> None:
-    """What the service says beside code and message."""
     over = of(409, code="transaction_not_in_progress", message="", state="aborted")
     assert isinstance(over, errors.TransactionOver)
     assert over.state == "aborted"
@@ -83,21 +81,18 @@ def test_not_now_says_whether_it_may_have_happened(status: int, code: str, in_do
     [("7", 7.0), (None, 1.0), ("soon", 1.0), ("-1", 1.0), ("1e9", 1.0), ("999999999", 3600.0), ("9" * 400, 3600.0)],
 )
 def test_retry_after_is_believed_within_reason(text: str | None, seconds: float) -> None:
-    """No answer may put a client to sleep for ever."""
     busy = of(503, retry_after=text, code="overloaded")
     assert busy.retry_after_seconds == seconds  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 10_000, b'{"error": 1}', b'{"error": {"code": [1]}}'])
 def test_what_is_not_ours_is_shown_in_part(body: bytes) -> None:
-    """A proxy's page, or garbage: an error all the same."""
-    refused = errors.of("GET /x", 404, {}, body)
+    refused = errors.from_response("GET /x", 404, {}, body)
     assert isinstance(refused, errors.Denied)
     assert len(str(refused)) < 300
 
 
 def test_what_was_never_sent_is_not_in_doubt() -> None:
-    """What was sent and not answered is."""
     assert not errors.Unreachable("x").in_doubt
     assert errors.TimedOut("x", seconds=1).in_doubt
     assert errors.Disconnected("x").in_doubt

@@ -41,7 +41,6 @@ def test_what_is_no_list_of_bytes_is_named(payloads: Any, sentence: str) -> None
 
 
 def test_all_that_holds_bytes_is_taken() -> None:
-    """From a generator too, which gives them only once."""
     assert checked_payloads(each for each in [b"a", b""]) == [b"a", b""]
     held: list[Any] = [bytearray(b"a"), memoryview(b"b")]
     assert checked_payloads(held) == [b"a", b"b"]

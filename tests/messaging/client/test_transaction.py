@@ -63,14 +63,12 @@ def opened(*participants: Who, buffer_bytes_max: int = 100) -> TransactionCoordi
 
 
 def test_participants_persist_before_messages_are_published() -> None:
-    """And the commit is last."""
     work = opened(ONE, TWO)
     assert play(work.add("n", "t", [b"a"])) == []
     assert play(work.finish(None)) == ["persist one", "persist two", "publish", "commit"]
 
 
 def test_a_full_buffer_is_stored_and_then_all_of_it_is() -> None:
-    """In the order in which topics were first written to."""
     work = opened(buffer_bytes_max=2)
     assert play(work.add("n", "t", [b"aaa"])) == ["store"]
     assert play(work.add("n", "u", [b"b"])) == []
@@ -79,7 +77,6 @@ def test_a_full_buffer_is_stored_and_then_all_of_it_is() -> None:
 
 @pytest.mark.parametrize("where", ["persist two", "publish", "commit"])
 def test_any_failure_rolls_everybody_back(where: str) -> None:
-    """Newest first, what was published too, and the transaction ends."""
     work = opened(ONE, TWO)
     play(work.add("n", "t", [b"a"]))
     taken: list[str] = []
@@ -96,7 +93,6 @@ def test_any_failure_rolls_everybody_back(where: str) -> None:
 
 
 def test_what_cannot_be_rolled_back_is_invalidated() -> None:
-    """The others are rolled back all the same."""
     work = opened(ONE, TWO)
     broken = RuntimeError("disk")
     taken = play(work.finish(ValueError()), lambda step, _: broken if step == "roll back two" else None)
@@ -112,7 +108,6 @@ def test_a_commit_without_an_answer_is_asked_for_until_there_is_one() -> None:
 
 
 def test_a_commit_found_undone_after_all_is_undone() -> None:
-    """The transaction timed out before the second try."""
     work = opened(ONE)
     answers = {1: LOST, 2: OVER}
     taken: list[str] = []
@@ -127,7 +122,6 @@ def test_a_commit_found_undone_after_all_is_undone() -> None:
 
 
 def test_without_an_answer_it_is_in_doubt_and_nothing_is_rolled_back() -> None:
-    """The caller learns which transaction it is."""
     work = opened(ONE)
     taken: list[str] = []
 
@@ -152,7 +146,6 @@ def test_a_commit_that_was_never_sent_is_undone() -> None:
 
 
 def test_outside_of_its_block_it_refuses() -> None:
-    """A mistake of the program's is reported as one."""
     with pytest.raises(LocalError):
         play(TransactionCoordinator([ONE], timeout_seconds=None).add("n", "t", [b"a"]))
 
@@ -202,13 +195,11 @@ def test_it_is_renewed_three_times_within_its_timeout() -> None:
 
 
 def test_after_a_failure_it_asks_again_soon() -> None:
-    """And from the next answer on it has its whole timeout again."""
     _, asked = play_renewal(lambda number: {1: LOST_ANSWER, 2: LOST_ANSWER, 5: RENEWAL_OVER}.get(number))
     assert asked == [10, 13, 16, 26, 36]
 
 
 def test_without_any_answer_for_its_timeout_it_is_lost() -> None:
-    """Counted from the last renewal that was answered, and said with the failure."""
     lost, asked = play_renewal(lambda number: None if number == 1 else LOST_ANSWER)
     assert asked[:2] == [10, 20] and asked[-1] == 40
     assert lost is not None and (lost.state, lost.ended_by) == ("unknown", "timeout")
@@ -216,7 +207,6 @@ def test_without_any_answer_for_its_timeout_it_is_lost() -> None:
 
 
 def test_the_service_says_why_it_is_over() -> None:
-    """In its own words, with its facts."""
     lost, _ = play_renewal(lambda _: RENEWAL_OVER)
     assert lost is not None and (lost.state, lost.ended_by, lost.status) == ("invalid", "hold_up", 409)
     assert str(lost) == "transaction 7 was lost: it held up the readers"

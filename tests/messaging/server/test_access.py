@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 from typing import Any
@@ -17,7 +18,7 @@ from fairlead_messaging.server import access
 from fairlead_messaging.server.access import (
     AWAY_SECONDS,
     FRESH_SECONDS,
-    NOT_KNOWN,
+    UNIDENTIFIED,
     UNRESTRICTED,
     AccessEntry,
     AccessTable,
@@ -51,7 +52,6 @@ LETTERS = st.text("ab*", max_size=8)
     ],
 )
 def test_a_star_is_any_text_of_one_part(pattern: str, topic: str, expected: bool) -> None:
-    """All other characters are themselves, upper and lower case differ, and nothing overlaps."""
     namespace, _, name = topic.partition("/")
     assert access.parse_glob(pattern).matches(namespace, name) is expected
 
@@ -65,19 +65,16 @@ def test_no_part_reaches_over_the_slash() -> None:
 
 @given(LETTERS, st.text("ab", max_size=12))
 def test_it_matches_as_the_regular_expression_would(pattern: str, text: str) -> None:
-    """Found out in linear time."""
     expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
     assert access.part_matches(pattern, text) is expected
 
 
 def test_many_stars_cost_no_more_than_the_name_is_long() -> None:
-    """A regular expression of this kind would take for ever."""
     assert not access.part_matches("*a" * 100 + "*b", "a" * 100_000)
 
 
 @pytest.mark.parametrize("text", ["", "default", "/x", "default/", "a/b/c", "a b/c", "a/../b", "!", "!!a/b", "a/b\n"])
 def test_what_is_no_pattern_is_refused_with_what_would_be_one(text: str) -> None:
-    """Not taken for one that matches nothing."""
     with pytest.raises(ValueError, match="namespace/name"):
         access.parse_glob(text)
 
@@ -88,13 +85,6 @@ def test_what_is_no_pattern_is_refused_with_what_would_be_one(text: str) -> None
 def certificate(common: str | None, *alternatives: tuple[str, str]) -> dict[str, Any]:
     """As ``getpeercert()`` has it."""
     return {"subject": ((("commonName", common),),) if common is not None else (), "subjectAltName": alternatives}
-
-
-def test_the_kinds_of_names_are_told_apart_by_their_beginning() -> None:
-    """As one writes them in the table."""
-    assert access.parse_subject("fairlead-hub") == Subject("certificate", "fairlead-hub")
-    assert access.parse_subject("spiffe://corp/billing") == Subject("spiffe", "spiffe://corp/billing")
-    assert access.parse_subject("serviceaccount:shop:till") == Subject("serviceaccount", "shop:till")
 
 
 @pytest.mark.parametrize(
@@ -114,27 +104,28 @@ def test_no_entry_can_be_about_a_node() -> None:
         access.parse_subject("spiffe://fairlead/node/shop-17")
 
 
-def test_a_common_name_is_a_name_whatever_it_reads_like() -> None:
-    """An authority that signs any common name gives out neither accounts nor URIs by it."""
-    for name in ("serviceaccount:shop:till", "spiffe://corp/billing"):
-        assert access.identity_of_certificate(certificate(name)).subjects == (Subject("certificate", name),)
+TILL_URI, BILLING_URI = ("URI", "spiffe://corp/till"), ("URI", "spiffe://corp/billing")
 
 
-def test_the_first_dns_name_counts_where_there_is_no_common_name() -> None:
-    """And nothing where there is neither."""
-    found = access.identity_of_certificate(certificate(None, ("DNS", "a.example"), ("DNS", "b.example")))
-    assert found.subjects == (Subject("certificate", "a.example"),)
-    assert access.identity_of_certificate(certificate(None)).subjects == ()
-    assert access.identity_of_certificate(certificate("")).subjects == ()
-    assert "without a name" in str(access.identity_of_certificate(certificate(None)))
-
-
-def test_one_uri_is_a_name_beside_the_other_and_two_are_none() -> None:
-    """SPIFFE allows exactly one; which of two is meant nothing says."""
-    found = access.identity_of_certificate(certificate("till", ("URI", "spiffe://corp/till")))
-    assert set(found.subjects) == {Subject("certificate", "till"), Subject("spiffe", "spiffe://corp/till")}
-    two = certificate("till", ("URI", "spiffe://corp/till"), ("URI", "spiffe://corp/billing"))
-    assert access.identity_of_certificate(two).subjects == (Subject("certificate", "till"),)
+@pytest.mark.parametrize(
+    ("shown", "subjects"),
+    [
+        # A common name is a name whatever it reads like: an authority that signs any gives out no accounts by it.
+        (certificate("serviceaccount:shop:till"), {Subject("certificate", "serviceaccount:shop:till")}),
+        (certificate("spiffe://corp/billing"), {Subject("certificate", "spiffe://corp/billing")}),
+        # Without one the first DNS name counts.
+        (certificate(None, ("DNS", "a.example"), ("DNS", "b.example")), {Subject("certificate", "a.example")}),
+        (certificate(None), set()),
+        (certificate(""), set()),
+        # SPIFFE allows exactly one URI; nothing says which of two is meant.
+        (certificate("till", TILL_URI), {Subject("certificate", "till"), Subject("spiffe", "spiffe://corp/till")}),
+        (certificate("till", TILL_URI, BILLING_URI), {Subject("certificate", "till")}),
+    ],
+)
+def test_names_in_a_certificate(shown: dict[str, Any], subjects: set[Subject]) -> None:
+    found = access.identity_of_certificate(shown)
+    assert set(found.subjects) == subjects and len(found.subjects) == len(subjects)
+    assert subjects or "without a name" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +141,6 @@ def test_a_nodes_certificate_is_refused_whatever_else_it_says(uris: tuple[str, .
 
 
 def test_users_that_are_no_service_account_have_no_name_here() -> None:
-    """Nor those that only begin like one."""
     assert access.account_of_user("system:serviceaccount:shop:till") == Subject("serviceaccount", "shop:till")
     for user in ("admin", "system:serviceaccount:", "system:serviceaccount:shop", "system:node:x", "shop:till", ""):
         assert access.account_of_user(user) is None
@@ -165,65 +155,55 @@ def entry(name: str, verbs: str, *topics: str) -> AccessEntry:
     )
 
 
-def grants(table: AccessTable, *names: str) -> Grants:
-    return table.of(Identity(tuple(map(access.parse_subject, names))))
+def grants(entries: list[AccessEntry], *names: str) -> Grants:
+    return AccessTable(entries).of(Identity(tuple(map(access.parse_subject, names))))
 
 
-def test_what_no_entry_grants_is_denied() -> None:
-    """Neither another verb, nor another topic, nor another subject."""
-    table = AccessTable([entry("app", "publish", "default/a")])
-    assert grants(table, "app").may(Verb.PUBLISH, "default", "a")
-    assert not grants(table, "app").may(Verb.CONSUME, "default", "a")
-    assert not grants(table, "app").may(Verb.PUBLISH, "default", "b")
-    assert not grants(table, "App")
-    assert not grants(table)
+APP = [entry("app", "publish", "default/a")]
+HUB = [entry("hub", "publish", "*", "!system/*"), entry("hub", "publish", "system/events")]
+TWO_NAMES = [entry("app", "publish", "a/b"), entry("spiffe://corp/app", "consume", "a/b")]
 
 
-def test_entries_of_one_subject_add_up() -> None:
-    """What one entry takes away another may grant: the hub has all but `system/*`, and `system/events`."""
-    hub = grants(
-        AccessTable([entry("hub", "publish", "*", "!system/*"), entry("hub", "publish", "system/events")]), "hub"
-    )
-    assert hub.may(Verb.PUBLISH, "default", "telemetry")
-    assert hub.may(Verb.PUBLISH, "system", "events")
-    assert not hub.may(Verb.PUBLISH, "system", "accounts")
+@pytest.mark.parametrize(
+    ("found", "verb", "topic", "granted"),
+    [
+        (grants(APP, "app"), Verb.PUBLISH, "default/a", True),
+        (grants(APP, "app"), Verb.CONSUME, "default/a", False),
+        (grants(APP, "app"), Verb.PUBLISH, "default/b", False),
+        (grants(APP, "App"), Verb.PUBLISH, "default/a", False),
+        (grants(APP), Verb.PUBLISH, "default/a", False),
+        # What one entry takes away another may grant.
+        (grants(HUB, "hub"), Verb.PUBLISH, "default/telemetry", True),
+        (grants(HUB, "hub"), Verb.PUBLISH, "system/events", True),
+        (grants(HUB, "hub"), Verb.PUBLISH, "system/accounts", False),
+        # The order of patterns does not matter.
+        (grants([entry("app", "consume", "!a/b", "a/*")], "app"), Verb.CONSUME, "a/b", False),
+        (grants([entry("app", "consume", "a/*", "!a/b")], "app"), Verb.CONSUME, "a/b", False),
+        # Who administers may create, not the other way round.
+        (grants([entry("a", "administer", "*")], "a"), Verb.CREATE, "a/b", True),
+        (grants([entry("a", "create", "*")], "a"), Verb.ADMINISTER, "a/b", False),
+        # Both names of one certificate count, while an installation moves from names to URIs.
+        (grants(TWO_NAMES, "app", "spiffe://corp/app"), Verb.PUBLISH, "a/b", True),
+        (grants(TWO_NAMES, "app", "spiffe://corp/app"), Verb.CONSUME, "a/b", True),
+    ],
+)
+def test_what_the_table_grants(found: Grants, verb: Verb, topic: str, granted: bool) -> None:
+    assert found.may(verb, *topic.split("/")) is granted
 
 
-def test_the_order_of_patterns_does_not_matter() -> None:
-    """A topic taken away is taken away."""
-    for topics in (("!a/b", "a/*"), ("a/*", "!a/b")):
-        assert not grants(AccessTable([entry("app", "consume", *topics)]), "app").may(Verb.CONSUME, "a", "b")
-
-
-def test_to_administer_is_to_create_and_not_the_other_way_round() -> None:
-    """The hub makes topics and must not be able to delete them."""
-    assert grants(AccessTable([entry("a", "administer", "*")]), "a").may(Verb.CREATE, "a", "b")
-    assert not grants(AccessTable([entry("a", "create", "*")]), "a").may(Verb.ADMINISTER, "a", "b")
-
-
-def test_two_names_of_one_certificate_have_what_both_are_granted() -> None:
-    """While an installation goes from names to URIs."""
-    table = AccessTable([entry("app", "publish", "a/b"), entry("spiffe://corp/app", "consume", "a/b")])
-    both = grants(table, "app", "spiffe://corp/app")
-    assert both.may(Verb.PUBLISH, "a", "b") and both.may(Verb.CONSUME, "a", "b")
-
-
-def test_an_identity_that_is_refused_has_nothing() -> None:
-    """Whatever the table says of its names."""
-    table = AccessTable([entry("app", "publish", "*")])
-    assert not table.of(Identity((Subject("certificate", "app"),), refused="a node"))
+def test_who_is_granted_nothing_is_falsy() -> None:
+    assert grants(APP, "app") and not grants(APP, "App") and not grants(APP)
+    assert not AccessTable(APP).of(Identity((Subject("certificate", "app"),), refused="a node"))
 
 
 def test_any_verb_is_enough_to_know_of_a_topic() -> None:
-    """And none of them is not."""
-    app = grants(AccessTable([entry("app", "create", "a/*")]), "app")
+    app = grants([entry("app", "create", "a/*")], "app")
     assert app.sees("a", "b") and not app.sees("b", "b")
 
 
 def test_every_topic_is_more_than_every_namespace_but_one() -> None:
-    """What a transaction without topics asks for."""
-    assert grants(AccessTable([entry("a", "administer", "*/*")]), "a").may_everywhere(Verb.ADMINISTER)
-    assert not grants(AccessTable([entry("a", "administer", "*", "!b/*")]), "a").may_everywhere(Verb.ADMINISTER)
+    assert grants([entry("a", "administer", "*/*")], "a").may_everywhere(Verb.ADMINISTER)
+    assert not grants([entry("a", "administer", "*", "!b/*")], "a").may_everywhere(Verb.ADMINISTER)
 
 
 # --- Whose a transaction is.
@@ -232,9 +212,7 @@ IN_A = [Touched(namespace="default", name="a", generation=1)]
 
 
 def of(name: str, verbs: str, *topics: str) -> Caller:
-    who = access.parse_subject(name)
-    entry = AccessEntry(who, frozenset(map(Verb, verbs.split())), tuple(map(access.parse_glob, topics)))
-    return Caller(name, who.owner, Grants((entry,)))
+    return Caller(name, access.parse_subject(name).owner, Grants((entry(name, verbs, *topics),)))
 
 
 def test_only_the_subject_that_began_it_may_use_a_transaction() -> None:
@@ -245,19 +223,21 @@ def test_only_the_subject_that_began_it_may_use_a_transaction() -> None:
         access.check_owner(other, 7, app.owner)
 
 
-def test_an_administrator_of_all_it_touched_may_end_it() -> None:
-    """Of some of it is not enough: ending it hides the rest, too."""
-    access.check_may_end(of("ops", "administer", "default/a"), 7, "certificate:app", IN_A)
-    both = [*IN_A, Touched(namespace="default", name="b", generation=1)]
-    with pytest.raises(Forbidden, match="administer every topic"):
-        access.check_may_end(of("ops", "administer", "default/a"), 7, "certificate:app", both)
-
-
-def test_one_that_touched_nothing_is_ended_by_its_owner_or_who_administers_everything() -> None:
-    """Else all who administer anything could end the transactions of all others as they begin."""
-    access.check_may_end(of("ops", "administer", "*"), 7, "certificate:app", [])
-    with pytest.raises(Forbidden):
-        access.check_may_end(of("ops", "administer", "mine/*"), 7, "certificate:app", [])
+@pytest.mark.parametrize(
+    ("topics", "touched", "may_end"),
+    [
+        ("default/a", IN_A, True),
+        ("default/a", [*IN_A, Touched(namespace="default", name="b", generation=1)], False),
+        ("*", [], True),
+        ("mine/*", [], False),
+    ],
+)
+def test_who_administers_all_that_a_transaction_touched_may_end_it(
+    topics: str, touched: list[Touched], may_end: bool
+) -> None:
+    """Some of it is not enough: ending hides the rest, too.  One that touched nothing needs every topic."""
+    with contextlib.nullcontext() if may_end else pytest.raises(Forbidden, match="administer every topic"):
+        access.check_may_end(of("ops", "administer", topics), 7, "certificate:app", touched)
 
 
 def test_owners_of_different_kinds_are_different() -> None:
@@ -268,16 +248,14 @@ def test_owners_of_different_kinds_are_different() -> None:
 
 
 def test_records_without_an_owner_and_services_without_a_table_know_no_owners() -> None:
-    """Those of an earlier version go on after the upgrade."""
     assert of("app", "publish", "*").owns("")
     access.check_owner(UNRESTRICTED, 7, "certificate:app")
     access.check_may_end(UNRESTRICTED, 7, "certificate:app", IN_A)
 
 
 def test_of_whom_nothing_is_known_nothing_is_granted() -> None:
-    """The fail-safe of the HTTP handlers."""
-    assert not NOT_KNOWN.may(Verb.CONSUME, "a", "b") and not NOT_KNOWN.sees("a", "b")
-    assert not NOT_KNOWN.owns("certificate:app")
+    assert not UNIDENTIFIED.may(Verb.CONSUME, "a", "b") and not UNIDENTIFIED.sees("a", "b")
+    assert not UNIDENTIFIED.owns("certificate:app")
 
 
 # --- What is remembered of tokens.
@@ -292,7 +270,6 @@ def token(**claims: object) -> str:
 
 
 def test_a_minute_and_ten_while_the_api_is_away() -> None:
-    """Neither longer, and never beyond the end of the token itself."""
     cache = ReviewCache()
     cache.put(b"k", Review(TILL, 0.0, WALL + 300))
     assert cache.get(b"k", FRESH_SECONDS - 1, WALL) is not None
@@ -304,7 +281,6 @@ def test_a_minute_and_ten_while_the_api_is_away() -> None:
 
 
 def test_a_token_that_is_not_valid_is_asked_about_again_soon() -> None:
-    """Also while the API is away nothing makes it valid."""
     cache = ReviewCache()
     cache.put(b"k", Review(None, 0.0, float("inf")))
     found = cache.get(b"k", 1.0, WALL, away=True)
@@ -313,7 +289,6 @@ def test_a_token_that_is_not_valid_is_asked_about_again_soon() -> None:
 
 
 def test_a_flood_of_bad_tokens_pushes_no_good_one_out() -> None:
-    """And memory stays bounded."""
     cache = ReviewCache(reviews_max=10)
     cache.put(b"good", Review(TILL, 0.0, float("inf")))
     for number in range(1000):
@@ -323,7 +298,6 @@ def test_a_flood_of_bad_tokens_pushes_no_good_one_out() -> None:
 
 
 def test_the_end_of_a_token_is_read_and_what_cannot_be_read_has_none() -> None:
-    """It is asked of valid tokens alone."""
     assert access.token_end(token(exp=5)) == 5.0
     assert access.token_end(token(sub="x")) == float("inf")
     assert access.token_end("a.%%%.c") == float("inf")
@@ -331,7 +305,6 @@ def test_the_end_of_a_token_is_read_and_what_cannot_be_read_has_none() -> None:
 
 
 def test_what_cannot_be_a_token_is_never_asked_about() -> None:
-    """Its length is bounded, and its characters are those of base64url."""
     assert access.looks_like_token(token(exp=5))
     for text in ("", "abc", "a.b", "a..c", "a.b.c.d", "a.b.c d", "a.b.\u00e4", "a.b." + "c" * 9000, "a.b\n.c"):
         assert not access.looks_like_token(text)

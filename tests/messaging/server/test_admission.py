@@ -27,7 +27,6 @@ def admit(table: Admission, key: str, peer: str = "a", now: float = 0.0) -> tupl
 
 
 def test_the_longest_waiting_of_a_peer_goes_for_its_next() -> None:
-    """Its own alone; one that is being answered stays."""
     table = Admission(SMALL)
     for key in ("1", "2", "3"):
         admit(table, key)
@@ -56,7 +55,6 @@ def test_a_flood_of_one_kind_costs_the_other_nothing() -> None:
 
 
 def test_when_all_are_answered_there_is_room_for_probes() -> None:
-    """A few, and they make room for each other."""
     table = Admission(SMALL)
     for number in range(6):
         admit(table, str(number))
@@ -74,7 +72,6 @@ def test_when_all_are_answered_there_is_room_for_probes() -> None:
 
 
 def test_deadlines() -> None:
-    """For the first head, for the next one; none while it is answered."""
     table = Admission(SMALL)
     admit(table, "silent", now=0.0)
     admit(table, "busy", now=0.0)
@@ -89,14 +86,12 @@ def test_deadlines() -> None:
 
 
 def test_limits_follow_the_descriptors() -> None:
-    """Room for files is left, and room for others than one address; always room for probes."""
     assert limits_of(1024) == ConnectionLimits(total=640, peer=512, peer_waiting=160)
     assert limits_of(10).total >= PROBES_MAX
     assert limits_of(10**6).total == 20_000
 
 
 def test_no_history_breaks_the_bounds() -> None:
-    """Counts and bounds hold whatever happens in which order."""
     for seed in range(50):
         random, table, alive = Random(seed), Admission(SMALL), set[str]()
         active: set[str] = set()
@@ -132,7 +127,6 @@ def test_no_history_breaks_the_bounds() -> None:
 
 
 def test_what_does_not_fit_is_refused_and_leaves_nothing() -> None:
-    """With the limit's name and a pause; what is given back can be taken again."""
     budget = MemoryBudget(10, "too_many_bodies")
     budget.take(6)
     with pytest.raises(Unavailable) as refused:
@@ -145,7 +139,6 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing() -> None:
 
 
 def test_what_is_there_already_is_counted_and_keeps_others_out() -> None:
-    """``check`` lets through while there is any room."""
     budget = MemoryBudget(10, "too_many_pages")
     budget.check()
     budget.add(25)

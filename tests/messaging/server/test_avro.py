@@ -68,14 +68,12 @@ def test_too_many_messages_are_refused_before_they_are_objects(blocks: bytes, mo
     ids=["blocks with sizes", "one block"],
 )
 def test_counting_messages_does_not_change_what_is_read(blocks: bytes) -> None:
-    """Bodies that could hold too many are walked through first."""
     for bytes_max in (3 * validation.MESSAGE_OVERHEAD_BYTES, 2**40):
         assert avro.publish_body(varint(1) + blocks, {}, bytes_max).messages == [b"a", b"b", b"c"]
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 20, varint(1) + varint(-1) + varint(-9), varint(0), b""])
 def test_what_is_no_avro_is_refused_by_the_decoder(body: bytes) -> None:
-    """Counting leaves it alone, and ends."""
     with pytest.raises(Refused):
         avro.publish_body(body, {}, 0 if len(body) < 2 else len(body) * 256 - 1)
 
@@ -122,8 +120,6 @@ async def post(topics: Topics, verb: str, raw: bytes, **query: str) -> Any:
 
 
 async def test_publish_and_poll(topics: Topics) -> None:
-    """Plain publish answers with nothing; poll with 20-byte ids; starts as ids and times."""
-    await topics.create("t")
     assert await post(topics, "publish", publish_request(None, b"a", b"\x00\xff")) == b""
     found = consumed(await post(topics, "poll", consume_request()))
     assert [payload for _, payload in found] == [b"a", b"\x00\xff"]
@@ -134,8 +130,6 @@ async def test_publish_and_poll(topics: Topics) -> None:
 
 
 async def test_transactional_publish_store_and_rollback(topics: Topics) -> None:
-    """The response goes back as opaque bytes."""
-    await topics.create("t")
     pointer, _ = await topics.start()
     await post(topics, "store", publish_request(pointer, b"s"))
     detail = await post(topics, "publish", publish_request(pointer))
@@ -151,8 +145,6 @@ async def test_transactional_publish_store_and_rollback(topics: Topics) -> None:
 
 
 async def test_extensions_are_query_parameters(topics: Topics) -> None:
-    """ttl, producer, isolation and waiting, which the schemas do not know."""
-    await topics.create("t")
     query = {"producer_id": "p", "epoch": "1", "sequence": "4", "ttl": "1"}
     for _ in range(2):
         answer = await post(topics, "publish", publish_request(None, b"a"), **query)
@@ -173,8 +165,6 @@ async def test_extensions_are_query_parameters(topics: Topics) -> None:
     "raw", [b"", b"\x02", b"\xff" * 20, b"\x04\x04\x04\x04", b"{}", publish_request(None, b"a") + b"x"]
 )
 async def test_damaged_bodies_are_refused(topics: Topics, verb: str, raw: bytes) -> None:
-    """400, never 500."""
-    await topics.create("t")
     assert (await topics.ask("POST", f"topics/t/{verb}", raw, headers=AVRO)).status == 400
 
 
@@ -193,14 +183,10 @@ async def test_damaged_bodies_are_refused(topics: Topics, verb: str, raw: bytes)
     ],
 )
 async def test_bad_query_parameters_are_refused(topics: Topics, query: dict[str, str]) -> None:
-    """400 with the reason."""
-    await topics.create("t")
     answer = await topics.ask("POST", "topics/t/publish", publish_request(None, b"a"), headers=AVRO, params=query)
     assert answer.status == 400
 
 
 @pytest.mark.parametrize("size", [19, 21, 0])
 async def test_ids_have_20_bytes(topics: Topics, size: int) -> None:
-    """400 for any other length."""
-    await topics.create("t")
     assert (await topics.ask("POST", "topics/t/poll", consume_request(bytes(size)), headers=AVRO)).status == 400

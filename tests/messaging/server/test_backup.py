@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_messaging.server import backup
-from fairlead_messaging.server.backup import BackupHeader, BadBackup, Copied, Decoder, Pieces, Rows
+from fairlead_messaging.server.backup import BackupHeader, BadBackup, ChunkReader, Decoder, Rows, TeeSource
 
 
 def test_the_checksum_is_of_kind_and_content() -> None:
-    """A block cannot be taken for an end."""
     rows, end = backup.framed(backup.ROWS, b"x"), backup.framed(backup.END, b"x")
     assert backup.HEAD.unpack_from(rows)[1:2] == (1,) and rows[backup.HEAD.size :] == b"x"
     assert backup.HEAD.unpack_from(rows)[2] != backup.HEAD.unpack_from(end)[2]
@@ -26,20 +25,16 @@ def test_the_checksum_is_of_kind_and_content() -> None:
 
 @given(st.lists(st.binary(max_size=20)), st.lists(st.integers(0, 30), min_size=1))
 def test_pieces_are_read_in_other_sizes(pieces: list[bytes], sizes: list[int]) -> None:
-    """Nothing is lost or doubled; less than asked for comes at the end alone."""
-    source, whole = Pieces(iter(pieces)), io.BytesIO(b"".join(pieces))
+    source, whole = ChunkReader(iter(pieces)), io.BytesIO(b"".join(pieces))
     for size in sizes:
         assert source.read(size) == whole.read(size)
 
 
 def test_what_is_read_is_copied() -> None:
     sink = io.BytesIO()
-    source = Copied(io.BytesIO(b"abcdef"), sink)
+    source = TeeSource(io.BytesIO(b"abcdef"), sink)
     assert (source.read(4), sink.getvalue()) == (b"abcd", b"abcd")
     assert (source.read(4), source.read(4), sink.getvalue()) == (b"ef", b"", b"abcdef")
-
-
-# --- How rows become blocks; what comes of them again is tried in test_decoding.
 
 
 def pieces(sizes: list[int]) -> list[int]:
@@ -65,7 +60,6 @@ def test_a_block_ends_with_the_row_that_fills_it(
 
 
 def test_rows_are_taken_as_they_are_needed() -> None:
-    """A store of any size needs the memory of a block."""
     taken = 0
 
     def rows() -> object:
@@ -100,7 +94,6 @@ def read(data: bytes) -> Rows:
 
 @given(st.dictionaries(st.binary(min_size=1, max_size=20), st.binary(max_size=300)), st.integers(1, 400))
 def test_what_went_in_comes_out(rows: dict[bytes, bytes], block_bytes: int) -> None:
-    """Whatever the keys and values, and wherever blocks end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backup, "BLOCK_BYTES", block_bytes)
         assert read(made(sorted(rows.items()))) == sorted(rows.items())
@@ -113,7 +106,6 @@ def test_the_header_says_of_what_it_is() -> None:
 
 
 def test_every_cut_is_noticed() -> None:
-    """At each byte, and a byte too much."""
     whole = made(ROWS)
     for end in range(len(whole)):
         with pytest.raises(BadBackup):
@@ -133,7 +125,6 @@ def test_every_flipped_bit_is_noticed() -> None:
 
 
 def test_a_missing_block_is_noticed() -> None:
-    """Every frame is sound; the end says that they are not all there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backup, "BLOCK_BYTES", 100)
         pieces = [data for data, _ in backup.encode(ROWS, program="", service="", taken_ms=0)]
@@ -163,13 +154,11 @@ def block(content: bytes) -> bytes:
     ],
 )
 def test_a_block_that_is_none_is_refused(content: bytes, reason: str) -> None:
-    """Also one whose checksum fits."""
     with pytest.raises(BadBackup, match=reason):
         read(block(content))
 
 
 def test_sizes_are_bounded_before_they_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A length that no backup has, and few bytes that unpack into very many."""
     with pytest.raises(BadBackup, match="above the limit"):
         read(BEFORE_END + backup.HEAD.pack(backup.ROWS, 2**32 - 1, 0))
     monkeypatch.setattr("fairlead_messaging.server.backup.FRAME_BYTES_MAX", 10_000)
@@ -186,7 +175,7 @@ def test_sizes_are_bounded_before_they_are_believed(monkeypatch: pytest.MonkeyPa
         (backup.MAGIC + backup.framed(b"H", b"[]"), "header cannot be read"),
         (backup.MAGIC + backup.framed(b"H", b'{"format":2,"program":"","service":"","taken_ms":0}'), "format 2"),
         (backup.MAGIC + backup.framed(b"H", b'{"format":1,"program":"","service":"","taken_ms":-1}'), "names no time"),
-        (BEFORE_END + backup.framed(b"?", b""), "not known"),
+        (BEFORE_END + backup.framed(b"?", b""), "unknown kind"),
     ],
 )
 def test_what_is_no_backup_is_refused(data: bytes, reason: str) -> None:

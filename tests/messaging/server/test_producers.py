@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +17,6 @@ from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_epochs() -> None:
-    """Older ones are welcome until a newer one fences."""
     epochs = Epochs()
     assert epochs.note(producer(0, epoch=5))
     epochs.check(producer(0, epoch=3))
@@ -34,14 +31,13 @@ def test_epochs() -> None:
 
 
 def test_one_number_for_each_message() -> None:
-    """Consecutive from the first, or one each."""
     made = producers.make(producer_id="p", epoch=0, sequence=7, sequences=None, fence=False, messages=3)
     assert made.sequences == (7, 8, 9)
     with pytest.raises(Refused, match="2 numbers for 3"):
         producers.make(producer_id="p", epoch=0, sequence=None, sequences=[1, 2], fence=False, messages=3)
 
 
-# --- What is known of a producer against a plain set: pages, gaps without end, rows from before there were pages.
+# --- What is known of a producer against a plain set: pages, and gaps without end.
 
 KEY = b"R" + b"n:t:" + b"\x00\x00\x00\x01" + b"\x00\x01p" + bytes(8)
 
@@ -71,15 +67,8 @@ class Store:
             return list(snapshot.scan(b"", b"\xff"))
 
 
-def in_old_form(lows: list[int], highs: list[int]) -> bytes:
-    """A row as messaging wrote it while all intervals of a producer lay in one."""
-    flat = [number for pair in zip(lows, highs, strict=True) for number in pair]
-    return (1000).to_bytes(8, "big") + struct.pack(f">{len(flat)}Q", *flat)
-
-
 @given(st.lists(st.integers(0, 60)), st.integers(0, 61))
 def test_intervals_are_a_set(numbers: list[int], asked: int) -> None:
-    """Whatever the order; neighbours join."""
     intervals = Intervals()
     for number in numbers:
         intervals.add(number)
@@ -90,7 +79,6 @@ def test_intervals_are_a_set(numbers: list[int], asked: int) -> None:
 
 @given(st.sets(st.integers(0, 400)) | st.sets(st.integers(0, 2**63 - 1)))
 def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
-    """As intervals or as bits, whichever is shorter."""
     intervals = Intervals()
     for number in numbers:
         intervals.add(number)
@@ -104,7 +92,6 @@ def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_pages_are_a_set(data: st.DataObject) -> None:
-    """However many gaps, in whatever order, over restarts, and with pages that were forgotten."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(producers, "PAGE_INTERVALS_MAX", data.draw(st.sampled_from([1, 2, 5])))
         store, expected = Store(), set[int]()
@@ -140,31 +127,6 @@ def test_every_second_number_without_end_costs_bits() -> None:
     assert sum(len(key) + len(row) for key, row in rows) < 200_000
 
 
-def test_an_old_row_at_its_limit_goes_on() -> None:
-    """65,536 intervals in one row, where publishing stood still: known ones stay known, new ones are taken."""
-    store = Store()
-    lows = list(range(0, 131_072, 2))
-    batch = Batch()
-    batch.put(KEY, in_old_form(lows, lows))
-    store.kv.apply(batch)
-    assert store.publish(0, 65_536, 131_070) == [], "only read, nothing is rewritten"
-    assert [key for key, _ in store.rows()] == [KEY]
-    assert store.publish(65_536, 131_072, 131_074, 65_537) == [131_072, 131_074, 65_537]
-    store.again()
-    assert len(store.rows()) == 257
-    assert store.publish(*range(0, 131_076, 2), 65_537, 65_539) == [65_539]
-
-
-def test_an_old_row_without_gaps_stays_as_it_was() -> None:
-    """So an older program may come back."""
-    store = Store()
-    batch = Batch()
-    batch.put(KEY, in_old_form([0], [41]))
-    store.kv.apply(batch)
-    assert store.publish(41, 42) == [42]
-    assert store.rows() == [(KEY, in_old_form([0], [42]))]
-
-
 def test_scattered_numbers_are_refused_and_may_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that touches too many pages would hold up everybody; nothing of it was stored, its parts are."""
     monkeypatch.setattr(producers, "PAGES_MAX", 8)
@@ -179,10 +141,7 @@ def test_scattered_numbers_are_refused_and_may_come_in_parts(monkeypatch: pytest
     assert store.publish(*scattered[:4]) == list(scattered[:4])
 
 
-def test_a_refused_request_leaves_what_its_batch_wrote_before() -> None:
-    """Two publishes in one write, the second refused: the first one's numbers are known afterwards."""
-    core = Core()
-    core.create("t")
+def test_a_refused_request_leaves_what_its_batch_wrote_before(core: Core) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(producers, "PAGES_MAX", 2)
         patch.setattr(producers, "PAGE_INTERVALS_MAX", 2)
@@ -199,7 +158,6 @@ def test_a_refused_request_leaves_what_its_batch_wrote_before() -> None:
 
 
 def test_a_page_that_grew_old_is_forgotten_alone() -> None:
-    """After thirty days; what the producer sends now is known as before."""
     core = Core()
     topic = core.create("t", ttl_seconds=10)
     for start in range(0, 1200, 2):
@@ -217,7 +175,6 @@ def test_a_page_that_grew_old_is_forgotten_alone() -> None:
 
 
 def test_large_numbers() -> None:
-    """Random 53-bit epochs and long-lived sequences fit."""
     store = Store()
     assert store.publish(2**63 - 1) == [2**63 - 1]
     store.again()
@@ -225,16 +182,14 @@ def test_large_numbers() -> None:
 
 
 def test_a_number_is_stored_once() -> None:
-    """Also when the request itself repeats it."""
     known = KnownSequences(MemoryKV(), KEY)
     known.add([1], 1, Batch())
     assert known.split((0, 1, 2, 2)) == ([0, 2], [1, 3])
 
 
-def test_pages_of_one_producer_are_not_those_of_another() -> None:
+def test_pages_of_one_producer_are_not_those_of_another(core: Core) -> None:
     """Epochs that follow each other lie beside each other in the store."""
-    core = Core()
-    topic = core.create("t")
+    topic = core.topic("t")
     for epoch in (1, 2, 256):
         core.do(publish("t", "a", producer=producer(5, epoch=epoch)))
     core.restart()
@@ -244,13 +199,7 @@ def test_pages_of_one_producer_are_not_those_of_another() -> None:
     assert keys.first_of_page(keys.producer(topic, "p", 1), keys.producer_page(keys.producer(topic, "p", 1), 7)) == 7
 
 
-# --- Producers at hand are a cache; what is known of them is in the store.
-
-
-def test_forgotten_producers_are_read_again() -> None:
-    """The cache has a limit, what is known has none."""
-    core = Core()
-    core.create("t")
+def test_forgotten_producers_are_read_again(core: Core) -> None:
     core.do(publish("t", "a", producer=producer(0)))
     for epoch in range(2, PRODUCERS_CACHED_MAX + 10):
         core.service._topics.of(("n", "t")).producers.known(core.topic("t"), "p", epoch)

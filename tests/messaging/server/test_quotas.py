@@ -25,7 +25,6 @@ from fairlead_messaging.server.quotas import (
 
 
 def test_the_first_entry_that_matches_counts_and_system_has_none() -> None:
-    """Each namespace for itself."""
     quotas = Quotas([QuotaModel(namespace="shop-7", topics=5), QuotaModel(namespace="*", topics=1)])
     assert (quotas.of("shop-7"), quotas.of("x")) == (Quota(topics=5), Quota(topics=1))
     assert quotas.of("system") is UNLIMITED
@@ -36,13 +35,12 @@ def test_the_first_entry_that_matches_counts_and_system_has_none() -> None:
     ("said", "reason"),
     [
         ({"namespace": "a"}, "limits nothing"),
-        ({"namespace": "system", "topics": 1}, "Fairlead's own"),
+        ({"namespace": "system", "topics": 1}, "belongs to Fairlead"),
         ({"namespace": "a/b", "topics": 1}, "namespace's name"),
         ({"namespace": "a", "bytes_per_second": 0}, "bytes_per_second"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(said: dict[str, Any], reason: str) -> None:
-    """With its key."""
     with pytest.raises(pydantic.ValidationError, match=reason):
         QuotaModel.model_validate(said)
 
@@ -51,7 +49,6 @@ def test_what_cannot_be_meant_is_refused(said: dict[str, Any], reason: str) -> N
 
 
 def test_a_seconds_worth_comes_at_once_and_the_rest_is_waited_for() -> None:
-    """A request of any size comes in as soon as nothing is owed."""
     rate = ByteRate()
     assert rate.wait("a", 0.0) == 0.0
     rate.take("a", 1000, 100, 0.0)
@@ -72,7 +69,6 @@ def test_who_waits_as_told_takes_no_more_than_its_rate(sizes: list[int]) -> None
 
 
 def test_namespaces_without_end_are_not_remembered() -> None:
-    """The oldest is forgotten, and then owes nothing."""
     rate = ByteRate()
     for number in range(NAMESPACES_MAX + 1):
         rate.take(str(number), 1000, 1, 0.0)
@@ -83,7 +79,6 @@ def test_namespaces_without_end_are_not_remembered() -> None:
 
 
 def test_what_is_on_its_way_counts_and_what_failed_does_not() -> None:
-    """So that many at once do not go beyond it together."""
     held = StoredBytes()
     held.coming("a", 10)
     held.coming("a", 5)
@@ -94,7 +89,6 @@ def test_what_is_on_its_way_counts_and_what_failed_does_not() -> None:
 
 
 def test_what_is_stored_while_it_is_measured_counts_until_the_next_time() -> None:
-    """It may be in what was found or not."""
     held = StoredBytes()
     held.coming("a", 1)
     held.ended("a", 1, stored=True)
@@ -110,7 +104,6 @@ def test_what_is_stored_while_it_is_measured_counts_until_the_next_time() -> Non
 
 
 def test_a_look_that_failed_forgets_nothing() -> None:
-    """The next one begins anew."""
     held = StoredBytes()
     for size in (1, 2):
         held.coming("a", size)
@@ -119,11 +112,7 @@ def test_a_look_that_failed_forgets_nothing() -> None:
     assert held.of("a") == 3
 
 
-# --- What a namespace holds, measured in the store.
-
-
 async def test_what_lives_counts_and_what_waits_in_transactions() -> None:
-    """Not what has expired, nor what a deleted topic held, nor other namespaces."""
     async with serving() as topics:
         await topics.create("t", ttl=10)
         await topics.publish("t", "12345", "1")

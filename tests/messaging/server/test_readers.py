@@ -11,9 +11,7 @@ from fairlead_messaging.api.responses import Reader
 from fairlead_messaging.server import readers, retention
 from fairlead_messaging.server.commands import RecordReaderPosition
 from fairlead_messaging.server.log import keys, running_totals
-from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.store.ordered_kv import Batch
-from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 
 
 def note(core: Core, reader: str, position: MessageId, generation: int | None = None) -> None:
@@ -27,10 +25,7 @@ def listed(core: Core) -> list[Reader]:
         return readers.every(snapshot, core.topic("t"), core.now_ms)
 
 
-def test_lag_in_messages_and_seconds() -> None:
-    """What was stored after the position, and how old the first of it is."""
-    core = Core()
-    core.create("t")
+def test_lag_in_messages_and_seconds(core: Core) -> None:
     core.do(publish("t", *["x"] * 3000))
     ids = core.page("t", limit=5000).ids
     core.now_ms += 2500
@@ -42,11 +37,8 @@ def test_lag_in_messages_and_seconds() -> None:
     ]  # fmt: skip
 
 
-def test_who_may_read_fills_no_disk_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the most, those noted longest ago are forgotten; other topics keep theirs."""
+def test_who_may_read_fills_no_disk_with_names(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "READERS_MAX", 3)
-    core = Core()
-    core.create("t")
     core.create("t2")
     core.do(RecordReaderPosition(namespace=NAMESPACE, name="t2", reader="z", position=FIRST, generation=None))
     for name in ("a", "b", "c", "a", "d", "e", "e"):
@@ -62,7 +54,6 @@ def test_who_may_read_fills_no_disk_with_names(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_has_expired_is_no_lag() -> None:
-    """No reader can read it any more."""
     core = Core()
     core.create("t", ttl_seconds=10)
     core.do(publish("t", "old"))
@@ -72,10 +63,7 @@ def test_what_has_expired_is_no_lag() -> None:
     assert [each.lag_messages for each in listed(core)] == [1]
 
 
-def test_what_is_refused() -> None:
-    """Another generation, or a name that is none."""
-    core = Core()
-    core.create("t")
+def test_what_is_refused(core: Core) -> None:
     with pytest.raises(Conflict):
         note(core, "r", FIRST, 2)
     with pytest.raises(Refused):
@@ -134,7 +122,6 @@ def test_how_much_expired_is_known_after_cleanup_too() -> None:
 
 
 def test_a_reader_that_noted_its_position_learns_exactly_what_it_missed() -> None:
-    """However long it was away, and however often cleanup passed."""
     core, ids = filled()
     with core.kv.snapshot() as snapshot:
         command = RecordReaderPosition(namespace=NAMESPACE, name="t", reader="r", position=ids[2999], generation=None)
@@ -147,10 +134,9 @@ def test_a_reader_that_noted_its_position_learns_exactly_what_it_missed() -> Non
 
 
 def test_a_position_counts_only_when_it_can_be_known() -> None:
-    """Not beyond the end, not inside stored payloads, not where rows are gone, not of another generation."""
     core, ids = filled()
-    pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a"), LoggedMessage(b"b")], pointer=pointer))
+    pointer = core.start(600)
+    core.store(pointer, "a", "b")
     core.do(publish("t", pointer=pointer))
     inside = core.page("t", limit=10**6).ids[-2]
 
@@ -165,7 +151,7 @@ def test_a_position_counts_only_when_it_can_be_known() -> None:
     assert passed(FIRST) is None
     assert passed(inside) is None
     assert passed(LAST) is None
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     assert passed(inside) is None
     assert passed(last_of(inside[:10])) == len(ids) + 2
     with pytest.raises(Conflict):

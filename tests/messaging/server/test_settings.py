@@ -50,7 +50,6 @@ from fairlead_wire.validation.model import MODELS
     ],
 )
 def test_bad_values(keys: dict[str, object], named: str) -> None:
-    """The key, or what to do, is in the reason."""
     assert named in "\n".join(map(str, MODELS.find(keys, MessagingSettings)))
 
 
@@ -68,23 +67,17 @@ def test_bad_values(keys: dict[str, object], named: str) -> None:
     ],
 )
 def test_contact_points(text: str, found: tuple[str, int]) -> None:
-    """With or without a port."""
     assert contact_point(text) == found
 
 
 @pytest.mark.parametrize("text", ["", ":1", "a:", "a:0", "a:70000", "[::1", "[::1]x", "a:b"])
 def test_what_is_no_contact_point(text: str) -> None:
-    """Is refused with what it must be."""
     with pytest.raises(ValueError, match="host or host:port"):
         contact_point(text)
 
 
 def test_consistency_in_any_case() -> None:
-    """As drivers take it."""
     assert CassandraModel(consistency="local_quorum").consistency == "LOCAL_QUORUM"
-
-
-# --- The table as people write it.
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,10 @@ class Topics:
     async def create(self, name: str, **properties: Any) -> None:
         await self.ok("PUT", f"topics/{name}", properties or None)
 
+    async def configure(self, name: str, **properties: Any) -> None:
+        """Replace a topic's properties."""
+        await self.ok("PUT", f"topics/{name}/properties", properties)
+
     async def properties(self, name: str) -> dict[str, Any]:
         return dict((await self.ok("GET", f"topics/{name}"))["properties"])
 

@@ -19,7 +19,8 @@ from fairlead_messaging.server.service import Service
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.transaction import TransactionLimits
+from fairlead_messaging.server.transactions.commands import Commit, Start, Store
+from fairlead_messaging.server.transactions.transaction import Transaction, TransactionLimits
 
 NAMESPACE = "n"
 START_MS = 1_000_000_000
@@ -28,6 +29,11 @@ START_MS = 1_000_000_000
 def publish(name: str, *payloads: str, pointer: int | None = None, producer: NumberedProducer | None = None) -> Publish:
     messages = [LoggedMessage(payload.encode()) for payload in payloads]
     return Publish(namespace=NAMESPACE, name=name, messages=messages, pointer=pointer, producer=producer)
+
+
+def store(pointer: int, *messages: str | LoggedMessage, name: str = "t") -> Store:
+    logged = [LoggedMessage(each.encode()) if isinstance(each, str) else each for each in messages]
+    return Store(namespace=NAMESPACE, name=name, messages=logged, pointer=pointer)
 
 
 def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> NumberedProducer:
@@ -70,6 +76,18 @@ class Core:
         if isinstance(answer, MessagingError):
             raise answer
         return answer
+
+    def start(self, timeout_seconds: float = 30) -> int:
+        """Begin a transaction; returns its pointer."""
+        pointer: int = self.do(Start(timeout_seconds=timeout_seconds)).transaction.pointer
+        return pointer
+
+    def store(self, pointer: int, *messages: str | LoggedMessage, name: str = "t") -> None:
+        self.do(store(pointer, *messages, name=name))
+
+    def commit(self, pointer: int, *changes: str) -> Transaction:
+        finished: Transaction = self.do(Commit(pointer=pointer, changes=list(changes)))
+        return finished
 
     def create(self, name: str, ttl_seconds: int = 1000, **properties: str) -> TopicGeneration:
         created: TopicGeneration = self.do(

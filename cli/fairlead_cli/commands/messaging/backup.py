@@ -61,14 +61,14 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
     It holds every message: keep it as you keep the store. With an access table, `administer` and `consume` on every
     topic are needed.
     """
-    from fairlead_messaging.server.backup import BadBackup, Copied
+    from fairlead_messaging.server.backup import BadBackup, TeeSource
 
     if os.path.lexists(out):
         raise click.UsageError(f"{out} is there already: name another file")
     partial = out.with_name(out.name + PARTIAL)
     try:
         with _source(context, data_dir) as source, _created(partial) as file:
-            read = _checked(Copied(source, file), "backing up, rows")
+            read = _checked(TeeSource(source, file), "backing up, rows")
             file.flush()
             os.fsync(file.fileno())
             _name(partial, out)
@@ -159,7 +159,7 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
             yield answer
         return
     from fairlead_messaging.api.errors import StorageError
-    from fairlead_messaging.server.backup import Pieces, encode
+    from fairlead_messaging.server.backup import ChunkReader, encode
     from fairlead_messaging.server.io.stores import offline_store
     from fairlead_messaging.server.log import keys
 
@@ -175,7 +175,7 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
                     taken_ms=int(time.time() * 1000),
                 )
             ) as made:
-                yield Pieces(data for data, _ in made)
+                yield ChunkReader(data for data, _ in made)
     except offline_store.NoStore as error:
         raise click.UsageError(str(error)) from None
     except offline_store.InUse as error:

@@ -1,4 +1,4 @@
-"""Acts: the two clients, and what is built on them for both.
+"""The clients with and without asyncio, and the publishers and transaction contexts built on them.
 
 async_client ─aiohttp→ service        sync_client ─connections→ service
   ↑                                     ↑

@@ -1,17 +1,17 @@
-"""A client of the messaging service for asyncio programs; ``sync_client`` has the same one for all others.
+"""A client of the messaging service for asyncio programs; ``sync_client`` has its counterpart for all others.
 
     async with AsyncClient("http://127.0.0.1:11015") as client:
         await client.publish("default", "orders", [b"1"])
         async for message in client.messages("default", "orders"): …
 
-Every call either did what it says, durably, or raises one of ``fairlead_messaging.client.errors``: ``Temporary``
-(repeat it, after ``retry_after_seconds``; ``in_doubt`` says whether it may have happened) or ``Permanent`` (the same
-request will be refused again; ``code`` says why).  With ``retries`` the client repeats by itself what is safe to
-repeat: reads, changes that are the same twice, and publishing with a producer, whose messages are stored once however
-often they are sent; anything at all that surely was not begun.
+When a call returns, its effect is durable; otherwise it raises one of ``fairlead_messaging.client.errors``:
+``Temporary`` (repeat it after ``retry_after_seconds``; ``in_doubt`` says whether it may have taken effect) or
+``Permanent`` (the same request will be refused again; ``code`` says why).  With ``retries`` the client repeats what is
+safe to repeat: requests that the service certainly did not begin, reads, idempotent changes, and publishing with a
+producer, whose messages are stored once however often they are sent.
 
-An instance belongs to one event loop and may be used by any number of its tasks at once.  It must not be carried over a
-fork or into another thread: make one where it is used.
+A client belongs to one event loop, whose tasks may share it.  Do not use it after a fork or in another thread: make one
+there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class AsyncClient(Methods, AwaitingClient):
-    """``tls``: files, read again when they change; or a ``ssl_context`` of your own, which stays as it is.
+    """``tls``: files, reloaded when they change; or your own ``ssl_context``, which is never reloaded.
 
     ``timeout_seconds`` is for one attempt, from the connection to the last byte of the answer (a long poll's wait comes
     on top), ``connect_seconds`` for its connection.  ``retries``: None, or a policy such as ``retry.PATIENT``.
@@ -63,7 +63,7 @@ class AsyncClient(Methods, AwaitingClient):
         self._tls = tls.client() if tls is not None else None
         self._ssl = self._tls.context() if self._tls is not None else ssl_context
         self._token = tls.token() if tls is not None and self._base_url.startswith("https:") else None
-        self._files_looked_at = 0.0
+        self._files_checked_at = 0.0
         self._timeout_seconds = timeout_seconds
         self._connect_seconds = connect_seconds
         self._retries = retries
@@ -86,7 +86,7 @@ class AsyncClient(Methods, AwaitingClient):
     async def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> AsyncIterator[Message]:
         """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
-        To continue later start from the last message's id with ``inclusive=False``.
+        To continue later, start from the last message's id with ``inclusive=False``.
         """
         cursor = Cursor(namespace, name, **reading)
         while cursor.more:
@@ -94,12 +94,14 @@ class AsyncClient(Methods, AwaitingClient):
                 yield message
 
     async def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request of ``client.requests``, retried as far as ``retries`` allow."""
+        """Send any request of ``client.requests``, with the client's ``retries``."""
         return await script.perform_async(retry.send(asked, self._retries, random.random), self._attempt)
 
     async def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, but retries for half a minute while there is no answer; then it raises
-        ``InDoubt``."""
+        """Commit, and repeat that for half a minute while no answer comes; then raise ``InDoubt``.
+
+        Raises otherwise as ``finish_transaction``.
+        """
         await script.perform_async(transaction.commit(pointer, changes), self.take)
 
     async def take(self, step: ClientRequest[Any] | Pause) -> Any:
@@ -110,11 +112,11 @@ class AsyncClient(Methods, AwaitingClient):
         return await (asyncio.sleep(step.seconds) if isinstance(step, Pause) else self._send(step))
 
     async def _send(self, asked: ClientRequest[Any]) -> Response:
-        """One attempt.  Raises as ``Connections.exchange`` does."""
+        """Make one attempt.  Raises as ``Connections.exchange`` does."""
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-            # aiohttp would send a GET, PUT or DELETE again by itself when a kept connection ends, which hides that the
-            # first one may have been done. What is repeated is decided in one place, ``Attempts``.
+            # When a kept connection ends, aiohttp would silently repeat a GET, PUT or DELETE, although the first one
+            # may have taken effect. Only ``Attempts`` decides what is repeated.
             self._session._retry_connection = False
         self._reload()
         seconds = self._timeout_seconds + asked.wait_seconds
@@ -161,8 +163,8 @@ class AsyncClient(Methods, AwaitingClient):
         raise RemoteError(f"{asked.path}: the answer is over {limit} bytes")
 
     def _reload(self) -> None:
-        """Files are replaced under running programs.  Connections belong to a context: a new context opens new ones."""
+        """Load the TLS files again if they were replaced; a new context opens new connections."""
         now = asyncio.get_running_loop().time()
-        if self._tls is not None and now - self._files_looked_at >= RELOAD_SECONDS:
-            self._files_looked_at = now
+        if self._tls is not None and now - self._files_checked_at >= RELOAD_SECONDS:
+            self._files_checked_at = now
             self._ssl = self._tls.context()

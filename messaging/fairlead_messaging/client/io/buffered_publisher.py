@@ -1,11 +1,11 @@
-"""Publishing without waiting: messages are buffered and sent in batches, in the background.
+"""Publishing without waiting: messages are buffered, and sent in batches in the background.
 
     with BufferedPublisher(client, "default", "visits", on_drop=log) as visits:
         visits.publish(b"…")
 
-``AsyncBufferedPublisher`` is the same with ``async with``, for an ``AsyncClient``.  Best effort: ``publish`` never
-waits; a message that finds no room or is refused is dropped and counted, and only the counts tell what the service
-answered. Repeats after a lost answer store nothing twice, because the publisher numbers its messages.
+``AsyncBufferedPublisher`` is the same for an ``AsyncClient``, with ``async with``.  Delivery is best effort: a message
+for which the buffer has no room, or which the service refuses, is dropped and counted.  A batch that is repeated after
+a lost answer is not stored twice, because the publisher numbers its messages.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairlead_wire.io import logs
 
 CLOSE_SECONDS = 2.0
 EPOCH_BITS = 53
-"""An epoch is a number that JSON keeps exact everywhere."""
+"""The greatest integer that every JSON implementation keeps exact."""
 
 OnDrop = Callable[[int, FairleadError], None]
 
@@ -36,11 +36,13 @@ _log = logs.get("messaging.publisher")
 
 
 class PublisherOptions(TypedDict, total=False):
-    """Options of a publisher.  ``producer_id`` with ``epoch`` names this run of it and must never be used by another;
-    by default they are random.
+    """Options of a publisher.
 
-    ``on_drop(count, error)`` is called for messages that the service refused or that were given up; not for those that
-    found no room, which ``publish`` reports itself.  It must not block.
+    ``producer_id`` with ``epoch`` identifies one run of the publisher and must never be used by another; by default
+    both are random.
+
+    ``on_drop(count, error)`` is called for messages that the service refused or that were given up, but not when the
+    buffer is full, which ``publish`` reports itself.  It must not block.
     """
 
     producer_id: str
@@ -68,18 +70,20 @@ class Publisher:
 
     @property
     def published(self) -> int:
-        """Stored with the service, durably."""
+        """How many messages the service has stored."""
         return self._buffer.published
 
     @property
     def dropped(self) -> int:
-        """Messages that found no room, were refused, or were given up at the end (the last batch may have been
-        stored)."""
+        """How many messages found the buffer full, were refused, or were given up at the end.
+
+        The last batch may count as given up although the service stored it.
+        """
         return self._buffer.dropped
 
     @property
     def waiting(self) -> int:
-        """Accepted, neither published nor dropped."""
+        """How many messages are in the buffer."""
         return self._buffer.waiting
 
     def _report(self, count: int, error: FairleadError) -> None:
@@ -89,16 +93,16 @@ class Publisher:
         if self._on_drop is not None:
             try:
                 self._on_drop(count, error)
-            except Exception:  # noqa: BLE001 - the caller's own function must not end the sending
+            except Exception:  # noqa: BLE001 - a failing callback must not stop the publisher
                 _log.exception("on_drop_failed")
 
 
 class BufferedPublisher(Publisher):
-    """Sends in a thread, from the moment it is made.  More arguments: ``PublisherOptions``.
+    """Sends in a thread, which starts at once.  Options: ``PublisherOptions``.
 
-    Any number of threads may publish; ``on_drop`` is called in the sending thread.  A forked child must make its own:
-    the thread does not come along, and two processes that number as one producer would hide each other's messages.  A
-    publisher that is still open when the program ends is closed at exit.
+    Any number of threads may publish; ``on_drop`` is called in the sending thread.  A forked child must make its own
+    publisher: threads do not survive a fork, and messages of two processes that use the same producer would be taken
+    for repeats of each other.  A publisher that is still open when the program exits is closed then.
     """
 
     def __init__(self, client: BlockingClient, namespace: str, name: str, **options: Unpack[PublisherOptions]) -> None:
@@ -112,7 +116,10 @@ class BufferedPublisher(Publisher):
         atexit.register(self.close)
 
     def publish(self, payload: bytes) -> bool:
-        """False when the message was dropped because too many are waiting.  Raises ``LocalError`` once closed."""
+        """Buffer a message; False if the buffer is full and the message was dropped.
+
+        Raises ``LocalError`` once the publisher is closed.
+        """
         self._check_process()
         with self._changed:
             if self._closed:
@@ -121,15 +128,14 @@ class BufferedPublisher(Publisher):
             return self._buffer.offer(payload)
 
     def flush(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until all messages accepted so far are published or dropped; False when the timeout passed first."""
+        """Wait until all messages accepted so far are published or dropped; False if the timeout passes first."""
         self._check_process()
         with self._changed:
             accepted = self._buffer.accepted
             return self._changed.wait_for(lambda: self._buffer.settled >= accepted, timeout_seconds)
 
     def close(self, timeout_seconds: float | None = None) -> None:
-        """Send what is waiting, for at most ``timeout_seconds`` (default: ``close_seconds``); drop and count the
-        rest."""
+        """Send buffered messages for at most ``timeout_seconds`` (default: ``close_seconds``), then drop the rest."""
         atexit.unregister(self.close)
         if self._process != os.getpid():
             return
@@ -155,7 +161,7 @@ class BufferedPublisher(Publisher):
             raise LocalError("this publisher was made before a fork; make one in this process")
 
     def _run(self) -> None:
-        """The sending thread.  It waits for the network without the lock, so that ``publish`` never blocks."""
+        """The sending thread.  It releases the lock while it waits for the network, so ``publish`` never blocks."""
         while True:
             with self._changed:
                 while (asked := self._buffer.batch()) is None:
@@ -173,7 +179,7 @@ class BufferedPublisher(Publisher):
                 self._report(dropped, refused)
             else:
                 with self._changed:
-                    self._buffer.taken()
+                    self._buffer.stored()
             with self._changed:
                 self._changed.notify_all()
 
@@ -185,7 +191,7 @@ class BufferedPublisher(Publisher):
 
 
 class AsyncBufferedPublisher(Publisher):
-    """Sends in a task of one event loop, from ``async with`` on.  More arguments: ``PublisherOptions``."""
+    """Sends in a task of one event loop, from ``async with`` on.  Options: ``PublisherOptions``."""
 
     def __init__(self, client: AwaitingClient, namespace: str, name: str, **options: Unpack[PublisherOptions]) -> None:
         super().__init__(namespace, name, **options)
@@ -196,14 +202,17 @@ class AsyncBufferedPublisher(Publisher):
         self._closed = False
 
     def publish(self, payload: bytes) -> bool:
-        """False when the message was dropped because too many are waiting.  Raises ``LocalError`` once closed."""
+        """Buffer a message; False if the buffer is full and the message was dropped.
+
+        Raises ``LocalError`` once the publisher is closed.
+        """
         if self._closed:
             raise LocalError("this publisher is closed")
         self._something.set()
         return self._buffer.offer(payload)
 
     async def flush(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until all messages accepted so far are published or dropped; False when the timeout passed first."""
+        """Wait until all messages accepted so far are published or dropped; False if the timeout passes first."""
         accepted = self._buffer.accepted
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -215,8 +224,7 @@ class AsyncBufferedPublisher(Publisher):
         return True
 
     async def close(self, timeout_seconds: float | None = None) -> None:
-        """Send what is waiting, for at most ``timeout_seconds`` (default: ``close_seconds``); drop and count the
-        rest."""
+        """Send buffered messages for at most ``timeout_seconds`` (default: ``close_seconds``), then drop the rest."""
         self._closed = True
         try:
             await self.flush(self._close_seconds if timeout_seconds is None else timeout_seconds)
@@ -251,5 +259,5 @@ class AsyncBufferedPublisher(Publisher):
             except FairleadError as refused:
                 self._report(self._buffer.refused(), refused)
             else:
-                self._buffer.taken()
+                self._buffer.stored()
             self._settled.set()

@@ -1,11 +1,11 @@
-"""The connection pool of the synchronous clients: one request, one answer, within a deadline.
+"""The connection pool of the synchronous clients: each request is answered within a deadline.
 
     exchange ─→ an idle connection that is still open, or a new one ─→ Response ─→ idle again
 
-Uses only the standard library, so that it works in worker processes of a batch engine without an event loop. Any number
-of threads may send requests at once; each has a connection to itself while it does. After a fork the child opens its
-own connections: those of the parent are neither used nor closed. Answers are bounded before they are read, in size and
-in time: a peer that sends a byte now and then does not hold a caller beyond ``answer_seconds``.
+It uses only the standard library and no event loop, so that it works in the worker processes of a batch engine.
+Threads may share a pool; each request has a connection to itself. After a fork the child opens its own connections and
+neither uses nor closes those of the parent. The size of an answer and the time to read it are limited: a peer that
+sends a byte now and then cannot hold up a caller beyond ``answer_seconds``.
 """
 
 from __future__ import annotations
@@ -42,13 +42,16 @@ ANSWER_BYTES_MAX = 256 * 1024 * 1024
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 IDLE_MAX = 16
-"""Idle connections kept for reuse; how many are in use at once is up to the callers."""
+"""Idle connections kept for reuse; the number of connections in use is not limited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Files for TLS: the authority of the service (``ca``), and our identity: ``cert`` and ``key``, or the token of a
-    Kubernetes ServiceAccount (``token_file``), which is read again when it is replaced."""
+    """Files for TLS: the certificate authority of the service (``ca``), and the identity of the client.
+
+    That is ``cert`` and ``key``, or the token of a Kubernetes ServiceAccount (``token_file``), which is read again when
+    it is replaced.
+    """
 
     ca: str
     cert: str = ""
@@ -61,11 +64,11 @@ class Tls:
         return _AuthorityAlone(Path(self.ca))
 
     def token(self) -> TokenFile | None:
-        """Our token, beside or in place of a certificate. Raises ``LocalError``."""
+        """The client's token, if it has one. Raises ``LocalError``."""
         return TokenFile(self.token_file) if self.token_file else None
 
     def client(self) -> tls.ClientTls:
-        """Contexts for connections. Raises ``LocalError`` naming what could not be read."""
+        """TLS contexts for connections. Raises ``LocalError`` naming the file that could not be read."""
         try:
             return tls.ClientTls(self.files())
         except tls.TlsFilesError as error:
@@ -95,21 +98,21 @@ def check_url(base_url: str, *, has_tls: bool) -> str:
     if not usable or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
         raise LocalError(f"messaging_url must look like http://host:port, not {mistakes.shown(base_url)}")
     if "@" in parts.netloc:
-        # The clients would not all send it, and it would appear in every error that names the service.
-        raise LocalError("messaging_url must carry no user or password: a certificate or a token says who asks")
+        # Not every client would send it, and it would appear in every error that names the service.
+        raise LocalError("messaging_url must carry no user or password: a certificate or a token identifies the client")
     if parts.scheme == "https" and not has_tls:
         raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")
     return base_url.rstrip("/")
 
 
 def _is_refused_certificate(error: BaseException) -> bool:
-    """With TLS 1.3 a server rejects a certificate only after our handshake, in place of an answer; nothing was done."""
+    """Whether the server rejected our certificate, which with TLS 1.3 it does only in place of the first answer."""
     reason = str(error.reason) if isinstance(error, ssl.SSLError) else ""
     return "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason)
 
 
 class Connections:
-    """To one service at ``base_url`` (``http://host:port`` or ``https://…``)."""
+    """Connections to the service at ``base_url`` (``http://host:port`` or ``https://…``)."""
 
     def __init__(
         self,
@@ -131,7 +134,7 @@ class Connections:
         self._process = os.getpid()
 
     def close(self) -> None:
-        """End what is idle.  Another exchange makes new connections."""
+        """Close the idle connections.  A later exchange opens new ones."""
         self._check_fork()
         while self._idle:
             self._idle.pop().close()
@@ -139,7 +142,10 @@ class Connections:
     def exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, answer_seconds: float
     ) -> Response:
-        """Raises ``Unreachable``, ``TimedOut``, ``Disconnected``, ``NoAnswer``; ``RemoteError`` for too much answer."""
+        """Send one request and read its answer.
+
+        Raises ``Unreachable``, ``TimedOut``, ``Disconnected`` or ``NoAnswer``; ``RemoteError`` for too large an answer.
+        """
         connection = self._ready()
         deadline = time.monotonic() + answer_seconds
         try:
@@ -161,7 +167,7 @@ class Connections:
         return answer
 
     def download(self, path: str, headers: Mapping[str, str], *, piece_seconds: float) -> Download:
-        """An answer of any length, on a connection of its own; ``piece_seconds`` is for each piece.
+        """An answer of any length, on a separate connection; ``piece_seconds`` limits the wait for each piece.
 
         Raises: as ``exchange``.
         """
@@ -183,7 +189,7 @@ class Connections:
         return Download(connection, response, lambda error: self._failure(error, f"GET {path}", piece_seconds))
 
     def _failure(self, error: Exception, asked: str, seconds: float) -> Failed:
-        """The error as one of ``errors``."""
+        """The error of ``errors`` that stands for this exception."""
         if isinstance(error, TimeoutError):
             return TimedOut(f"{self.base_url} did not answer {asked} within {seconds:g} s", seconds=seconds)
         if isinstance(error, ConnectionError | http.client.IncompleteRead | ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -197,7 +203,7 @@ class Connections:
 
     def _read(self, path: str, response: http.client.HTTPResponse) -> Response:
         limit = self._answer_bytes_max
-        # With a length, read() notices an answer cut short; read(n) would not. Without one the chunks are counted.
+        # read() notices an answer shorter than its Content-Length; read(n) would not. Chunks are counted as they come.
         too_much = response.length is not None and response.length > limit
         body = b"" if too_much else response.read() if response.length is not None else response.read(limit + 1)
         if too_much or len(body) > limit:
@@ -206,14 +212,14 @@ class Connections:
         return Response(status=response.status, headers=headers, body=body)
 
     def _ready(self) -> http.client.HTTPConnection:
-        """An idle connection the peer has not ended, or a new one.  Raises ``Unreachable``."""
+        """An idle connection that the peer has not closed, or a new one.  Raises ``Unreachable``."""
         self._check_fork()
         while self._idle:
             try:
                 connection = self._idle.pop()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread took the last one
                 break
-            if _lives(connection):
+            if _is_open(connection):
                 return connection
             connection.close()
         connection = self._made()
@@ -235,8 +241,8 @@ class Connections:
 
     def _check_fork(self) -> None:
         if self._process != os.getpid():
-            # Two processes on one connection would read each other's answers. Detached, not closed: TLS would say
-            # goodbye on the parent's behalf.
+            # Two processes on one connection would read each other's answers. The sockets are detached, not closed:
+            # closing would end the TLS session of the parent.
             for connection in self._idle:
                 if connection.sock is not None:
                     os.close(connection.sock.detach())
@@ -245,7 +251,7 @@ class Connections:
 
 
 class Download:
-    """An answer that is read in pieces, however long that takes."""
+    """An answer that is read in pieces, without a limit on its size or the total time."""
 
     def __init__(
         self,
@@ -265,7 +271,7 @@ class Download:
             raise self._failure(error) from error
 
     def close(self) -> None:
-        """Close the connection, wherever the answer is."""
+        """Close the connection, even if the answer has not been read to its end."""
         self._response.close()
         self._connection.close()
 
@@ -277,7 +283,7 @@ class Download:
 
 
 class _Response(http.client.HTTPResponse):
-    """Reads with one deadline for the whole answer instead of a new timeout for every piece."""
+    """Applies one deadline to the whole answer, instead of a new timeout to every read."""
 
     def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
         super().__init__(sock, *args, **more)
@@ -314,13 +320,13 @@ def _ask(
     headers: Mapping[str, str],
     deadline: float,
 ) -> None:
-    """Send the request; the rest of the time is for the answer."""
+    """Send the request; the answer may take what is left of the time."""
     connection.sock.settimeout(max(0.001, deadline - time.monotonic()))
     connection.request(method, path, body=body, headers=dict(headers))
     connection.sock.settimeout(max(0.001, deadline - time.monotonic()))
 
 
-def _lives(connection: http.client.HTTPConnection) -> bool:
+def _is_open(connection: http.client.HTTPConnection) -> bool:
     """Whether an idle connection is still open: the peer has neither closed it nor sent anything unasked."""
     if connection.sock is None:
         return False
@@ -341,20 +347,20 @@ def _why(error: BaseException) -> str:
 
 
 class TokenFile:
-    """Any number of threads may ask at once."""
+    """A token in a file that is replaced from time to time; thread-safe."""
 
     def __init__(self, path: str, *, steady: Callable[[], float] = time.monotonic) -> None:
-        """Raises ``LocalError`` when there is no token in it."""
+        """Raises ``LocalError`` if the file holds no token."""
         self._path = Path(path)
         self._steady = steady
         self._token, self._read_at = self._read(), steady()
 
     def header(self) -> dict[str, str]:
-        """The header for a request.  While the file cannot be read the previous token is used."""
+        """The header for a request.  While the file cannot be read, the previous token is used."""
         now = self._steady()
         if now - self._read_at >= CHECK_SECONDS:
             self._read_at = now
-            # It is being replaced, or the service will say that the old one has expired.
+            # The file is just being replaced; if not, the service will refuse the old token once it has expired.
             with contextlib.suppress(LocalError):
                 self._token = self._read()
         return {"Authorization": f"Bearer {self._token}"}

@@ -1,10 +1,11 @@
-"""The clients for programs without an event loop; ``async_client`` has the one for asyncio.
+"""The clients for programs without an event loop; ``async_client`` has their counterpart for asyncio.
 
     with Client("http://127.0.0.1:11015") as client:
         client.publish("default", "orders", [b"1"])
         for message in client.messages("default", "orders"): …
 
-``BulkClient`` is for batch engines: topics as ``namespace/name``, Arrow pages, transactions that store rows.
+``BulkClient`` is for batch engines: it names topics ``namespace/name``, reads Arrow pages, and stores rows in
+transactions.
 """
 
 from __future__ import annotations
@@ -35,17 +36,15 @@ from fairlead_wire.delivery_policy import DeliveryPolicy
 
 T = TypeVar("T")
 BACKUP_PIECE_SECONDS = 60.0
-"""The first piece waits for a snapshot, each of them for the disk of the service."""
+"""For each piece: the first one has to wait until the service has taken a snapshot."""
 REFUSAL_BYTES_MAX = 64 * 1024
 
 
 class Client(Methods, BlockingClient):
-    """Has the methods, errors, retries and arguments of ``AsyncClient``; but TLS takes files only, read again when they
-    change.
+    """Has the methods, arguments, errors and retries of ``AsyncClient``, except that TLS takes files only.
 
-    Any number of threads may share a ``Client``; each request has a connection to itself.  It may be carried over a
-    fork (the child makes its own connections) and pickled (only its settings travel), as Spark does with what a closure
-    names.
+    Threads may share a ``Client``; each request has a connection to itself.  It may be used after a fork (the child
+    opens its own connections) and pickled (only its settings are), as Spark pickles the variables of a closure.
     """
 
     def __init__(
@@ -87,30 +86,33 @@ class Client(Methods, BlockingClient):
     def messages(self, namespace: str, name: str, **reading: Unpack[ReadOptions]) -> Iterator[Message]:
         """Every message from a start on, page by page; arguments: ``ReadOptions``.
 
-        To continue later start from the last message's id with ``inclusive=False``.
+        To continue later, start from the last message's id with ``inclusive=False``.
         """
         cursor = Cursor(namespace, name, **reading)
         while cursor.more:
             yield from cursor.take(self.do(cursor.ask()))
 
     def backup(self) -> Download:
-        """Everything the service stores, to be read in pieces and closed; it is complete if it ends with its end frame.
+        """Everything the service stores, to be read in pieces and closed; complete only if it ends with an end frame.
 
-        Raises: as every method; it is never retried."""
+        Never retried; raises as every method.
+        """
         found = self._connections.download(BACKUP.path, {"Accept": headers.BACKUP}, piece_seconds=BACKUP_PIECE_SECONDS)
         if found.status != 200:
             with found:
                 body = found.read(REFUSAL_BYTES_MAX)
-            raise errors.of(f"GET {BACKUP.path}", found.status, found.headers, body)
+            raise errors.from_response(f"GET {BACKUP.path}", found.status, found.headers, body)
         return found
 
     def do(self, asked: ClientRequest[T]) -> T:
-        """Send any request of ``client.requests``, retried as far as ``retries`` allow."""
+        """Send any request of ``client.requests``, with the client's ``retries``."""
         return script.perform(retry.send(asked, self._retries, random.random), self._attempt)
 
     def commit(self, pointer: int, changes: Sequence[str] = ()) -> None:
-        """As ``finish_transaction``, but retries for half a minute while there is no answer; then it raises
-        ``InDoubt``."""
+        """Commit, and repeat that for half a minute while no answer comes; then raise ``InDoubt``.
+
+        Raises otherwise as ``finish_transaction``.
+        """
         script.perform(transaction.commit(pointer, changes), self.take)
 
     def take(self, step: ClientRequest[Any] | Pause) -> Any:
@@ -140,7 +142,7 @@ class BulkClient(BlockingClient):
         start_transaction ─→ store_in… ─→ publish_stored ─→ commit
 
     It never retries, because its caller knows how long it may wait; only ``commit`` does, which must not end in doubt.
-    Make it where it is used: it cannot be pickled.
+    It cannot be pickled: make one in each process.
     """
 
     def __init__(
@@ -186,15 +188,15 @@ class BulkClient(BlockingClient):
     # --- writing
 
     def start_transaction(self, timeout_seconds: float) -> int:
-        """The pointer of a new transaction. Raises as ``plan``."""
+        """Begin a transaction and return its pointer. Raises as ``plan``."""
         return self._client.start_transaction(timeout_seconds).transactionWritePointer
 
     def renew_transaction(self, pointer: int, timeout_seconds: float | None = None) -> None:
-        """Extend it by that timeout from now on. Raises ``TransactionOver``, else as ``plan``."""
+        """Let it time out ``timeout_seconds`` from now. Raises ``TransactionOver``, otherwise as ``plan``."""
         self._client.renew_transaction(pointer, timeout_seconds)
 
     def store_in(self, pointer: int, topic: str, payloads: Sequence[bytes]) -> None:
-        """Store under a transaction; never sent twice, because it would be stored twice. Raises as ``plan``."""
+        """Store under a transaction; never retried, because a repeat would store it twice. Raises as ``plan``."""
         self._client.store_in(pointer, *split(topic), payloads)
 
     def publish_stored(self, pointer: int, topic: str) -> None:
@@ -202,13 +204,12 @@ class BulkClient(BlockingClient):
         self._client.publish_in(pointer, *split(topic), ())
 
     def commit(self, pointer: int) -> None:
-        """Commit; also succeeds when an attempt whose answer was lost did it. Waits up to half a minute for an answer.
+        """Commit; waits up to half a minute for an answer. It also succeeds if an attempt without an answer committed.
 
-        Raises ``InDoubt`` when none came, ``TransactionOver`` when it can no longer be committed.
+        Raises ``InDoubt`` if no answer comes, ``TransactionOver`` if it can no longer be committed.
         """
         self._client.commit(pointer)
 
     def abort(self, pointer: int) -> None:
-        """Abort: what was stored never becomes visible. Raises ``TransactionOver`` when it has ended, else as
-        ``plan``."""
+        """Abort: what was stored never becomes visible. Raises ``TransactionOver`` if it has ended."""
         self._client.finish_transaction(pointer, "abort")

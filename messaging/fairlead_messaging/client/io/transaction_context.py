@@ -1,24 +1,24 @@
-"""A transaction around several participants, of which messaging is the last.
+"""A transaction that spans several participants, of which messaging is the last.
 
     with TransactionContext(client, participants=[table]) as work:
         table.write(…)
         work.publish("default", "changes", [b"…"])
 
-On leaving: each participant persists in turn, then the messages are published, then the transaction commits.  On any
-failure everything is rolled back and the transaction aborted; if a rollback fails too, it is invalidated, which hides
-its messages too.  Messages are buffered here; a full buffer is stored with the service.
-The transaction is renewed in the background, so the block may last for hours; if it ends nevertheless, the next
-``publish``, ``check`` or leaving the block raises ``TransactionLost``, before anything is persisted.
+At the end of the block each participant persists in turn, then the messages are published, then the transaction
+commits.  On any failure everything is rolled back and the transaction is aborted, or invalidated if a rollback fails
+too; both hide its messages.  Messages are buffered here; a full buffer is stored with the service.
+The transaction is renewed in the background, so the block may last for hours.  If the transaction ends nevertheless,
+the next ``publish`` or ``check``, or the end of the block, raises ``TransactionLost`` before anything is persisted.
 ``InDoubt``: the commit was sent and no answer says whether it happened; nothing was rolled back.
 
-``Renewal`` does only the renewing:
+``Renewal`` only renews a transaction:
 
     with Renewal(client, pointer, timeout_seconds=60) as renewal:
         for part in hours_of_work:
-            renewal.check()          # raises TransactionLost as soon as it is known
+            renewal.check()          # raises TransactionLost once the transaction is known to be lost
             client.store_in(pointer, "default", "orders", part)
 
-Leaving its block only stops the renewals: commit or abort inside it.
+The end of its block only stops the renewals: commit or abort inside the block.
 
 ``AsyncTransactionContext`` and ``AsyncRenewal`` are the same with ``async with`` and ``await``, for an ``AsyncClient``.
 """
@@ -42,7 +42,7 @@ from fairlead_messaging.client.script import Pause
 from fairlead_messaging.client.transaction import BUFFER_BYTES_MAX, Persist, RollBack, Step, TransactionCoordinator, Who
 
 LEAVE_SECONDS = 1.0
-"""How long leaving the block waits for a renewal in progress; later it does no harm."""
+"""How long the end of the block waits for a renewal in progress; one that is answered later does no harm."""
 
 
 class _Ended(BaseException):
@@ -50,13 +50,13 @@ class _Ended(BaseException):
 
 
 class _RenewalResult:
-    """Whether the transaction is lost."""
+    """Whether the transaction was lost although it was renewed."""
 
     _lost: TransactionLost | None = None
 
     @property
     def lost(self) -> TransactionLost | None:
-        """Why it can no longer commit, once that is known."""
+        """Why the transaction can no longer commit; None while it can."""
         return self._lost
 
     def check(self) -> None:
@@ -66,7 +66,7 @@ class _RenewalResult:
 
 
 class Renewal(_RenewalResult):
-    """For a ``Client`` or ``BulkClient``; renews in a thread of its own."""
+    """Renews a transaction of a ``Client`` or ``BulkClient``, in a background thread."""
 
     def __init__(self, client: BlockingClient, pointer: int, *, timeout_seconds: float) -> None:
         self._client = client
@@ -75,11 +75,11 @@ class Renewal(_RenewalResult):
         self._thread = threading.Thread(target=self._run, name="transaction-renewal", daemon=True)
 
     def start(self) -> None:
-        """As entering the block."""
+        """Start renewing, like entering the block."""
         self._thread.start()
 
     def stop(self) -> None:
-        """As leaving the block; idempotent."""
+        """Stop renewing, like leaving the block; idempotent."""
         self._ended.set()
         self._thread.join(LEAVE_SECONDS)
 
@@ -105,7 +105,7 @@ class Renewal(_RenewalResult):
 
 
 class AsyncRenewal(_RenewalResult):
-    """The same with ``async with``, for an ``AsyncClient``."""
+    """``Renewal`` for an ``AsyncClient``, with ``async with``."""
 
     def __init__(self, client: AwaitingClient, pointer: int, *, timeout_seconds: float) -> None:
         self._client = client
@@ -113,11 +113,11 @@ class AsyncRenewal(_RenewalResult):
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """As entering the block."""
+        """Start renewing, like entering the block."""
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """As leaving the block; idempotent."""
+        """Stop renewing, like leaving the block; idempotent."""
         if self._task is not None:
             self._task.cancel()
 
@@ -138,23 +138,23 @@ C = TypeVar("C")
 
 
 class Participant(Protocol):
-    """Something whose changes must be committed together with the messages, or not at all."""
+    """Something whose changes and the messages must be committed together or not at all."""
 
     def changes(self) -> Sequence[str]:
-        """Keys changed, for conflict detection; may be empty."""
+        """The keys that it changed, for conflict detection; may be empty."""
         ...
 
     def persist(self) -> None:
-        """Write; may still be rolled back."""
+        """Write the changes; they may still be rolled back."""
         ...
 
     def rollback(self) -> None:
-        """Undo what ``persist`` wrote, also when it wrote only a part."""
+        """Undo what ``persist`` wrote, even if it wrote only a part."""
         ...
 
 
 class AsyncParticipant(Protocol):
-    """As ``Participant``, awaited."""
+    """A ``Participant`` whose methods are awaited."""
 
     def changes(self) -> Sequence[str]: ...
 
@@ -164,7 +164,7 @@ class AsyncParticipant(Protocol):
 
 
 class _Context(Generic[C, Who]):
-    """One use, one transaction."""
+    """For one transaction; cannot be used twice."""
 
     def __init__(
         self,
@@ -182,16 +182,16 @@ class _Context(Generic[C, Who]):
 
     @property
     def started(self) -> Started:
-        """The transaction; poll with its snapshot to see what it may see.  Raises ``LocalError`` outside the block."""
+        """The transaction; poll with its snapshot to read what it may see.  Raises ``LocalError`` outside the block."""
         return self._coordinator.started
 
     @property
     def failures(self) -> Sequence[BaseException]:
-        """Errors while rolling back; the messages are hidden nevertheless, at the latest by the timeout."""
+        """Errors of the rollback; the messages are hidden nevertheless, at the latest by the transaction's timeout."""
         return self._coordinator.failures
 
     def check(self) -> None:
-        """Whether the work may still be committed; for long work between publishes.
+        """Check that the transaction can still be committed, as a long block should from time to time.
 
         Raises ``TransactionLost`` once it is known that it cannot.
         """
@@ -215,7 +215,7 @@ class TransactionContext(_Context[BlockingClient, Participant]):
     """For one thread."""
 
     def publish(self, namespace: str, name: str, payloads: Sequence[bytes]) -> None:
-        """Published when the work is done.  A full buffer is stored with the service at once."""
+        """Buffer messages to be published at the end of the block; a full buffer is stored with the service."""
         script.perform(self._coordinator.add(namespace, name, payloads), self._do)
 
     def __enter__(self) -> Self:
@@ -246,7 +246,7 @@ class AsyncTransactionContext(_Context[AwaitingClient, AsyncParticipant]):
     """For one task."""
 
     async def publish(self, namespace: str, name: str, payloads: Sequence[bytes]) -> None:
-        """Published when the work is done.  A full buffer is stored with the service at once."""
+        """Buffer messages to be published at the end of the block; a full buffer is stored with the service."""
         await script.perform_async(self._coordinator.add(namespace, name, payloads), self._do)
 
     async def __aenter__(self) -> Self:

@@ -8,5 +8,5 @@
     selection   which tables and rows were asked for, as key ranges where that is possible
     table_dump  the walk over the tables, and the counts
 
-Nothing here writes.  ``io.stores.offline_store`` opens the store so that not even its engine does.
+Nothing here writes, and ``io.stores.offline_store`` opens the store so that its engine does not either.
 """

@@ -1,4 +1,4 @@
-"""A key of the store taken apart, strictly: whatever is not exactly a key of its table is damaged."""
+"""Parses the keys of a store strictly: whatever is not exactly a key of its table counts as damaged."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _GENERATION_BYTES, _NUMBER_BYTES, _LENGTH_BYTES = 4, 8, 2
 
 
 class Undecodable(ValueError):
-    """This is no key, or no value, of its table."""
+    """A key or value is not one of its table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKey:
-    """What a key names; None: keys of this table have no such part."""
+    """The parts of a key; None for parts that keys of its table lack."""
 
     letter: bytes
     topic: tuple[str, str] | None = None
     """Namespace and name."""
     generation: int | None = None
     position: Position | None = None
-    """Of a message or payload row."""
+    """The position of a message or payload row."""
     pointer: int | None = None
     name: str | None = None
-    """Of a reader, a subscription, a producer, or a fact of the service."""
+    """The name of a reader, a subscription, a producer, or a fact of the service."""
     epoch: int | None = None
     first: int | None = None
-    """The number a producer's page begins with."""
+    """The first number of a producer's page."""
     expires_ms: int | None = None
 
     @property
@@ -60,7 +60,7 @@ def parse(key: bytes) -> RowKey:
     """Raises: Undecodable with what is wrong."""
     letter = key[:1]
     if letter not in TABLE_OF:
-        raise Undecodable("no table has keys that begin so")
+        raise Undecodable("no table has keys with this first letter")
     if letter not in BY_TOPIC:
         if letter == keys.SERVICE:
             return RowKey(letter=letter, name=_text(key[1:], "name"))

@@ -1,6 +1,6 @@
-"""A value of the store as people read it, checked strictly: a damaged one is said to be, never guessed at.
+"""Shows the values of a store to people, and checks them strictly: damaged values are reported, never guessed.
 
-Bodies are shown on request alone, and never more than so many bytes of one.
+Bodies are shown only on request, and only up to a limit.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from fairlead_messaging.server.log import keys, rows, running_totals, topic
 from fairlead_messaging.server.producers import Epochs
 from fairlead_messaging.server.subscriptions import subscription
 from fairlead_messaging.server.transactions import transaction
+from fairlead_messaging.server.transactions.manager import DIGEST_BYTES
 from fairlead_messaging.server.transactions.transaction import Touched
 
 INTERVALS_SHOWN_MAX = 20
-"""Of a producer's page; the line says how many there are."""
+"""How many intervals of a producer's page are shown; the line says how many there are."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowContext:
-    """What the meaning of a row depends on beside itself.
+    """What the meaning of a row depends on besides the row itself.
 
-    ``open_states``: the transactions readers must know of; ``generations``: of each topic, negative when it is deleted.
+    ``open_states``: the transactions that readers must know; ``generations``: of each topic, negative if it is deleted.
     """
 
     open_states: dict[int, str] = field(default_factory=dict)
@@ -42,14 +43,14 @@ class RowContext:
     body_bytes_max: int = 0
 
     def is_unreachable(self, key: RowKey) -> bool:
-        """Whether the topic was deleted, or created anew, since; unknown topics count as deleted."""
+        """Whether the topic was deleted, and perhaps created again, later; unknown topics count as deleted."""
         if key.topic is None or key.generation is None:
             return False
         return self.generations.get(key.topic) != key.generation
 
 
 def decode(key: RowKey, value: bytes, context: RowContext) -> Fields:
-    """What is shown of one row.  Raises: Undecodable with what is wrong."""
+    """The fields to show of a row.  Raises: Undecodable with what is wrong."""
     shown = _of_key(key)
     try:
         shown |= _DECODERS[key.letter](key, value, context)
@@ -130,12 +131,12 @@ def _transaction(key: RowKey, value: bytes, _: RowContext) -> Fields:
         "state": found.state.value,
         "started": moment(found.started_ms),
         "expires": moment(found.expires_ms),
-        "timeout": found.timeout,
+        "timeout": found.timeout_seconds,
     }
     if found.finished_ms:
         shown |= {"ended": moment(found.finished_ms), "ended_by": found.ended_by, "marked": found.rows_marked}
     return shown | {
-        "changed_keys": len(found.changed) // 8 + len(found.changes),
+        "changed_keys": len(found.changed) // DIGEST_BYTES,
         "topics": [_touched(each) for each in found.touched],
     }
 
@@ -273,7 +274,7 @@ def _row(value: bytes) -> rows.MessageRow:
 
 
 def _state(pointer: int, context: RowContext) -> str:
-    """As `fairlead topics inspect` says it."""
+    """The state in the words of `fairlead topics inspect`."""
     if pointer < 0:
         return "hidden"
     state = context.open_states.get(pointer, "committed") if pointer else "committed"
@@ -294,7 +295,7 @@ def _body(payload: bytes, context: RowContext) -> Fields:
 
 
 def _without_secrets(url: str) -> str:
-    """Without user, password and query, which may be keys to the endpoint."""
+    """The URL without user, password and query, which may be secrets."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))

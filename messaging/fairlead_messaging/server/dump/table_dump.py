@@ -1,6 +1,6 @@
-"""The walk over the tables of a store: a line a row, or counts; what is damaged is said, and the walk goes on.
+"""Walks the tables of a store and shows each row, or counts; it reports damage and continues.
 
-Where the engine itself cannot read on, it goes on behind the topic it was in.
+If the engine itself cannot read on, the walk continues after the current topic.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ _TRANSACTIONS = frozenset([keys.OPEN, keys.FINISHED])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpSelection:
-    """``since_ms`` inclusive, ``until_ms`` exclusive: when a message was published, a payload written, a transaction
-    begun.  Without ``tables`` all of them."""
+    """Which rows to show: by default of all ``tables``.
+
+    ``since_ms`` (inclusive) and ``until_ms`` (exclusive) are for the time at which a message was published, a payload
+    written, or a transaction begun.
+    """
 
     tables: tuple[str, ...] = ()
     topic: tuple[str, str] | None = None
@@ -39,11 +42,11 @@ class DumpSelection:
 
     @property
     def is_everything(self) -> bool:
-        """Then also what belongs to no table is shown."""
+        """Whether all rows are shown, even those of no table."""
         return self == DumpSelection()
 
     def letters(self) -> Iterator[bytes]:
-        """Of the tables that may hold something, in the order in which they are shown."""
+        """The letters of the tables that may have matching rows, in the order in which they are shown."""
         for table in TABLES if not self.tables else self.tables:
             for letter in TABLES[table]:
                 has_time = letter in _WITH_TIME or letter in _TRANSACTIONS
@@ -77,7 +80,7 @@ class DumpSelection:
         return low, high
 
     def may_match(self, key: RowKey) -> bool:
-        """As far as a key says it."""
+        """Whether a row with this key may match."""
         if self.topic is not None and key.topic not in (None, self.topic):
             return False
         if self.generation is not None and key.generation not in (None, self.generation):
@@ -87,7 +90,7 @@ class DumpSelection:
         return self.transaction is None or key.pointer in (None, self.transaction)
 
     def matches(self, shown: dict[str, Any]) -> bool:
-        """What a key does not say: the transaction of a message, the topics and the time of a transaction."""
+        """Whether the row matches in what its key lacks: transactions, and the topics and times of a transaction."""
         if self.transaction is not None and shown.get("transaction") != self.transaction:
             return False
         if self.generation is not None and shown.get("generation", self.generation) != self.generation:
@@ -118,7 +121,7 @@ class DumpedStore(Protocol):
 
 @dataclass(slots=True)
 class Count:
-    """Of one table of one generation; ``bytes`` are those of keys and values."""
+    """The rows of one table of one generation; ``bytes`` are those of keys and values."""
 
     rows: int = 0
     bytes: int = 0
@@ -126,7 +129,7 @@ class Count:
 
 
 def context(store: DumpedStore, body_bytes_max: int = 0) -> RowContext:
-    """What the meaning of rows depends on; a damaged record of a topic or a transaction is passed over here."""
+    """The context for the rows of a store; damaged records of topics and transactions are ignored here."""
     open_states: dict[int, str] = {}
     generations: dict[tuple[str, str], int] = {}
 
@@ -156,7 +159,7 @@ def context(store: DumpedStore, body_bytes_max: int = 0) -> RowContext:
 def lines(
     store: DumpedStore, selection: DumpSelection, meaning: RowContext, *, raw_keys: bool = False
 ) -> Generator[Fields]:
-    """Each row that was asked for; one that is damaged has ``undecodable`` (why) and its raw ``key`` in hex."""
+    """The selected rows; a damaged one has ``undecodable`` (why) and its raw ``key`` in hex."""
     for key, _, shown in _walk(store, selection, meaning):
         if raw_keys or "undecodable" in shown:
             shown["key"] = key.hex()
@@ -207,7 +210,7 @@ def _table(
 
 
 def _shown(letter: bytes, key: bytes, value: bytes, selection: DumpSelection, meaning: RowContext) -> Fields | None:
-    """None: it was not asked for."""
+    """The fields of a row; None if it is not selected."""
     shown: Fields = {"table": TABLE_OF[letter]}
     try:
         parsed = row_key.parse(key)
@@ -230,7 +233,7 @@ def _strays(store: DumpedStore) -> Iterator[tuple[bytes, bytes, Fields]]:
     letters = sorted(TABLE_OF)
     gaps = zip((b"", *map(keys.above, letters)), (*letters, HIGHEST_KEY), strict=True)
     for low, high in gaps:
-        shown: dict[str, Any] = {"table": "none", "undecodable": "no table has keys that begin so"}
+        shown: dict[str, Any] = {"table": "none", "undecodable": "no table has keys with this first letter"}
         try:
             for key, value in store.scan(low, high):
                 yield key, value, {**shown, "value_bytes": len(value)}
@@ -239,6 +242,6 @@ def _strays(store: DumpedStore) -> Iterator[tuple[bytes, bytes, Fields]]:
 
 
 def _behind_topic(key: bytes) -> bytes:
-    """The first place behind everything of the topic this key is of, in its table."""
+    """The first key after all rows of the same topic and table."""
     names = key.split(b":", 2)
     return keys.above(b":".join(names[:2]) + b":") if len(names) == 3 else HIGHEST_KEY

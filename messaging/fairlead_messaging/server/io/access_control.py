@@ -1,4 +1,4 @@
-"""Identifies the caller and checks what the table grants; refusals are counted and logged, at a limited rate.
+"""Identifies callers and checks their grants; refusals are counted, and logged at a limited rate.
 
 certificate ─────────────────→ Identity ─AccessTable→ Caller ─check(verb, topic)→ go on, or Forbidden
 token ─TokenReviewer─→ account ───┘
@@ -26,21 +26,21 @@ from fairlead_wire.io import logs
 from fairlead_wire.io.settings import SettingsError
 from fairlead_wire.log_limiter import LogLimiter
 
-SAID_SECONDS: Final = 60.0
-"""Between two lines about one subject, verb and reason."""
+LOG_SECONDS: Final = 60.0
+"""The least time between two log lines about the same subject, verb and reason."""
 TOPIC_CHARS_MAX: Final = 401
 CALLERS_KEPT: Final = 1024
-"""Certificates whose names need not be read again."""
+"""For how many certificates the names are kept."""
 BEARER: Final = "bearer "
 CLOSING_SECONDS: Final = 180.0
-"""Before its certificate ends a connection is closed behind an answer, so that the next one shows the renewed one: more
-than a connection may be idle and a long poll may wait together."""
+"""How long before its certificate expires a connection is closed after an answer, so that the client presents its
+renewed certificate: longer than a connection may be idle and a long poll may wait together."""
 
 _log = logs.get("messaging.access")
 
 
 class AccessControl:
-    """Identifies callers and checks them against ``table``; what no entry grants is refused."""
+    """Identifies callers and refuses what no entry of ``table`` grants them."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class AccessControl:
         self._reviewer = reviewer
         self._wall = wall
         self.replaced = 0
-        """How often the grants were replaced: requests that waited meanwhile are checked again."""
-        self._limiter = LogLimiter(SAID_SECONDS)
-        # A certificate's names are read once, not at each request of its connection.
+        """How often the grants were replaced; requests that waited since the last time are checked again."""
+        self._limiter = LogLimiter(LOG_SECONDS)
+        # The names of a certificate are read once, not for each request of its connection.
         self._of_names = lru_cache(CALLERS_KEPT)(self._find)
 
     @property
@@ -66,7 +66,7 @@ class AccessControl:
         return self._reviewer is not None
 
     def replace(self, table: AccessTable) -> None:
-        """Use other grants from the next request on, also on connections that are already open."""
+        """Use these grants from the next request on, including requests on open connections."""
         self._table = table
         self.replaced += 1
         self._of_names.cache_clear()
@@ -81,9 +81,9 @@ class AccessControl:
             await self._reviewer.close()
 
     async def caller(self, certificate: Mapping[str, Any] | None, authorization: str | None, peer: str) -> Caller:
-        """The caller.  A token takes precedence over a certificate, which may be a proxy's.
+        """Identify the caller.  A token takes precedence over a certificate, which may be a proxy's.
 
-        Raises: Unauthenticated, Forbidden for one whom nothing is granted, Unavailable when a token cannot be checked.
+        Raises: Unauthenticated; Forbidden for a caller without any grant; Unavailable if a token cannot be checked.
         """
         if authorization is not None and authorization[: len(BEARER)].lower() == BEARER and self._reviewer is not None:
             account = await self._reviewer.account(authorization[len(BEARER) :].strip(), peer)
@@ -101,7 +101,7 @@ class AccessControl:
 
     def _refuse_altogether(self, caller: Caller, reason: str, peer: str) -> NoReturn:
         self._say(caller.shown, "", "", reason, peer)
-        raise Forbidden(f"{caller.shown} may not ask this service: {reason}")
+        raise Forbidden(f"{caller.shown} may not use this service: {reason}")
 
     def is_to_close(self, certificate: Mapping[str, Any] | None) -> bool:
         """Whether to close the connection after this answer, because its certificate expires soon."""
@@ -125,13 +125,16 @@ class AccessControl:
         return self._with_grants(access.identity_of_certificate({"subject": names, "subjectAltName": alternatives}))
 
     def _with_grants(self, identity: Identity) -> tuple[Caller, str]:
-        """The caller with its grants, and why it is refused altogether, or ""."""
+        """The caller with its grants, and why it may do nothing at all, or ""."""
         grants = self._table.of(identity)
-        refused = identity.refused or ("" if grants else "no access entry is about it")
+        refused = identity.refused or ("" if grants else "no access entry applies to it")
         return Caller(str(identity), identity.owner, grants), refused
 
     def _check_end(self, certificate: Mapping[str, Any], peer: str) -> None:
-        """TLS checks a certificate only once, and a busy connection may live for years.  Raises: CertificateEnded."""
+        """Refuse an expired certificate: TLS checks it only once, and a connection may last for years.
+
+        Raises: CertificateEnded.
+        """
         if self._wall() >= _end_of(certificate):
             reason = "the certificate has ended since this connection was opened"
             self._say("", "", "", reason, peer)
@@ -142,7 +145,7 @@ class AccessControl:
         raise Unauthenticated(f"{reason}: show a certificate of this service's authority, or a token made for it")
 
     def _say(self, who: str, verb: str, topic: str, reason: str, peer: str) -> None:
-        """One log line for the audit; at a limited rate for a subject that tries every possible topic."""
+        """Log the refusal, at a limited rate for a subject that tries every possible topic."""
         self._metrics.access_refused.labels(verb or "none").inc()
         key = (who, verb, reason) if who else (peer, "", reason)
         times = self._limiter.due(key, time.monotonic())
@@ -156,7 +159,7 @@ def _end_of(certificate: Mapping[str, Any]) -> float:
 
 @lru_cache(CALLERS_KEPT)
 def _seconds(text: str) -> float:
-    """A Unix time; infinity: it does not say."""
+    """A Unix time; infinity if there is none."""
     try:
         return float(ssl.cert_time_to_seconds(text))
     except (ValueError, OverflowError):
@@ -166,7 +169,7 @@ def _seconds(text: str) -> float:
 def of_settings(
     settings: MessagingSettings, metrics: MessagingMetrics, *, wall: Callable[[], float] = time.time
 ) -> AccessControl:
-    """From the settings; with ``security = "insecure"`` it is not used."""
+    """The access control of these settings, which is not used with ``security = "insecure"``."""
     if settings.security == "mtls" and not settings.access:
         _log.warning("access_denied_to_all", reason="there is no [[access]] entry", remedy="write one for each client")
     review = settings.token_review
@@ -185,7 +188,7 @@ _Stamp = tuple[int, int, int, int] | None
 
 
 class CannotReplace(Exception):
-    """Why the grants of a file cannot be used without a restart; its text is for people."""
+    """The grants of a file cannot be used without a restart; the message says why."""
 
 
 async def keep_loaded(
@@ -196,25 +199,28 @@ async def keep_loaded(
     *,
     seconds: float = CHECK_SECONDS,
 ) -> None:
-    """Until cancelled.  ``settings``: those in force, as ``read`` gave them from ``path``, perhaps a while ago."""
+    """Reload the grants when their file changes, until cancelled.
+
+    ``settings`` are those in force, which ``read`` returned for ``path``, perhaps a while ago.
+    """
     last = _stamp(path)
     known: _Stamp | str = "none: the file may have changed between its reading and this first look"
     while True:
         await asyncio.sleep(seconds)
         before, last = last, _stamp(path)
-        # Twice the same: half of a file that is being written may say less than is meant, and be right.
+        # The file must be the same twice: half of one that is being written may be valid and grant less.
         if last == known or last != before:
             continue
         known = last
         try:
-            # Ten thousand entries take a while to check: meanwhile the service goes on.
+            # In a thread, because ten thousand entries take a while to check.
             found = await asyncio.to_thread(read, path)
             changed = found.access != settings.access
             if changed:
                 _replace(access, found)
                 settings = settings.model_copy(update={"access": found.access})
         except (SettingsError, CannotReplace) as error:
-            _log.error("access_kept", reason=str(error), remedy=f"mend {path}; the grants of before count until then")
+            _log.error("access_kept", reason=str(error), remedy=f"correct {path}; until then the previous grants apply")
             continue
         if changed:
             _log.info("access_reloaded", entries=len(found.access), file=str(path))
@@ -231,10 +237,10 @@ def _replace(access: AccessControl, found: MessagingSettings) -> None:
 
 
 def _stamp(path: Path) -> _Stamp:
-    """Of the file that stands there now, also behind the links of a ConfigMap; None: there is none, or it is unread."""
+    """Identifies the current content of the file, even behind the links of a ConfigMap; None if it cannot be read."""
     try:
         found = path.stat()
     except OSError:
         return None
-    # Changed, not only modified: a file that could not be read is mended by its mode or its owner.
+    # With the time of change (ctime): a file becomes readable by a new mode or owner, which leaves its mtime.
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

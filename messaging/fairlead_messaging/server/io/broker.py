@@ -1,4 +1,4 @@
-"""The running service: joins the store, its one writer, readers in threads, and what is done beside them."""
+"""The running service: connects the store, its single writer, reader threads and background work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Name = tuple[str, str]
 SYSTEM_NAMESPACE = "system"
 
 PROBE_SECONDS = 5.0
-"""An older write says nothing about the current state of the disk."""
+"""How long a successful write counts as evidence that the disk works."""
 
 _log = logs.get("messaging.broker")
 
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 
 class Broker:
-    """What the HTTP handlers call.  Create it inside the running loop; ``close`` drains."""
+    """What the HTTP handlers call.  Create it in the running event loop; ``close`` waits for accepted work."""
 
     def __init__(self, kv: OrderedKV, settings: MessagingSettings, now_ms: Callable[[], int], new_id: str) -> None:
         self.settings = settings
@@ -66,7 +66,7 @@ class Broker:
         self.closing = False
 
     def _mint_service_id(self, new_id: str) -> str:
-        """The id of this data directory: ``new_id`` the first time, and the same from then on."""
+        """The id of this data directory: ``new_id`` at the first start, and the same from then on."""
         key = keys.service("id")
         self._kv.compare_and_set(key, None, new_id.encode())
         found = self._kv.get(key)
@@ -88,7 +88,7 @@ class Broker:
                 continue  # created at an earlier start
 
     async def change(self, command: Command[Result], size: int = 0) -> Result:
-        """The command's answer, durable.  Raises MessagingError."""
+        """Run a command; its answer is durable.  Raises MessagingError."""
         answer = await self.committer.submit(command, size)
         if isinstance(command, TransactionCommand | Rollback):
             self.keeper.notify()
@@ -97,24 +97,24 @@ class Broker:
         return answer
 
     async def read(
-        self, look: Callable[[Snapshot], Result], *, sequential: bool = False, probe: bool = False
+        self, query: Callable[[Snapshot], Result], *, sequential: bool = False, probe: bool = False
     ) -> Result:
-        """Run ``look`` on a fresh snapshot in a reader thread, as ``SnapshotReaders.read``."""
-        return await self._readers.read(look, sequential=sequential, probe=probe)
+        """Run ``query`` on a fresh snapshot in a reader thread, as ``SnapshotReaders.read``."""
+        return await self._readers.read(query, sequential=sequential, probe=probe)
 
     def copy(self, make: Callable[[Snapshot], Generator[Result]]) -> AsyncGenerator[Result]:
         """As ``SnapshotReaders.copy``."""
         return self._readers.copy(make)
 
     def topic(self, namespace: str, name: str) -> TopicGeneration:
-        """The living topic as it stands on disk.  Raises NotFound, Refused."""
+        """The current generation of a topic on disk.  Raises NotFound, Refused."""
         try:
             return topics.lookup(self._kv, namespace, name)
         except StorageError as error:
             raise Unavailable("the store cannot be read", code="storage_failed") from error
 
     def cached(self, topic: TopicGeneration, key: PageKey, isolation: str) -> CachedPage | None:
-        """A page that another reader got before, if the store would still answer the same."""
+        """A page that was read before, if the store would still give the same answer."""
         try:
             log_end = self._kv.get(keys.log_end(topic))
         except StorageError as error:
@@ -132,13 +132,13 @@ class Broker:
     async def read_until(
         self,
         topic: tuple[str, str],
-        look: Callable[[Snapshot], Result],
+        query: Callable[[Snapshot], Result],
         is_enough: Callable[[Result], bool],
         wait_ms: int,
     ) -> Result:
-        """Read, and read again whenever the topic changes, until it is enough or ``wait_ms`` have passed.
+        """Read, again whenever the topic changes, until the answer is enough or ``wait_ms`` have passed.
 
-        Raises: Unavailable when it would have to wait and ``long_polls_max`` do so already.
+        Raises: Unavailable if it had to wait while ``long_polls_max`` others do.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
@@ -146,7 +146,7 @@ class Broker:
         while True:
             changed = self.notifier.subscribe(topic) if wait_ms and not crowded else None
             try:
-                found = await self.read(look)
+                found = await self.read(query)
                 remaining = deadline - loop.time()
                 if remaining <= 0 or self.closing or is_enough(found):
                     return found
@@ -161,29 +161,29 @@ class Broker:
 
     @property
     def in_progress(self) -> int:
-        """Transactions that may still publish, as far as that is known."""
+        """How many transactions may still publish, as far as known."""
         manager = self._service.transaction_service.present
         return len(manager.in_progress) if manager is not None else 0
 
     @property
     def oldest_start_ms(self) -> int | None:
-        """When the oldest of these began; None when there is none."""
+        """When the oldest of these began; None if there is none."""
         manager = self._service.transaction_service.present
         return manager.oldest_start_ms if manager is not None else None
 
     @property
     def unmarked(self) -> int:
-        """Aborted transactions whose rows are not all marked yet, as far as that is known."""
+        """How many aborted transactions have rows that are not marked yet, as far as known."""
         manager = self._service.transaction_service.present
         return len(manager.unmarked) if manager is not None else 0
 
     @property
     def transaction_failures(self) -> int:
-        """How often the tables of transactions could not be read, or their manager met what it could not handle."""
+        """How often the transaction tables could not be read, or the transaction manager failed."""
         return self._service.transaction_service.failures
 
     async def transactions_trouble(self) -> str:
-        """Why calls that need transactions are refused; "" when they are not."""
+        """Why calls that need transactions are refused; "" if they are not."""
         reason = self._service.transaction_service.reason
         if not reason:
             try:
@@ -193,7 +193,7 @@ class Broker:
         return reason
 
     async def is_writable(self) -> bool:
-        """Whether writes reach the disk: the last one, if it was recent; else a probe is written."""
+        """Whether writes reach the disk: judged by the last write if it was recent, else by a probe."""
         if not self.committer.healthy or time.monotonic() - self.committer.written_at > PROBE_SECONDS:
             probe = Batch()
             probe.put(keys.service("probe"), b"")
@@ -204,7 +204,7 @@ class Broker:
         return True
 
     def stop_waiting(self) -> None:
-        """Long polls answer now, so that stopping does not wait for them."""
+        """Let all long polls answer now, so that stopping does not wait for them."""
         self.closing = True
         self.notifier.notify_all()
 
@@ -219,9 +219,9 @@ class Broker:
 
 
 class Notifier:
-    """Wakes long-polling readers when their topic got something new.
+    """Wakes long-polling readers when their topic changes.
 
-    Readers subscribe *before* they read, so that nothing is missed between reading and waiting.
+    Readers subscribe *before* they read, so that they miss nothing between reading and waiting.
     """
 
     def __init__(self) -> None:

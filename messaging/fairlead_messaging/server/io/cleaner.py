@@ -1,4 +1,4 @@
-"""Cleaning: at an interval, what no reader can see any more is removed, topic by topic, through the one writer."""
+"""Periodically removes rows that no reader can see any more, topic by topic, through the single writer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logs.get("messaging.cleaner")
 
 
 class Cleaner:
-    """``run`` it as a task; ``clean`` is one pass."""
+    """``run`` it as a task; ``clean`` makes one pass."""
 
     def __init__(
         self, kv: OrderedKV, committer: Committer, readers: SnapshotReaders, now_ms: Callable[[], int]
@@ -38,12 +38,12 @@ class Cleaner:
         self.cleanups = 0
 
     async def run(self, interval_seconds: float) -> None:
-        """Forever; but not while the clock may have jumped ahead, because removal is permanent."""
+        """Clean forever, except while the clock may have jumped ahead, because removal is permanent."""
         guard = ClockJumpGuard(self._now_ms(), _steady_ms())
         while True:
             await asyncio.sleep(interval_seconds)
             now_ms = self._now_ms()
-            if not guard.look(now_ms, _steady_ms()):
+            if not guard.is_safe(now_ms, _steady_ms()):
                 _log.warning("cleanup_waits", reason="the clock jumped ahead")
                 continue
             try:
@@ -52,9 +52,9 @@ class Cleaner:
                 _log.warning("cleanup_failed", reason=str(error))
 
     async def clean(self, now_ms: int | None = None) -> None:
-        """One pass over every topic: remove what cannot be read any more as of ``now_ms``, the clock's when not given.
+        """Remove from every topic what cannot be read any more at ``now_ms``, by default the time of the clock.
 
-        One time for the whole pass, that which was found to be safe: the clock may jump while it goes on.
+        The whole pass uses that one time, which was found to be safe: the clock may jump during the pass.
         """
         now_ms = self._now_ms() if now_ms is None else now_ms
         await self._prune_transactions()
@@ -69,7 +69,7 @@ class Cleaner:
                 await self._committer.submit(RemoveRows(batch=found.batch, silent=found.silent), found.batch.size)
                 self.removed_rows += len(found.batch) + len(found.silent)
                 for low, high in found.emptied:
-                    # One range a table, and only once at the end: each compaction reads all that lies in it.
+                    # One range for each table, and only at the end: a compaction reads everything in its range.
                     before = emptied.get(low[:1], (low, high))
                     emptied[low[:1]] = (min(low, before[0]), max(high, before[1]))
             for low, high in emptied.values():

@@ -1,8 +1,8 @@
 """Group commit: all waiting commands become one durable write.
 
-Commands are judged in order, one at a time, on the event loop (in the writer's thread where they are large, or the
-store is behind a network); the write waits in a thread.  While one batch is being written the next one gathers, so the
-batch grows with the load and no request waits for a timer.
+Commands run in order, one at a time, on the event loop (in the writer's thread if they are large or the store is behind
+a network); the write waits in a thread.  While one batch is being written the next one gathers, so batches grow with
+the load and no request waits for a timer.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ GROUP_BYTES_MAX = 8 * 1024 * 1024
 """A batch is closed once it holds this many bytes; the rest waits for the next."""
 
 LARGE_BYTES = 256 * 1024
-"""A command of that size is handled in a thread, so that others are answered meanwhile."""
+"""Commands from this size on run in a thread, so that others are answered meanwhile."""
 
 WAITING_BYTES_MAX = 64 * 1024 * 1024
 WAITING_COMMANDS_MAX = 10_000
 """Beyond these limits callers are asked to retry later."""
 
 RETRY_AFTER_SECONDS = 1.0
-DISK_REMEDY = "free space on data_dir's disk, or make it writable; the service goes on by itself"
-REMOTE_REMEDY = "look why the nodes of the store do not answer; the service goes on by itself when they do"
+DISK_REMEDY = "free space on data_dir's disk, or make it writable; the service then resumes by itself"
+REMOTE_REMEDY = "check why the nodes of the store do not answer; the service resumes by itself once they do"
 LOG_SECONDS = 10.0
 """How often a persistent failure of the store is logged."""
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class Committer:
-    """The only writer of the store.  ``on_advanced`` is called with the topics that got new messages."""
+    """The only writer of the store.  ``on_advanced`` is called with the topics that have new messages."""
 
     def __init__(
         self,
@@ -65,19 +65,19 @@ class Committer:
         self.healthy = True
         """Whether the last write succeeded."""
         self.written_at = time.monotonic()
-        """When the last write succeeded, by the steady clock."""
+        """When the last write succeeded, by the monotonic clock."""
         self._failed_in_a_row = 0
         self._logged_at = 0.0
 
     @property
     def waiting(self) -> int:
-        """Commands not yet in a batch."""
+        """How many commands are not in a batch yet."""
         return len(self._waiting)
 
     async def submit(self, command: Command[T], size: int = 0) -> T:
-        """The command's answer, once it is durable.
+        """Run a command and return its answer once that is durable.
 
-        Raises: MessagingError; Unavailable when the store failed or too much is waiting.
+        Raises: MessagingError; Unavailable if the store failed or too much is waiting.
         """
         if self._closing:
             raise Unavailable("the service is stopping", retry_after_seconds=RETRY_AFTER_SECONDS)
@@ -94,7 +94,7 @@ class Committer:
         return await future
 
     async def close(self) -> None:
-        """Write what is waiting, then refuse everything."""
+        """Write the waiting commands, then refuse all further ones."""
         self._closing = True
         if self._task is not None:
             await self._task
@@ -110,9 +110,9 @@ class Committer:
         self._task = None
 
     async def _is_back(self) -> bool:
-        """After a failure an empty write comes first: it may reopen the store, which the next commands read.
+        """After a failure, try an empty write: it may reopen the store, which the next commands have to read.
 
-        While that fails all waiting commands are refused at once.
+        While that fails, all waiting commands are refused at once.
         """
         try:
             await asyncio.get_running_loop().run_in_executor(self._writer, self._kv.apply, Batch())
@@ -134,13 +134,13 @@ class Committer:
             try:
                 answers.append((future, await self._judge(command, size, batch, now_ms)))
             except MessagingError as error:
-                # A refusal may rest on an earlier command of this batch, so it too waits until that is durable.
+                # A refusal may depend on an earlier command of this batch, so it waits for the write too.
                 answers.append((future, error))
             except StorageError as error:
                 answers.append((future, None))
                 self._note_failure(error, answers)
                 return Batch(), []
-            except Exception as error:  # noqa: BLE001 - one bad command or read must not end the writer
+            except Exception as error:  # noqa: BLE001 - a failing command or read must not end the writer
                 _log.exception("proposal_failed", command=type(command).__name__)
                 answers.append((future, None))
                 self._fail_all(answers, error)
@@ -178,7 +178,7 @@ class Committer:
             self._on_advanced(advanced)
 
     def _note_failure(self, error: StorageError, answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
-        """Every command fails while a disk is full; only some of these failures are logged."""
+        """Refuse the batch; only some failures are logged, because every command fails while a disk is full."""
         self.healthy = False
         self._failed_in_a_row += 1
         now = time.monotonic()
@@ -191,13 +191,13 @@ class Committer:
         self._fail_all(answers, error)
 
     def _fail_all(self, answers: list[tuple[asyncio.Future[Any], Any]], error: Exception) -> None:
-        """It is unknown whether this batch was stored: forget what was assumed, and tell every caller."""
+        """Discard the state that assumed the batch was stored, and tell every caller that this is unknown."""
         self.failures += 1
         self._service.forget()
         for future, _ in answers:
             if not future.done():
                 failed = Unavailable(
-                    "the store failed; whether this took effect is not known, repeat it",
+                    "the store failed; this may have taken effect or not, repeat it",
                     code="storage_failed",
                     retry_after_seconds=RETRY_AFTER_SECONDS,
                 )

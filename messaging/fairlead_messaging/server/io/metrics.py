@@ -1,4 +1,4 @@
-"""What the service counts, in the Prometheus text format."""
+"""The metrics of the service, in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASSANDRA_PREFIX = "fairlead_messaging_cassandra_"
 
 
 class Total(Collector):
-    """A counter whose count is kept elsewhere, and taken over when it is asked for."""
+    """A counter whose value is kept elsewhere and copied here before the metrics are read."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name, self._text, self._value = name, text, 0.0
@@ -33,7 +33,7 @@ class Total(Collector):
 
 
 class LabelledTotals(Collector):
-    """The same for each value of one label."""
+    """Such counters, one for each value of a label."""
 
     def __init__(self, name: str, text: str, label: str) -> None:
         self._name, self._text, self._label = name, text, label
@@ -126,7 +126,7 @@ class MessagingMetrics:
         self.blocked = self._gauge("topic_blocked_seconds", "Age of a topic's first uncommitted message", "topic")
         self.lag_messages = self._gauge("reader_lag_messages", "Messages a reader is behind", "topic", "reader")
         self.lag_seconds = self._gauge("reader_lag_seconds", "Age of a reader's next message", "topic", "reader")
-        # Finding a labelled child costs more than counting in it; a topic's are looked up once.
+        # Finding a labelled child costs more than incrementing it, so those of a topic are looked up once.
         self._published = lru_cache(TOPIC_LABELS_MAX)(
             lambda topic: (self.published.labels(topic), self.published_bytes.labels(topic))
         )
@@ -160,7 +160,7 @@ class MessagingMetrics:
             self.known.labels(topic).inc(known)
 
     def show_topic_stats(self, found: list[TopicStats]) -> None:
-        """Replace what was shown of topics; deleted ones disappear."""
+        """Replace the metrics of all topics; those of deleted topics disappear."""
         for gauge in (self.messages, self.bytes, self.blocked, self.lag_messages, self.lag_seconds):
             gauge.clear()
         for each in found:
@@ -173,7 +173,7 @@ class MessagingMetrics:
                 self.lag_seconds.labels(each.topic, reader.name).set(reader.lag_seconds)
 
     def show_quotas(self, found: Mapping[str, tuple[int, int]]) -> None:
-        """What each namespace holds and may hold, in place of what was shown."""
+        """Replace what each namespace holds and may hold."""
         self.quota_stored.clear()
         self.quota_stored_max.clear()
         for namespace, (held, limit) in found.items():
@@ -194,7 +194,7 @@ class MessagingMetrics:
 
 
 class CassandraMetrics:
-    """What the store on Cassandra counts, registered where that is the store."""
+    """The metrics of the store on Cassandra, registered only where that is the store."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(

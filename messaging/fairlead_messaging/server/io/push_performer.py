@@ -1,4 +1,4 @@
-"""Performs the script of a subscription: reads its record and messages, sends them, and saves the outcome."""
+"""Performs the script of a subscription: reads its record and its messages, sends them, and saves the outcome."""
 
 from __future__ import annotations
 
@@ -56,24 +56,24 @@ REQUEST_TIMEOUT_SECONDS = 10.0
 PAGE_MESSAGES = 100
 PAGE_BYTES = 4 * 1024 * 1024
 PAUSE_SECONDS_MAX = 1.0
-"""How often the clock is read while waiting for a time: it may step."""
+"""How often the clock is read while waiting for a time, because the clock may be set."""
 
 Name = tuple[str, str, str]
 """Namespace, topic, subscription."""
 
 Storing = Callable[[str, Messages], AbstractContextManager[None]]
-"""Around a write of messages into a namespace.  Raises: OverQuota."""
+"""A context for a write of messages into a namespace.  Raises: OverQuota."""
 
 _log = logs.get("messaging.pusher")
 
 
 def unlimited(_namespace: str, _messages: Messages) -> AbstractContextManager[None]:
-    """Where there are no quotas."""
+    """For services without quotas."""
     return contextlib.nullcontext()
 
 
 class PushSender:
-    """Posts messages to endpoints, over connections that all subscriptions share."""
+    """Posts messages to endpoints; all subscriptions share its connection pool."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
@@ -81,7 +81,7 @@ class PushSender:
 
     async def send(self, name: Name, url: str, item: PushItem) -> PushResult:
         if self._session is None:
-            # One connection for each subscription: with fewer, those to endpoints that do not answer keep others out.
+            # As many connections as subscriptions: with fewer, dead endpoints could occupy all of them.
             limit = min(SUBSCRIPTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8)
             connector = aiohttp.TCPConnector(resolver=self._resolver, limit=limit)
             timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS)
@@ -112,7 +112,7 @@ class PushSender:
 
 
 class PushPerformer:
-    """The steps of one subscription; ``trouble`` is what holds it up other than its endpoint, "" when nothing does."""
+    """Performs the steps of one subscription; ``trouble`` says what holds it up besides its endpoint, if anything."""
 
     def __init__(
         self, name: Name, broker: Broker, sender: PushSender, metrics: MessagingMetrics, storing: Storing = unlimited
@@ -123,7 +123,7 @@ class PushPerformer:
         self._metrics = metrics
         self._storing = storing
         self._record: SubscriptionRecord | None = None
-        """As it stands on disk, as far as is known here."""
+        """The record on disk, as far as known."""
         self.trouble = ""
 
     @property
@@ -167,7 +167,7 @@ class PushPerformer:
     async def _load(self) -> Loaded:
         namespace, topic, name = self._name
 
-        def look(snapshot: Snapshot) -> Loaded:
+        def query(snapshot: Snapshot) -> Loaded:
             living = topics.lookup(snapshot, namespace, topic)
             raw = snapshot.get(keys.subscription(living, name))
             if raw is None:
@@ -175,10 +175,10 @@ class PushPerformer:
             record = subscription.decode(raw)
             return Loaded(record, living.generation, subscription.effective_policy(living, record))
 
-        return await self._broker.read(look)
+        return await self._broker.read(query)
 
     async def _read(self, step: ReadPage) -> PushPage:
-        def look(snapshot: Snapshot) -> PushPage:
+        def query(snapshot: Snapshot) -> PushPage:
             return push_page.read(
                 snapshot,
                 self._of_generation(snapshot, step.generation),
@@ -189,16 +189,16 @@ class PushPerformer:
             )
 
         topic = self._name[:2]
-        return await self._broker.read_until(topic, look, lambda page: page.is_enough(step.after), step.wait_ms)
+        return await self._broker.read_until(topic, query, lambda page: page.is_enough(step.after), step.wait_ms)
 
     async def _store_dead_letter(self, item: PushItem, dead_letter_topic: str) -> None:
         namespace, topic = subscription.dead_letter_topic_names(dead_letter_topic)
-        # A producer of its own for each message: a crash between the two writes stores the dead letter once.
+        # With one producer for each message, a crash between the two writes does not store the dead letter twice.
         producer = NumberedProducer(
             id=subscription.dead_letter_producer_id(self._name, item.id.hex()), epoch=0, sequences=(0,)
         )
         letter = Publish(namespace=namespace, name=topic, messages=[LoggedMessage(item.payload)], producer=producer)
-        # Counted like what clients publish: subscriptions that hand letters round would fill the disk for all.
+        # It counts towards the quota: subscriptions that pass dead letters in a circle would fill the disk.
         with self._storing(namespace, letter.messages):
             await self._broker.change(letter, len(item.payload))
 
@@ -226,7 +226,7 @@ class PushPerformer:
             _log.warning(
                 "dead_letter_waits", topic=label, subscription=name, id=record.undeliverable[-1].id,
                 dead_letter_topic=record.dead_letter_topic, reason=record.dead_letter_error,
-                remedy="create the topic, or let it take plain messages",
+                remedy="create the topic, or let it accept messages without a transaction",
             )  # fmt: skip
         elif record.dead_lettered > before.dead_lettered or record.dropped > before.dropped:
             _log.warning(
@@ -234,18 +234,17 @@ class PushPerformer:
             )
 
     def _of_generation(self, snapshot: Snapshot, generation: int) -> TopicGeneration:
-        """Raises: NotFound when the living topic is another one."""
+        """The topic, if it still has this generation.  Raises: NotFound."""
         living = topics.lookup(snapshot, *self._name[:2])
         if living.generation != generation:
-            raise NotFound(f"topic {'/'.join(self._name[:2])} was created anew", code="topic_not_found")
+            raise NotFound(f"topic {'/'.join(self._name[:2])} was deleted and created again", code="topic_not_found")
         return living
 
 
 class EndpointResolver(AbstractResolver):
-    """Leaves out the addresses that may not be pushed to: a name may resolve to another address each time.
+    """Filters out addresses to which nothing may be pushed, at every lookup, because their names may change.
 
-    It has threads of its own: a name server that does not answer holds one for many seconds, and others are needed
-    for what has nothing to do with names.
+    It has its own threads: a name server that does not answer blocks one for many seconds.
     """
 
     def __init__(self) -> None:

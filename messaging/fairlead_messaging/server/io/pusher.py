@@ -1,8 +1,8 @@
-"""Runs the pushes of all subscriptions: one task for each, so that a dead endpoint delays no other.
+"""Runs all push subscriptions, each in its own task, so that a dead endpoint delays no other.
 
-``push`` decides what is done in which order, ``push_performer`` does it.  A check of the table every few seconds starts
-tasks that are missing, stops those of subscriptions that are gone and restarts those of changed ones, so that no
-interrupted request leaves a subscription without its task.
+``push`` decides what to do in which order, and ``push_performer`` does it.  A check of the table every few seconds
+starts missing tasks, stops those of deleted subscriptions and restarts those of changed ones, so that an interrupted
+request never leaves a subscription without its task.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logs.get("messaging.pusher")
 
 @dataclass(slots=True, kw_only=True)
 class _RunningPush:
-    """The task of one subscription, with its script and what performs it."""
+    """The task of one subscription, with its script and performer."""
 
     push: Push
     performer: PushPerformer
@@ -48,23 +48,23 @@ class Pusher:
         self._random = Random()
         self._running: dict[Name, _RunningPush] = {}
         self._sender = PushSender()
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> int:
         return len(self._running)
 
     def trouble(self, name: Name) -> str:
-        """What holds a subscription up other than its endpoint: the store, or a defect; "" when nothing does."""
+        """What holds a subscription up besides its endpoint: the store, or a defect; "" if nothing does."""
         running = self._running.get(name)
         return running.performer.trouble if running is not None else ""
 
     async def start(self) -> None:
-        """Resume every subscription, and keep checking that each has a task."""
-        self._looking = asyncio.create_task(self._check_forever())
+        """Resume all subscriptions, and keep checking that each has a task."""
+        self._checking = asyncio.create_task(self._check_forever())
 
     def renew(self, name: Name) -> None:
-        """Start the task of a subscription, or restart it after a change; the task of one that is gone just ends."""
+        """Start the task of a subscription, or restart it after a change; that of a deleted one ends by itself."""
         self._end(name)
         performer = PushPerformer(name, self._broker, self._sender, self._metrics, self._storing)
         running = _RunningPush(push=Push(self._broker.now_ms, self._random), performer=performer)
@@ -74,8 +74,8 @@ class Pusher:
 
     async def close(self) -> None:
         tasks = [each.task for each in self._running.values() if each.task is not None]
-        if self._looking is not None:
-            tasks.append(self._looking)
+        if self._checking is not None:
+            tasks.append(self._checking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -92,19 +92,19 @@ class Pusher:
 
     async def _check_forever(self) -> None:
         while True:
-            await self.look()
+            await self.check()
             await asyncio.sleep(CHECK_SECONDS)
 
-    async def look(self) -> None:
-        """Start, stop and restart tasks as the table says, also where a topic's delivery policy was changed."""
+    async def check(self) -> None:
+        """Make the tasks match the table and the delivery policies of the topics."""
         try:
-            await self._look()
+            await self._check()
         except MessagingError as error:
-            _log.warning("subscriptions_not_read", reason=error.message, remedy="the store is tried again")
-        except Exception:  # noqa: BLE001 - a record that cannot be read must not leave all others without their tasks
+            _log.warning("subscriptions_not_read", reason=error.message, remedy="none: it will be tried again")
+        except Exception:  # noqa: BLE001 - one unreadable record must not leave all others without tasks
             _log.exception("subscriptions_not_read")
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         before = dict(self._running)
 
         def every(snapshot: Snapshot) -> dict[Name, str]:
@@ -133,7 +133,7 @@ class Pusher:
             try:
                 await self._run(running)
                 return
-            except Exception:  # noqa: BLE001 - a defect must not end a subscription for good
+            except Exception:  # noqa: BLE001 - a defect must not end a subscription
                 _log.exception("push_failed", topic="/".join(name[:2]), subscription=name[2])
                 running.performer.trouble = "a defect of the service; its log says more"
                 self._metrics.push_failures.inc()

@@ -1,7 +1,7 @@
-"""Enforces quotas: a publish is admitted, or answered 429 with the seconds until there is room.
+"""Enforces quotas: a publish is admitted, or answered 429 with the number of seconds to wait.
 
-handler ─storing(namespace, messages)→ let in, then stored or not
-run     ─every MEASURE_SECONDS→ what each namespace holds, for the sum and for metrics
+handler ─storing(namespace, messages)→ admitted, then stored or not
+run     ─every MEASURE_SECONDS→ how much each namespace holds, for the quotas and for metrics
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from fairlead_wire.io import logs
 
 MEASURE_SECONDS: Final = 10.0
 LABELS_MAX: Final = 1000
-"""Namespaces told apart in metrics."""
+"""How many namespaces get their own metrics."""
 RETRY_SECONDS: Final = 30.0
-"""Retry-After where stored bytes have to expire first; when they do depends on their times to live."""
+"""Retry-After while stored bytes have to expire first, at a time that depends on their times to live."""
 
 _log = logs.get("messaging.quotas")
 
 
 class QuotaKeeper:
-    """``start`` before the first publish: what is stored already counts."""
+    """``start`` it before the first publish, because stored messages count."""
 
     def __init__(
         self, broker: Broker, quotas: Quotas, metrics: MessagingMetrics, *, steady: Callable[[], float] = time.monotonic
@@ -47,7 +47,7 @@ class QuotaKeeper:
 
     async def start(self) -> None:
         if self._quotas:
-            await self._look()
+            await self._measure()
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -57,7 +57,7 @@ class QuotaKeeper:
 
     @contextlib.contextmanager
     def storing(self, namespace: str, messages: Messages) -> Iterator[None]:
-        """Around the write.  Raises: OverQuota, and nothing was begun."""
+        """A context for the write of messages.  Raises: OverQuota, and then nothing was begun."""
         quota = self._quotas.of(namespace)
         if quota.bytes_per_second is None and quota.stored_bytes is None:
             yield
@@ -67,7 +67,7 @@ class QuotaKeeper:
         if quota.stored_bytes is not None and self._stored.of(namespace) + size > quota.stored_bytes:
             self._refused(namespace, "stored_bytes")
             raise OverQuota(
-                f"namespace {namespace} may hold {quota.stored_bytes} bytes, and these {size} are more than are left: "
+                f"namespace {namespace} may hold {quota.stored_bytes} bytes, and these {size} exceed what is left: "
                 "delete topics or lower times to live, or raise its quota",
                 code="quota_stored_bytes",
                 retry_after_seconds=RETRY_SECONDS,
@@ -76,7 +76,7 @@ class QuotaKeeper:
             if wait := self._rate.wait(namespace, now):
                 self._refused(namespace, "bytes_per_second")
                 raise OverQuota(
-                    f"namespace {namespace} may take {quota.bytes_per_second} bytes a second: come again in "
+                    f"namespace {namespace} may take {quota.bytes_per_second} bytes a second: try again in "
                     f"{math.ceil(wait)} s",
                     code="quota_bytes_per_second",
                     retry_after_seconds=wait,
@@ -91,11 +91,11 @@ class QuotaKeeper:
             self._stored.ended(namespace, size, stored=stored)
 
     def refused_topic(self, namespace: str) -> None:
-        """The writer refused one more topic."""
+        """Count a topic that the writer refused."""
         self._refused(namespace, "topics")
 
     def _refused(self, namespace: str, quota: str) -> None:
-        """Counted by namespace, as long as there are not too many: who may create topics names them."""
+        """Count a refusal for its namespace, unless there are too many: clients invent their names."""
         if len(self._labelled) < LABELS_MAX:
             self._labelled.add(namespace)
         shown = namespace if namespace in self._labelled else "(others)"
@@ -105,11 +105,11 @@ class QuotaKeeper:
         while True:
             await asyncio.sleep(MEASURE_SECONDS)
             try:
-                await self._look()
+                await self._measure()
             except (Unavailable, StorageError) as error:
                 _log.warning("quota_not_measured", reason=str(error))
 
-    async def _look(self) -> None:
+    async def _measure(self) -> None:
         self._stored.begin()
         counts = partial(_counts, self._quotas)
         now_ms = self._broker.now_ms()
@@ -119,7 +119,7 @@ class QuotaKeeper:
 
     def _limit(self, namespace: str) -> int:
         limit = self._quotas.of(namespace).stored_bytes
-        assert limit is not None  # else it is not measured
+        assert limit is not None  # only namespaces with this quota are measured
         return limit
 
 

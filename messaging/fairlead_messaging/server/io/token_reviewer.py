@@ -1,7 +1,7 @@
-"""Where the Kubernetes API is and how we show who we are there: the files of the Pod, or a kubeconfig.
+"""Asks the Kubernetes API which ServiceAccount a token belongs to.
 
-Only what asking about tokens needs: a server, its authority, and a token or a certificate.  Files are read again, for
-tokens of Pods are replaced every hour.
+The API server and the credentials come from the files of the Pod, or from a kubeconfig.  They are read again from time
+to time, because tokens of Pods are replaced every hour.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ FILE_BYTES_MAX: Final = 1024 * 1024
 
 
 class NoApiServer(FairleadError):
-    """It is not known where the API is, or how to show who we are; the text says which file or variable."""
+    """The API server or the credentials for it are unknown; the message names the file or variable."""
 
 
 class ApiServer(msgspec.Struct, frozen=True, kw_only=True):
-    """``url`` without a slash at the end."""
+    """An API server and the credentials for it; ``url`` has no slash at the end."""
 
     url: str
     tls: ssl.SSLContext | None
@@ -51,7 +51,7 @@ class ApiServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(kubeconfig: str | None, environ: Mapping[str, str], folder: Path = POD_FOLDER) -> ApiServer:
-    """In-cluster when no kubeconfig is given.  Raises ``NoApiServer``."""
+    """The API server of a kubeconfig, or of the cluster if there is none.  Raises ``NoApiServer``."""
     if kubeconfig is not None:
         return _of_kubeconfig(Path(kubeconfig))
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
@@ -69,7 +69,7 @@ def find(kubeconfig: str | None, environ: Mapping[str, str], folder: Path = POD_
 
 
 def read(path: Path) -> bytes:
-    """A small file.  Raises ``NoApiServer``."""
+    """Read a small file.  Raises ``NoApiServer``."""
     try:
         with path.open("rb") as file:
             return file.read(FILE_BYTES_MAX)
@@ -92,7 +92,7 @@ def _of_kubeconfig(path: Path) -> ApiServer:
     except (KeyError, TypeError, StopIteration):
         raise NoApiServer(f"kubeconfig {path}: its current context names no server, or no user") from None
     if not server.startswith("https://"):
-        raise NoApiServer(f"kubeconfig {path}: server must be https://host:port, for tokens are sent there")
+        raise NoApiServer(f"kubeconfig {path}: server must be https://host:port, because tokens are sent to it")
     try:
         tls = _tls(cluster, user, path.parent)
     except (OSError, ssl.SSLError, binascii.Error, ValueError) as error:
@@ -112,7 +112,7 @@ def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> s
     context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
     certificate, key = _content(user, "client-certificate", folder), _content(user, "client-key", folder)
     if certificate and key:
-        with tempfile.NamedTemporaryFile() as both:  # readable by its owner alone, and gone at once
+        with tempfile.NamedTemporaryFile() as both:  # readable only by its owner, and removed at once
             both.write(certificate + b"\n" + key)
             both.flush()
             context.load_cert_chain(both.name)
@@ -135,14 +135,14 @@ def _named(document: Mapping[str, Any], kind: str, name: str) -> Mapping[str, An
 PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 ASK_SECONDS: Final = 5.0
 ASKING_MAX: Final = 64
-"""Reviews under way; beyond the caller is asked to come again."""
+"""How many reviews may be pending; further callers are asked to try again later."""
 PEER_ASKING_MAX: Final = 8
-"""Of one address: a flood of made-up tokens from one place leaves room for others."""
+"""How many of them one address may cause, so that its flood of made-up tokens leaves room for others."""
 ANSWER_BYTES_MAX: Final = 256 * 1024
 RETRY_SECONDS: Final = 1.0
-SAID_SECONDS: Final = 60.0
+LOG_SECONDS: Final = 60.0
 RENEW_SECONDS: Final = 60.0
-"""How long where the API is and who we are is used before the files are read again."""
+"""How long server and credentials are used before their files are read again."""
 
 _log = logs.get("messaging.token_review")
 
@@ -163,7 +163,7 @@ class _Answer(msgspec.Struct):
 
 
 class TokenReviewer:
-    """``account`` for each request.  ``wall`` is the clock that tokens end by, ``steady`` that of all else."""
+    """Call ``account`` for each request.  ``wall`` is the clock for the expiry of tokens, ``steady`` for all else."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class TokenReviewer:
         self._session: aiohttp.ClientSession | None = None
         self._server: ApiServer | None = None
         self._found_at = 0.0
-        self._limiter = LogLimiter(SAID_SECONDS)
+        self._limiter = LogLimiter(LOG_SECONDS)
         self.reviews = 0
 
     async def start(self) -> None:
@@ -199,7 +199,7 @@ class TokenReviewer:
             await self._session.close()
 
     async def account(self, token: str, peer: str) -> Subject | None:
-        """None: it is not valid for us.  Raises: Unavailable when that cannot be known now."""
+        """The account of a token; None if it is not valid for this service.  Raises: Unavailable if that is unknown."""
         if not access.looks_like_token(token):
             return None
         key = access.token_digest(token)
@@ -215,11 +215,11 @@ class TokenReviewer:
             raise _unavailable(str(error)) from None
 
     async def _ask_once(self, key: bytes, token: str, peer: str) -> Review:
-        """All who bring the same token at once wait for one review; that one of them leaves ends it for no other."""
+        """Requests with the same token share one review, which goes on if one of them is cancelled."""
         task = self._asking.get(key)
         if task is None:
             if len(self._asking) >= ASKING_MAX or self._of_peer.get(peer, 0) >= PEER_ASKING_MAX:
-                # Not "away": else a flood would make an answer of ten minutes ago count.
+                # Not ``_Away``: otherwise a flood would make reviews of ten minutes ago count.
                 raise _unavailable("too many tokens are being checked")
             self._of_peer[peer] = self._of_peer.get(peer, 0) + 1
             task = self._asking[key] = asyncio.create_task(self._ask(key, token))
@@ -232,7 +232,7 @@ class TokenReviewer:
         if not self._of_peer[peer]:
             del self._of_peer[peer]
         if not done.cancelled():
-            done.exception()  # those who wait have it; where none does any more it is no defect
+            done.exception()  # the waiting requests get it; if all of them have left, asyncio must not report it
 
     async def _ask(self, key: bytes, token: str) -> Review:
         """Raises ``_Away``, Unavailable."""
@@ -246,7 +246,7 @@ class TokenReviewer:
                     "it reach the API server; tokens checked in the last ten minutes still count",
                 )  # fmt: skip
             raise
-        # An API server that knows nothing of audiences names none; its answer is then about another service.
+        # An API server without support for audiences names none; the token may then be meant for another service.
         valid = status.authenticated and self._audience in status.audiences and not status.error
         account = access.account_of_user(status.user.username) if valid else None
         review = Review(account, self._steady(), access.token_end(token))
@@ -277,7 +277,7 @@ class TokenReviewer:
                 if answer.status == 429:
                     raise _unavailable("it has too much to do")
                 if answer.status not in (200, 201):
-                    self._found_at = 0.0  # who we are may have been renewed
+                    self._found_at = 0.0  # the credentials may have been renewed
                     raise _Away(f"it answered {answer.status}")
         except NoApiServer as error:
             raise _Away(str(error)) from None
@@ -297,11 +297,11 @@ class TokenReviewer:
 
 def _unavailable(reason: str) -> Unavailable:
     return Unavailable(
-        f"the Kubernetes API cannot say now whose token this is: {reason}",
+        f"the Kubernetes API cannot review the token now: {reason}",
         code="token_review_unavailable",
         retry_after_seconds=RETRY_SECONDS,
     )
 
 
 class _Away(Exception):
-    """The API server does not say; never has the token in its text."""
+    """The API server did not answer usefully; the message never contains the token."""

@@ -1,4 +1,4 @@
-"""Background work of transactions: timeouts, and marks on the rows of those that did not commit."""
+"""Background work for transactions: ends those that time out, and marks the rows of those that did not commit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fairlead_messaging.server.transactions.transaction import Transaction
 from fairlead_wire.io import logs
 
 LATE_SECONDS_MAX = 0.25
-"""How late a timeout may be noticed after the clock was moved."""
+"""How late a timeout may be noticed after the clock was set."""
 
 ENDINGS: tuple[EndedBy, ...] = ("timeout", "lifetime", "hold_up")
 TOPICS_LOGGED_MAX = 10
 
 RECOVER_SECONDS = 0.5
-"""How often to try while it is unavailable; the writer reads the tables again once a second."""
+"""How often to try while transactions are unavailable; the writer reads the tables again once a second."""
 
 _log = logs.get("messaging.transactions")
 
@@ -35,9 +35,9 @@ class TransactionKeeper:
         self._now_ms = now_ms
         self._changed = asyncio.Event()
         self.ended = dict.fromkeys(ENDINGS, 0)
-        """How many this service ended by itself, by reason."""
+        """How many transactions this service ended by itself, by reason."""
         self._reason = ""
-        """Why they are unavailable, as it was logged last."""
+        """Why transactions are unavailable, as logged last."""
 
     def _note_ended(self, ended: Iterable[Transaction]) -> None:
         for each in ended:
@@ -61,7 +61,7 @@ class TransactionKeeper:
         return manager.rolling if manager is not None else ()
 
     async def run(self) -> None:
-        """Forever: end transactions whose time is up, and mark the rows of aborted ones."""
+        """Forever end transactions that time out, and mark the rows of aborted ones."""
         self._changed.set()  # what an earlier run left behind
         while True:
             manager = self._service.transaction_service.present
@@ -70,8 +70,8 @@ class TransactionKeeper:
                 continue
             expiry = manager.next_deadline_ms(self._now_ms())
             if not self._changed.is_set() and (expiry is None or expiry >= self._now_ms()):
-                # Not simply the time until expiry: the clock may step meanwhile, and a client that began or ended a
-                # transaction may have hung up before it was done.
+                # Not simply until the next timeout: the clock may be set, and a client that began or ended a
+                # transaction may have disconnected before that was done.
                 due_seconds = LATE_SECONDS_MAX if expiry is None else (expiry + 1 - self._now_ms()) / 1000
                 timeout = min(due_seconds, LATE_SECONDS_MAX)
                 with contextlib.suppress(TimeoutError):
@@ -89,14 +89,14 @@ class TransactionKeeper:
                 await asyncio.sleep(error.retry_after_seconds)
 
     async def _recover(self) -> None:
-        """Have their tables read again, once a second, until that succeeds."""
+        """Have the transaction tables read again, once a second, until that succeeds."""
         reason = self._service.transaction_service.reason
         if reason != self._reason:
             self._reason = reason
             _log.error(
                 "transactions_unavailable", reason=reason,
-                remedy="publishing and reading without transactions go on; it is tried again every second,"
-                " and when it stays, restore data_dir from a backup",
+                remedy="publishing and reading without transactions still work; the tables are read again every second,"
+                " and if that keeps failing, restore data_dir from a backup",
             )  # fmt: skip
         try:
             expired = await self._committer.submit(ExpireTransactions())

@@ -1,7 +1,7 @@
-"""Bulk reading: where a topic stands, how a range of it is split, and what has expired unread.
+"""Bulk reading: the ends of a topic, the division into ranges, and what has expired unread.
 
-A bulk reader never passes the *last stable offset*: from its start up to there nothing changes, so the same range read
-twice, today or after a crash, holds the same messages (less what has expired).
+A bulk reader never passes the *last stable offset*: between its start and there nothing can change, so a range that is
+read again after a crash holds the same messages (less what has expired).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkRange:
-    """after < id ≤ upto; ``rows`` and ``size`` (bytes) are what was stored there."""
+    """after < id ≤ upto; ``rows`` and ``size`` (bytes) count what was stored there."""
 
     after: MessageId
     upto: MessageId
@@ -29,7 +29,7 @@ class BulkRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkPlan:
-    """What to read next: ``upto`` is the last id included, ``after`` when there is nothing."""
+    """What to read next: ``upto`` is the last id included, or ``after`` if there is nothing to read."""
 
     upto: MessageId
     rows: int
@@ -38,18 +38,18 @@ class BulkPlan:
 
 
 def check_generation(topic: TopicGeneration, expected: int | None) -> None:
-    """Raises: Conflict when the reader began in another generation."""
+    """Raises: Conflict if the reader began in another generation."""
     if expected is not None and expected != topic.generation:
         raise Conflict(
-            f"topic {topic.namespace}/{topic.name} was created anew", code="generation_changed",
+            f"topic {topic.namespace}/{topic.name} was deleted and created again", code="generation_changed",
             generation=topic.generation,
         )  # fmt: skip
 
 
 def last_stable(snapshot: Snapshot, topic: TopicGeneration, first_uncommitted: Uncommitted | None) -> MessageId:
-    """Ids at or below never change: the last durable one, or just below the first uncommitted message.
+    """The last id up to which nothing can change: the last durable one, or just below the first uncommitted message.
 
-    For a reader that starts behind an uncommitted message: ids from its start on, at or below.
+    A reader that starts after an uncommitted message is not concerned by that one.
     """
     raw = snapshot.get(keys.log_end(topic))
     end = running_totals.decode_log_end(raw) if raw is not None else None
@@ -60,7 +60,7 @@ def last_stable(snapshot: Snapshot, topic: TopicGeneration, first_uncommitted: U
 
 
 def oldest(snapshot: Snapshot, topic: TopicGeneration, now_ms: int) -> MessageId:
-    """The exclusive start that yields every living message; FIRST when there never was one."""
+    """The exclusive start that yields all messages that are left; FIRST if there never was one."""
     bound = reader.oldest_live(topic, now_ms)
     prefix = keys.table(keys.MESSAGE, topic)
     for key, _ in snapshot.scan(prefix + bound[:POSITION_BYTES] + b"\x00", keys.above(prefix)):
@@ -69,7 +69,7 @@ def oldest(snapshot: Snapshot, topic: TopicGeneration, now_ms: int) -> MessageId
 
 
 def last_expired(snapshot: Snapshot, topic: TopicGeneration, now_ms: int) -> MessageId:
-    """The id after which nothing has outlived the topic's time to live: of the last such row, removed or not."""
+    """The id of the last row that has outlived the topic's time to live, removed or not."""
     removed = snapshot.get(keys.table(keys.REMOVED, topic))
     bound = reader.oldest_live(topic, now_ms)
     prefix = keys.table(keys.MESSAGE, topic)
@@ -79,7 +79,7 @@ def last_expired(snapshot: Snapshot, topic: TopicGeneration, now_ms: int) -> Mes
 
 
 def shown(position: MessageId) -> str:
-    """Hex, "" for "before everything"."""
+    """The position in hex; "" for the beginning."""
     return "" if position == FIRST else position.hex()
 
 
@@ -94,9 +94,9 @@ def plan(
     splits: int,
     now_ms: int,
 ) -> BulkPlan:
-    """At most ``splits`` ranges of about the same weight, together within the limits.
+    """At most ``splits`` ranges of about equal weight, together within the limits.
 
-    ``upto`` must not lie beyond the last stable offset.  At least one row is planned when there is one.
+    ``upto`` must not lie beyond the last stable offset.  The plan has at least one row if there is one.
     """
     start = max(after, reader.oldest_live(topic, now_ms))
     end, whole = (

@@ -1,8 +1,8 @@
-"""An Arrow page straight from the rows of a topic.
+"""Builds an Arrow page directly from the rows of a topic.
 
-Rows are taken from the store a piece at a time.  As far as a piece is plain (no transaction, no ttl of its own), it
-becomes columns without a look at each message; the rest of it is judged row by row, as every other page is.  The answer
-is what ``reader.read`` gives, at a third of its cost.
+It takes rows from the store in batches.  As far as a batch is plain (no transaction, no own ttl) it becomes columns
+without a step for each message; the rest goes row by row, as for every other page.  The page has the same messages as
+one of ``reader.read``, at a third of the cost.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 # --- The Arrow stream: columns id (binary), ts (timestamp[us, UTC]) and payload (binary).
-# It is passed on as its parts (schema, record batches, end), so nothing is copied to join them. ``ts`` is the publish
-# time taken from the id.
+# It is passed on in parts (schema, record batches, end), which are not copied to join them. ``ts`` is the publish time
+# in the id.
 
 SCHEMA = pa.schema([("id", pa.binary()), ("ts", pa.timestamp("us", tz="UTC")), ("payload", pa.binary())])
 HEAD = memoryview(SCHEMA.serialize())
@@ -35,19 +35,19 @@ END = memoryview(b"\xff\xff\xff\xff\x00\x00\x00\x00")
 
 _TIME = SCHEMA.field("ts").type
 _VALUE_BYTES_MAX = 2**31 - 1
-"""Where a value ends at the latest; Arrow's slicing overflows without a stop."""
+"""An upper bound for the end of a value: Arrow's slicing overflows without one."""
 
 
 def encode(ids: Sequence[bytes], payloads: list[bytes]) -> memoryview:
-    """One record batch of messages."""
+    """A record batch of messages."""
     positions = b"".join([message_id[:POSITION_BYTES] for message_id in ids])
     return _batch(len(ids), pa.py_buffer(b"".join(ids)), positions, pa.array(payloads, pa.binary()))
 
 
 def encode_plain(keys: list[bytes], values: list[bytes]) -> memoryview:
-    """One record batch straight from rows of the message table, each value a byte of flags before its payload.
+    """A record batch directly from rows of the message table, whose values are a byte of flags and the payload.
 
-    No Python object is made for a message: the values become one buffer, out of which Arrow takes the payloads.
+    It creates no Python object for a message: the values become one buffer, from which Arrow slices the payloads.
     """
     positions = [key[-POSITION_BYTES:] for key in keys]
     ids = NO_PAYLOAD.join(positions) + NO_PAYLOAD
@@ -71,7 +71,7 @@ def _batch(count: int, ids: pa.Buffer, positions: bytes, payloads: pa.Array) -> 
 
 @lru_cache(16)
 def _times(count: int) -> Struct:
-    """Unpacks the milliseconds of so many positions."""
+    """Unpacks the milliseconds of ``count`` positions."""
     return Struct(">" + f"q{POSITION_BYTES - 8}x" * count)
 
 
@@ -82,7 +82,7 @@ def _id_offsets(count: int) -> pa.Buffer:
 
 PIECE_ROWS = 1024
 PIECE_BYTES = 1024 * 1024
-"""Of one piece: small enough to stay in the processor's cache, and its memory is used again by the next one."""
+"""The size of a batch: small enough for the cache of the processor, and its memory is reused by the next one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,8 +118,8 @@ def read(
     prefix = keys.table(keys.MESSAGE, topic)
     low, high = prefix + asked.after[:POSITION_BYTES], prefix + upto[:POSITION_BYTES] + b"\x00"
     while (left := _left(page, asked)) is not None:
-        # One row more than the limit: the first may be the one that reading goes on after.
-        # And a byte more for each row than what is left: its flags.
+        # One row more than the limit, because the first may be the row after which reading continues.
+        # And a byte more for each row, for its flags.
         bytes_max = min(PIECE_BYTES, left.bytes_max + PIECE_ROWS)
         places, values = snapshot.take(low, high, min(PIECE_ROWS, left.limit + 1), bytes_max)
         if not places:
@@ -146,7 +146,7 @@ _FLAGS = itemgetter(0)
 
 
 def _left(page: BulkPage, asked: ReadRange) -> ReadRange | None:
-    """What still belongs into the page; None when one of its limits was met."""
+    """The range that still belongs into the page; None if one of its limits is reached."""
     if page.count >= asked.limit or page.size >= asked.bytes_max or page.judged >= JUDGED_ROWS_MAX:
         return None
     return ReadRange(
@@ -159,7 +159,7 @@ def _left(page: BulkPage, asked: ReadRange) -> ReadRange | None:
 
 
 def _take_plain(page: BulkPage, left: ReadRange, places: list[bytes], values: list[bytes]) -> None:
-    """Add plain rows, as many as there is room for."""
+    """Add plain rows as long as there is room."""
     count = min(len(places), left.limit)
     size = sum(map(len, values[:count])) - count
     if size >= left.bytes_max:

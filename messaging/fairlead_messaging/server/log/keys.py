@@ -1,4 +1,4 @@
-"""How rows are keyed: one ordered keyspace, a letter per table.
+"""The keys of rows: one ordered keyspace, with a letter for each table.
 
     T ns:topic:                                        metadata
     H ns:topic:                                        highest position ever assigned
@@ -12,9 +12,9 @@
     W ns:topic: generation                             the last position removed
     D ns:topic: generation name                        how far a named reader is
     U ns:topic: generation name                        subscriptions
-    O pointer                                          transactions readers must know of
+    O pointer                                          transactions that readers must know
     X pointer                                          finished transactions
-    L pointer                                          of these, long ones that committed changed keys
+    L pointer                                          long ones among these that committed changed keys
     S name                                             facts of this service
 
 The colon after each name keeps ``a`` and ``ab`` apart; names cannot contain it.  Integers are big
@@ -29,7 +29,7 @@ from fairlead_messaging.api.message_id import POSITION_BYTES, PositionBytes
 from fairlead_messaging.server.log.topic import TopicGeneration
 
 Prefix = NewType("Prefix", bytes)
-"""What the keys of one table of one topic begin with."""
+"""The beginning of the keys of one table of one topic."""
 
 METADATA, LOG_END, MESSAGE, PAYLOAD, PRODUCER, FENCE, SERVICE = b"T", b"H", b"M", b"P", b"R", b"F", b"S"
 MARK, REMOVED, READER = b"I", b"W", b"D"
@@ -40,7 +40,7 @@ EVERYTHING = (b"", b"\xff")
 
 
 def position(row: bytes) -> PositionBytes:
-    """Where the row with this key stands, in every table that is ordered by position."""
+    """The position in a key, for every table that is ordered by position."""
     return PositionBytes(row[-POSITION_BYTES:])
 
 
@@ -100,7 +100,7 @@ def producer(topic: TopicGeneration, producer_id: str, epoch: int) -> bytes:
 
 
 def producer_page(producer: bytes, first: int) -> bytes:
-    """The page from ``first`` on of the producer with this key; its own key is that of the page from 0 on."""
+    """The key of the page from ``first`` on; that of the page from 0 on is the producer's own."""
     return producer + first.to_bytes(8, "big") if first else producer
 
 

@@ -1,7 +1,7 @@
 """Reading a topic: a page of messages from a snapshot, and where the next page starts.
 
-Every start is turned into one exclusive 20-byte id, so a start inside a payload list, right before a
-reference, or on an expired row needs no special case and can lose nothing.
+Every start becomes an exclusive 20-byte id, so a start inside a list of payloads, right before a reference, or at an
+expired row is no special case.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from fairlead_messaging.server.log.topic import TopicGeneration
 from fairlead_messaging.server.store.ordered_kv import Snapshot
 
 LASTING_MS = 2**63 - 1
-"""Later than any time there is."""
+"""Later than any possible time."""
 JUDGED_ROWS_MAX = 50_000
-"""Rows that must be judged one by one before a page ends early, so that one poll is bounded work."""
+"""After how many rows with a transaction or ttl a page ends early, so that the work of a poll is bounded."""
 
 
 @dataclass(slots=True, kw_only=True)
 class MessagePage:
     """Messages as two columns; ``next_position`` is the exclusive start of the next page.
 
-    ``complete`` says that the scan reached the end, or the first uncommitted row (``blocked``), and not a limit.
-    ``aborted`` and ``expired`` count messages passed over: of aborted transactions, and past a ttl of their own.
+    ``complete``: the scan reached the end or the first uncommitted row (``blocked``), not a limit.
+    ``aborted`` and ``expired`` count skipped messages: those of aborted transactions, and those past their own ttl.
     """
 
     ids: list[MessageId] = field(default_factory=list)
@@ -49,27 +49,27 @@ class MessagePage:
     aborted: int = 0
     expired: int = 0
     judged: int = 0
-    """Rows that were not plain: with a transaction or a ttl of their own."""
+    """How many rows were not plain, but had a transaction or their own ttl."""
     lasts_until_ms: int = LASTING_MS
-    """The first of its rows that has a ttl of its own is over after this."""
+    """When the first of its rows with an own ttl expires."""
 
     @property
     def plain(self) -> bool:
-        """Whether nothing but expiry by the topic's ttl, and growth, can change this page."""
+        """Whether only expiry by the topic's ttl, and growth, can change this page."""
         return not self.judged
 
     @property
     def decided(self) -> bool:
         """Whether the same holds for readers of its kind until ``lasts_until_ms``: each row is committed or aborted.
 
-        Not when it passed over expired rows, which cleaning removes: it would end, and go on, elsewhere then.
+        False if it skipped expired rows: after cleaning, the page would end elsewhere.
         """
         return not self.blocked and not self.expired and self.judged < JUDGED_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRange:
-    """What a page may hold: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
+    """The limits of a page: after < id ≤ upto, at most ``limit`` messages, ended by ``bytes_max`` payload bytes."""
 
     after: MessageId
     upto: MessageId
@@ -79,7 +79,7 @@ class ReadRange:
 
 
 def oldest_live(topic: TopicGeneration, now_ms: int) -> MessageId:
-    """The exclusive start below which everything has outlived the topic's time to live."""
+    """The exclusive start up to which all messages have outlived the topic's time to live."""
     return before_time(max(0, now_ms - topic.ttl_seconds * 1000))
 
 
@@ -94,9 +94,9 @@ def read(
     now_ms: int,
     states: RowStates | None = None,
 ) -> MessagePage:
-    """Messages with after < id ≤ upto that are alive at ``now_ms`` (milliseconds), oldest first.
+    """Messages with after < id ≤ upto that have not expired at ``now_ms`` (milliseconds), oldest first.
 
-    Without ``states`` everything is shown, rolled-back rows too (the seed's non-transactional reader).
+    Without ``states`` all rows are shown, even rolled-back ones (the seed's non-transactional reader).
     A page holds at most ``limit`` messages and ends once ``bytes_max`` payload bytes are reached.
     """
     asked = ReadRange(
@@ -114,13 +114,13 @@ def select_visible(
     asked: ReadRange,
     states: RowStates | None,
 ) -> MessagePage:
-    """The page that consecutive rows of the message table make; ``complete`` when all of them were passed."""
+    """The page of consecutive rows of the message table; ``complete`` if it has used all of them."""
     after, limit, bytes_max = asked.after, asked.limit, asked.bytes_max
     page = MessagePage(next_position=after)
-    ids, payloads = cast("list[bytes]", page.ids), page.payloads  # naming each a MessageId would be a call for each
+    ids, payloads = cast("list[bytes]", page.ids), page.payloads  # MessageId(…) would be a call for each
     size = 0
     for key, value in found:
-        if value[0] == 0:  # a plain message, by far the most: this branch decides how fast reading is
+        if value[0] == 0:  # a plain message, as most are: this branch determines the speed of reading
             message_id = key[-POSITION_BYTES:] + NO_PAYLOAD
             if message_id <= after:
                 continue
@@ -130,7 +130,7 @@ def select_visible(
         else:
             position, row = keys.position(key), rows.decode(value)
             if not row.is_reference and position + NO_PAYLOAD <= after:
-                continue  # the reader's own start: what becomes of it concerns only those who start before it
+                continue  # the row at the reader's start, which concerns only readers that start before it
             state = states(row.pointer) if row.pointer and states is not None else RowState.COMMITTED
             page.judged += 1
             page.size = size
@@ -154,7 +154,7 @@ def select_visible(
 def _read_row(
     position: PositionBytes, row: rows.MessageRow, page: MessagePage, asked: ReadRange, state: RowState
 ) -> None:
-    """A message in the row itself: shown, or counted by why not; the page is blocked by an uncommitted living one."""
+    """Show the message in the row, or count why not; an uncommitted one that has not expired blocks the page."""
     _note_expiry(position, row.ttl_seconds, page)
     if state is RowState.ABORTED:
         page.aborted += 1
@@ -172,7 +172,7 @@ def _read_row(
 
 
 def _past(position: PositionBytes, page: MessagePage, upto: MessageId) -> MessageId:
-    """The position after everything of one row, never beyond what was asked for."""
+    """The position after everything in a row, but not beyond the requested end."""
     return min(max(page.next_position, last_of(position)), upto)
 
 
@@ -182,7 +182,7 @@ def _note_expiry(position: PositionBytes, ttl_seconds: int, page: MessagePage) -
 
 
 def is_expired(position: PositionBytes, ttl_seconds: int, now_ms: int) -> bool:
-    """Whether a message is past a ttl of its own (0: it has none), also in an open transaction."""
+    """Whether a message is past its own ttl (0: it has none), which also applies in an open transaction."""
     return ttl_seconds > 0 and now_ms > timestamp_of(position) + ttl_seconds * 1000
 
 
@@ -195,7 +195,7 @@ def _read_payloads(
     asked: ReadRange,
     state: RowState,
 ) -> None:
-    """The payload rows a reference stands for, from where the reader stopped last time."""
+    """The payload rows for which a reference stands, from where the reader stopped last time."""
     aborted = state is RowState.ABORTED
     first, last = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
     if position == asked.after[:POSITION_BYTES]:

@@ -44,7 +44,7 @@ def encode(payload: bytes, ttl_seconds: int = 0, pointer: int = 0, *, is_referen
 
 
 def encode_all(payloads: Sequence[bytes], ttls: Sequence[int] = (), pointer: int = 0) -> list[bytes]:
-    """Many rows of one pointer; ``ttls`` is empty when none has a time to live of its own."""
+    """Many rows of one pointer; ``ttls`` is empty if none has its own time to live."""
     if ttls:
         return [encode(payload, ttl, pointer) for payload, ttl in zip(payloads, ttls, strict=True)]
     head = encode(b"", pointer=pointer)
@@ -80,11 +80,11 @@ class LoggedMessage(NamedTuple):
 
 
 Messages = Sequence[bytes | LoggedMessage]
-"""Of one request; bare bytes live as long as their topic.  A million of them are not a million objects more."""
+"""The messages of a request; plain bytes have the topic's time to live, and need no object besides themselves."""
 
 
 def columns(messages: Messages) -> tuple[Sequence[bytes], list[int]]:
-    """(payloads, times to live in seconds); no times when none has its own."""
+    """(payloads, times to live in seconds); no times if no message has its own."""
     if all(kind is bytes for kind in set(map(type, messages))):
         return cast("Sequence[bytes]", messages), []
     whole = [message if isinstance(message, LoggedMessage) else LoggedMessage(message) for message in messages]
@@ -93,7 +93,7 @@ def columns(messages: Messages) -> tuple[Sequence[bytes], list[int]]:
 
 
 # --- The state of a row for a reader.
-# Readers ask through ``RowStates`` and know nothing of transactions; ``transactions.visibility`` answers.
+# Readers know only ``RowStates`` and not transactions; ``transactions.visibility`` implements it.
 
 
 class RowState(Enum):
@@ -105,12 +105,12 @@ class RowState(Enum):
 
 
 RowStates = Callable[[int], RowState]
-"""The state of a row by its pointer, which is negative when the row was rolled back."""
+"""The state of a row by its pointer, which is negative if the row was rolled back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncommitted:
-    """Ids from ``message_id`` on may still change; ``pointer`` is None where only the search ended there."""
+    """Ids from ``message_id`` on may still change; ``pointer`` is None if only the search ended there."""
 
     message_id: MessageId
     pointer: int | None

@@ -1,8 +1,8 @@
-"""How many messages and bytes a topic has ever held, so that counting a range needs no scan.
+"""Running totals: how many messages and bytes a topic ever had, so that counting a range needs no scan.
 
-Every ``MARK_ROWS`` messages or ``MARK_BYTES`` bytes the running total is written beside the row it counts
-up to (inclusive).  A range is then the difference of two totals, exact but for one short scan at each end.
-Totals count what was stored: rolled-back messages and those past their own time to live are among them.
+After every ``MARK_ROWS`` messages or ``MARK_BYTES`` bytes the total up to a row (inclusive) is written.  The size of a
+range is the difference of two totals, and a short scan at each end makes it exact.  Totals count what was stored,
+including rolled-back messages and those past their own time to live.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def decode_log_end(raw: bytes) -> LogEnd:
 def row_size(
     snapshot: Snapshot, topic: TopicGeneration, value: bytes, after: bytes = b"", upto: bytes = b""
 ) -> RunningTotal:
-    """What one message row adds: itself, or the payload rows it refers to.
+    """What a message row adds: one message, or the payload rows it refers to.
 
     ``after`` (exclusive) and ``upto`` (inclusive) are positions of payload rows, for a range that begins or ends
     inside of a reference.
@@ -99,7 +99,7 @@ def row_size(
 def last_mark(
     snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes
 ) -> tuple[PositionBytes, RunningTotal]:
-    """The last mark at or below a position (10 bytes), and its total; the beginning when there is none."""
+    """The last mark at or below a position (10 bytes), and its total; the beginning if there is none."""
     prefix = keys.table(keys.MARK, topic)
     found = snapshot.last_below(prefix, prefix + position + b"\x00")
     return (keys.position(found[0]), decode(found[1])) if found else (position_of(FIRST), RunningTotal())
@@ -115,9 +115,9 @@ def upto(snapshot: Snapshot, topic: TopicGeneration, position: PositionBytes) ->
 
 
 def passed(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId) -> int:
-    """Messages ever held up to the id: never more than that, and exactly that at the last position given out.
+    """How many messages there ever were up to the id: never too many, and exact at the last assigned position.
 
-    In between, what has been removed by its own time to live since the last mark is missing.
+    In between, messages after the last mark that were removed for their own time to live are missing.
     """
     raw = snapshot.get(keys.log_end(topic))
     if raw is not None and decode_log_end(raw).position.encode() <= message_id[:POSITION_BYTES]:
@@ -126,7 +126,7 @@ def passed(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId) ->
 
 
 def exactly(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId) -> RunningTotal | None:
-    """As ``upto``, but None where rows have been removed that it would have to count, or inside of a reference."""
+    """As ``upto``, but None inside a reference, or if rows that it would have to count have been removed."""
     if message_id[POSITION_BYTES:] not in (NO_PAYLOAD, LAST[POSITION_BYTES:]):
         return None
     position = position_of(message_id)
@@ -160,14 +160,14 @@ def split_at(
 ) -> tuple[MessageId, RunningTotal]:
     """The furthest id within after < id ≤ upto such that the range has at most ``count`` messages and ``size`` bytes.
 
-    At least one row is taken.  Returns the id (``after`` when the range is empty) and what the range holds.
+    At least one row is taken.  Returns the id (``after`` if the range is empty) and the total of the range.
     """
     prefix, marks = keys.table(keys.MESSAGE, topic), keys.table(keys.MARK, topic)
     end = prefix + upto_id[:POSITION_BYTES] + b"\x00"
     reached, taken = after, RunningTotal()
 
     def walk(low: bytes, high: bytes) -> bool:
-        """Row by row; False once the next row would be too much."""
+        """Go row by row; False once the next row would exceed the limits."""
         nonlocal reached, taken
         for key, value in snapshot.scan(low, high):
             position = key[-POSITION_BYTES:]
@@ -180,7 +180,7 @@ def split_at(
                 after[POSITION_BYTES:] if begins_here else b"", upto_id[POSITION_BYTES:] if ends_here else b"",
             )  # fmt: skip
             if begins_here and not weight.rows:
-                continue  # all of it lies before the range
+                continue  # the whole row lies before the range
             grown = taken.plus(*weight)
             if taken.rows and (grown.rows > count or grown.size > size):
                 return False

@@ -56,7 +56,7 @@ def parse_ttl(value: object, what: str = "ttl") -> int:
 class TopicGeneration:
     """One generation of a topic; ``properties`` are the texts a caller sees, ``ttl`` always among them.
 
-    ``delivery``: the delivery policy as the caller gave it, for subscriptions that have none of their own.
+    ``delivery``: the delivery policy as the caller gave it, for subscriptions that define none.
     """
 
     namespace: str
@@ -85,7 +85,7 @@ class TopicGeneration:
         return delivery_policy.parse(dict(self.delivery)) if self.delivery is not None else None
 
     def shown_properties(self) -> dict[str, str | dict[str, Any]]:
-        """Properties as the outside sees them, the generation beside the caller's own."""
+        """The properties in answers: those of the caller, and the generation."""
         shown: dict[str, str | dict[str, Any]] = {**self.properties}
         if self.delivery is not None:
             shown["delivery"] = dict(self.delivery)
@@ -97,7 +97,6 @@ class _Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     ttl_seconds: int
     properties: dict[str, str]
     delivery: dict[str, Any] | None = None
-    """Absent in records of earlier versions."""
 
 
 def encode(topic: TopicGeneration) -> bytes:
@@ -119,7 +118,7 @@ def decode(namespace: str, name: str, raw: bytes) -> TopicGeneration:
 
 
 class TopicProperties(NamedTuple):
-    """What a caller may say of a topic: ``texts`` are all properties but the time to live and the delivery policy."""
+    """What a caller may set: ``texts`` are all properties except the time to live and the delivery policy."""
 
     ttl_seconds: int
     texts: dict[str, str]
@@ -127,7 +126,7 @@ class TopicProperties(NamedTuple):
 
 
 def parse_properties(raw: object, default_ttl_seconds: int) -> TopicProperties:
-    """A caller's properties.  What is absent returns to its default; their own ``generation`` is never honoured.
+    """Parse a caller's properties.  Absent ones return to their defaults; ``generation`` is ignored.
 
     Raises: Refused naming everything that is wrong, with the code of the first.
     """
@@ -161,9 +160,9 @@ def parse_properties(raw: object, default_ttl_seconds: int) -> TopicProperties:
 
 
 def given_policy(value: object) -> dict[str, Any] | None:
-    """A delivery policy as it was given, of which all is known and right; None for none.
+    """A delivery policy as it was given, which has been checked; None if there is none.
 
-    Raises: Wrong with everything that is not, each below ``delivery``.
+    Raises: Wrong with every mistake, each below ``delivery``.
     """
     if value is None:
         return None

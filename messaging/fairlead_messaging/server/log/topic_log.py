@@ -1,8 +1,8 @@
-"""The writer's end of one topic's log: where the next message stands, and how much there is.
+"""The end of a topic's log for the writer: the next position, and the running total.
 
     append ─→ rows at the next positions, running totals, index of messages that expire early ─→ the batch
 
-All of it can be read again from the store; it runs ahead of it by the batch being built.
+All of it can be read from the store again; it is ahead of the store by the batch being built.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SEQUENCE_BITS = SEQUENCE_MAX.bit_length()
 
 
 PIECE_MESSAGES = 4096
-"""Turned into rows at a time: a single step over a million would hold the interpreter, and all other requests."""
+"""How many messages become rows at a time: a step over a million would block the interpreter and all requests."""
 
 
 class TopicLog:
-    """Of one topic over all its generations; dropped when a batch fails."""
+    """The log of one topic over all its generations; discarded if a batch fails."""
 
     def __init__(self, kv: OrderedKV, topic: TopicGeneration | None) -> None:
         self._kv = kv
@@ -52,7 +52,7 @@ class TopicLog:
             self._expiry_prefix = keys.table(keys.EXPIRY, topic)
 
     def _recover(self, topic: TopicGeneration) -> None:
-        """Continue after the last assigned position: as written with each batch, or the newest row's, if later."""
+        """Continue after the last assigned position: the one written with each batch, or that of a newer row."""
         candidates: list[Position] = []
         written = self._kv.get(keys.log_end(topic))
         if written is not None:
@@ -71,13 +71,13 @@ class TopicLog:
     def append(
         self, messages: Messages, batch: Batch, now_ms: int, pointer: int = 0
     ) -> tuple[Position | None, Position | None]:
-        """Rows for the messages, contiguous and in order; returns the first and last position.
+        """Add rows for the messages, contiguous and in order; returns the first and last position.
 
-        Many go column by column, because others wait: a row at a time takes five times as long.
+        Many messages go column by column, which takes a fifth of the time of single rows.
         """
         if not messages:
             return None, None
-        if len(messages) == 1:  # by far the most requests: columns would cost half as much again
+        if len(messages) == 1:  # most requests: columns would cost half as much again
             only = self._append_one(messages[0], batch, now_ms, pointer)
             return only, only
         first: bytes | None = None
@@ -108,7 +108,7 @@ class TopicLog:
     def append_reference(
         self, payloads: bytes, rows_count: int, size: int, batch: Batch, now_ms: int, pointer: int
     ) -> Position:
-        """One row that stands for the payload rows between two positions, which hold so many messages and bytes."""
+        """Add a row that stands for the payload rows between two positions, which have ``count`` messages."""
         position = self.sequencer.next(now_ms)
         encoded = position.encode()
         batch.put(self.message_prefix + encoded, rows.encode(payloads, pointer=pointer, is_reference=True))
@@ -116,19 +116,19 @@ class TopicLog:
         return position
 
     def index_expiry(self, position: Position, ttl_seconds: int, batch: Batch) -> None:
-        """Let cleanup find a message that expires before its topic's ttl would remove it."""
+        """Let cleanup find a message that expires before the topic's ttl would remove it."""
         expires_ms = position.timestamp + ttl_seconds * 1000
         batch.put(self._expiry_prefix + expires_ms.to_bytes(8, "big") + position.encode(), b"")
 
     def count(self, position: PositionBytes, count: int, size: int, batch: Batch) -> None:
-        """Take a stored row into the running total; a mark is written now and then."""
+        """Add a stored row to the running total, and write a mark if one is due."""
         self.total = self.total.plus(count, size)
         if self.total.reaches_mark(self.marked):
             self.marked = self.total
             batch.put(self._mark_prefix + position, self.total.encode())
 
     def count_all(self, positions: Sequence[PositionBytes], sizes: Sequence[int], batch: Batch) -> None:
-        """As ``count`` for each stored row, with as few steps as there are marks."""
+        """As ``count`` for each stored row, but with only one step for each mark."""
         start = 0
         while start < len(sizes):
             rows_left = max(1, MARK_ROWS - (self.total.rows - self.marked.rows))
@@ -142,7 +142,7 @@ class TopicLog:
     def replace(self, topic: TopicGeneration) -> bool:
         """Use a created, updated or deleted record; positions continue from where they were.
 
-        True when it is of another generation, of which nothing is known yet.
+        True if it has another generation, about which nothing is known yet.
         """
         is_new = self.topic is None or topic.generation != self.topic.generation
         if is_new:
@@ -151,31 +151,31 @@ class TopicLog:
         self._prepare(topic)
         return is_new
 
-    def go_on_after(self, position: Position) -> None:
-        """Positions up to this one were assigned, whether or not they were stored."""
+    def continue_after(self, position: Position) -> None:
+        """Continue after this position, which was assigned, whether or not it was stored."""
         self.sequencer = Sequencer(max(position, self.sequencer.last))
 
     def living(self, namespace: str, name: str) -> TopicGeneration:
-        """Raises: NotFound when there is no living topic."""
+        """The existing topic.  Raises: NotFound."""
         if self.topic is None or not self.topic.exists:
             raise topics.missing(namespace, name)
         return self.topic
 
     def write_end(self, batch: Batch) -> None:
-        """Write where the log ends now; once per batch."""
+        """Write the end of the log; once per batch."""
         assert self.topic is not None
         end = LogEnd(self.sequencer.last, abs(self.topic.generation), self.total)
         batch.put(keys.log_end(self.topic), end.encode())
 
 
 class Sequencer:
-    """Assigns positions: one per topic, over all its generations.  They strictly increase whatever the clock does.
+    """Assigns the positions of one topic, over all its generations.  They strictly increase whatever the clock does.
 
-    timestamp = max(clock, last): a clock that steps back, a restart within one millisecond and more than 65536 messages
-    in a millisecond all continue from the last assigned position.
+    timestamp = max(clock, last): if the clock is set back, the service restarts within a millisecond, or a millisecond
+    has more than 65536 messages, positions continue from the last one.
 
-    A position is one integer here, the sequence its low bits: counting past the last sequence of a millisecond
-    reaches the first of the next by itself.
+    A position is one integer here, with the sequence in its low bits: after the last sequence of a millisecond comes
+    the first of the next.
     """
 
     __slots__ = ("_last",)

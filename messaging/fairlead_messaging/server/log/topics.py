@@ -1,4 +1,4 @@
-"""The metadata table: which topics there are.  Reading needs any snapshot, changing a batch."""
+"""The metadata table: which topics there are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairlead_messaging.server.store.ordered_kv import Batch, Gets, Snapshot
 
 
 def record(source: Gets, namespace: str, name: str) -> TopicGeneration | None:
-    """The topic's record, deleted or not; None when there never was one."""
+    """The topic's record, deleted or not; None if there never was one."""
     topic.check_name("namespace", namespace)
     topic.check_name("topic", name)
     raw = source.get(keys.metadata(namespace, name))
@@ -17,9 +17,9 @@ def record(source: Gets, namespace: str, name: str) -> TopicGeneration | None:
 
 
 def lookup(source: Gets, namespace: str, name: str) -> TopicGeneration:
-    """The living topic.
+    """The existing topic.
 
-    Raises: NotFound when there is none, Refused for names that cannot be.
+    Raises: NotFound; Refused for an invalid name.
     """
     found = record(source, namespace, name)
     if found is None or not found.exists:
@@ -32,19 +32,19 @@ def missing(namespace: str, name: str) -> NotFound:
 
 
 def names(snapshot: Snapshot, namespace: str) -> list[str]:
-    """Living topics of one namespace, by name."""
+    """The names of the existing topics of a namespace, sorted."""
     topic.check_name("namespace", namespace)
     prefix = keys.namespace_metadata(namespace)
     return [found.name for found in _scan(snapshot, prefix) if found.exists]
 
 
 def namespaces(snapshot: Snapshot) -> list[str]:
-    """Namespaces with a living topic, by name."""
+    """The namespaces with an existing topic, sorted."""
     return sorted({found.namespace for found in _scan(snapshot, keys.METADATA) if found.exists})
 
 
 def every(snapshot: Snapshot) -> list[TopicGeneration]:
-    """Every record, deleted ones too: what cleanup walks."""
+    """Every record, including those of deleted topics, which cleanup needs."""
     return _scan(snapshot, keys.METADATA)
 
 

@@ -1,12 +1,12 @@
-"""Partitions (buckets) of a store of wide rows: which one a key goes into, so that none grows without bound.
+"""Divides the keys of a store of wide rows into partitions (buckets), so that none grows without bound.
 
-Buckets are contiguous: each is named by its lowest key and reaches to the next one's.  So rows stay in order, a scan
-walks from bucket to bucket, and what is below a key is in its bucket or in the one before.
+Buckets are contiguous: each is named by its lowest key and ends where the next one begins.  So rows stay in order, a
+scan walks from bucket to bucket, and the next key below another is in the same bucket or in the one before.
 
-    one a letter              tables that stay small
-    one a topic's generation  tables that grow with a topic's messages; begun by the first row
-    one more at the end       when the last is full; only for keys above every row there, so no row ever moves
-    gone                      when a range that is deleted covers it: one tombstone, however many rows it had
+    one for a letter          tables that stay small
+    one for a generation      tables that grow with a topic's messages; begun by the first row
+    one more at the end       if the last is full; only for keys above all its rows, so no row ever moves
+    dropped                   if a deleted range covers it: one tombstone, however many rows it had
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import msgspec
 from fairlead_messaging.server.store.layer import Layer
 
 BUCKET_BYTES_MAX: Final = 32 * 1024 * 1024
-"""After this many bytes the next keys at its end begin another bucket; far below what Cassandra warns of."""
+"""After this many bytes the next keys at its end begin another bucket; far below the size at which Cassandra warns."""
 LETTERS: Final = tuple(bytes([each]) for each in b"DEFHILMOPRSTUWXY")
 GROWING: Final = frozenset(b"MPIYER")
 GENERATION_BYTES: Final = 4
 
 
 class Directory:
-    """All buckets, by their lowest keys.  Immutable: changes make another."""
+    """All buckets, by their lowest keys.  Immutable."""
 
     __slots__ = ("_lows",)
 
@@ -35,7 +35,7 @@ class Directory:
         self._lows = tuple(sorted({b"", *LETTERS, *lows}))
 
     def bucket(self, key: bytes) -> bytes:
-        """Where a row with this key is."""
+        """The bucket of a row with this key."""
         return self._lows[bisect.bisect_right(self._lows, key) - 1]
 
     def __contains__(self, low: bytes) -> bool:
@@ -63,7 +63,7 @@ class Directory:
             index += 1
 
     def spans_down(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """The same from the end."""
+        """The same pieces in descending order."""
         if low >= high:
             return
         index = bisect.bisect_left(self._lows, high) - 1
@@ -80,7 +80,7 @@ class Directory:
 
 
 class Changes(NamedTuple):
-    """Of the directory, with one batch."""
+    """Changes of the directory by one batch."""
 
     added: list[bytes]
     dropped: list[bytes]
@@ -103,10 +103,10 @@ def changes(
     last_below: Callable[[bytes, bytes | None], bytes | None],
     bucket_bytes_max: int = BUCKET_BYTES_MAX,
 ) -> Changes:
-    """Which buckets begin and end with this layer.
+    """Which buckets this layer adds and drops.
 
-    ``last_below(low, high)`` is the greatest key there is now, before the layer.  It is asked rarely: for the first row
-    of a topic's table, for a bucket that is full, and for one that a range empties from its middle to its end.
+    ``last_below(low, high)`` is the greatest key before the layer.  It is called rarely: for the first row of a topic's
+    table, for a full bucket, and for a bucket that a range empties from its middle to its end.
     """
     dropped = [low for low in _emptied(directory, layer, last_below)]
     groups: dict[bytes, None] = {}
@@ -130,7 +130,7 @@ def changes(
         if above:
             added.append(min(above))
         else:
-            sizes[bucket] //= 2  # rows between others: asked again when it has grown by as much
+            sizes[bucket] //= 2  # the row is between others: try again when it has grown by as much
     return Changes(added, dropped)
 
 
@@ -146,13 +146,13 @@ def _emptied(
                 yield bucket
 
 
-# --- Redo records: one batch as changes of single buckets. Applying them twice, late, or in another order
-# leaves the same rows. Every change carries the number of its batch as its timestamp, and the later of two timestamps
-# wins. So a record can be applied on its own: neither the directory of its time nor the records before it are needed.
+# --- Redo records: one batch as changes of single buckets. Applying them twice, late, or in another order leaves the
+# same rows, because every change has the number of its batch as timestamp, and the later timestamp wins. A record can
+# be applied without the directory of its time or the records before it.
 
 
 class BucketChanges(msgspec.Struct, array_like=True):
-    """Of one bucket: ranges first, then rows (None: deleted)."""
+    """The changes of one bucket: ranges first, then rows (None: deleted)."""
 
     bucket: bytes
     ranges: list[tuple[bytes, bytes]]
@@ -160,17 +160,17 @@ class BucketChanges(msgspec.Struct, array_like=True):
 
 
 class RedoRecord(msgspec.Struct, array_like=True):
-    """All of one batch."""
+    """All changes of one batch."""
 
     number: int
     sizes: dict[bytes, int]
-    """Buckets that are new, or have grown by much: how many bytes were put into each."""
+    """How many bytes were put into each bucket that is new or has grown much."""
     dropped: list[bytes]
     buckets: list[BucketChanges]
 
     @property
     def range_time(self) -> int:
-        """Ranges come before the rows of the same batch, and of two changes with one time a deletion stands."""
+        """Ranges precede the rows of their batch; of two changes with the same timestamp a deletion wins."""
         return 2 * self.number
 
     @property
@@ -192,7 +192,7 @@ def decode_record(raw: bytes) -> RedoRecord:
 
 
 def record_of(layer: Layer, directory: Directory, changes: Changes) -> RedoRecord:
-    """``directory`` as it is with the changes."""
+    """The record of a layer; ``directory`` includes the changes."""
     by_bucket: dict[bytes, BucketChanges] = {}
 
     def of(bucket: bytes) -> BucketChanges:
@@ -210,6 +210,6 @@ def record_of(layer: Layer, directory: Directory, changes: Changes) -> RedoRecor
 
 
 def value_pieces(value: bytes, size: int) -> Iterator[bytes]:
-    """A value in pieces that a row may hold; at least one."""
+    """A value in pieces of at most ``size`` bytes; at least one."""
     for first in range(0, max(1, len(value)), size):
         yield value[first : first + size]

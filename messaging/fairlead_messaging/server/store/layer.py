@@ -1,7 +1,7 @@
-"""Layers: what one batch changes, laid over a store that does not have it yet.
+"""Layers: the changes of a batch, laid over a store that does not have them yet.
 
-A store that writes in two steps (first durably, then where it is read) keeps the batches between both as layers.
-Of each key a layer says one of three things: its value, that it is gone, or nothing.
+A store that writes in two steps (first durably, then where it is read) keeps the batches in between as layers.  A layer
+sets a key to a value, deletes it, or does not touch it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Row = tuple[bytes, bytes]
 Range = tuple[bytes, bytes]
 
 
-class Silent:
-    """A layer says nothing of this key."""
+class Untouched:
+    """The result for a key that a layer does not touch."""
 
 
-SILENT: Final = Silent()
+UNTOUCHED: Final = Untouched()
 
 
 class Layer:
-    """The net effect of a batch: ``ranges`` are emptied first, then ``points`` hold (None: the key is gone)."""
+    """The net effect of a batch: ``ranges`` are emptied first, then ``points`` are set (None: deleted)."""
 
     __slots__ = ("_keys", "_lows", "number", "points", "ranges", "size")
 
@@ -39,7 +39,7 @@ class Layer:
 
     @classmethod
     def of(cls, batch: Batch, number: int) -> Layer:
-        """The batch's operations in their order."""
+        """The layer of a batch."""
         points: dict[bytes, bytes | None] = {}
         ranges: list[Range] = []
         run: list[Range] = []
@@ -55,14 +55,14 @@ class Layer:
             _empty(points, ranges, run)
         return cls(number, points, joined(ranges), batch.size)
 
-    def says(self, key: bytes) -> bytes | Silent | None:
-        """The key's value, None when it is gone, SILENT when this layer does not touch it."""
+    def lookup(self, key: bytes) -> bytes | Untouched | None:
+        """The key's value, None if it is deleted, UNTOUCHED if this layer does not touch it."""
         if key in self.points:
             return self.points[key]
-        return None if self.empties(key) else SILENT
+        return None if self.empties(key) else UNTOUCHED
 
     def empties(self, key: bytes) -> bool:
-        """Whether the key lies in a range that is emptied."""
+        """Whether the key is in a range that the layer empties."""
         index = bisect.bisect_right(self._lows, key) - 1
         return index >= 0 and key < self.ranges[index][1]
 
@@ -71,7 +71,7 @@ class Layer:
         return self._keys[bisect.bisect_left(self._keys, low) : bisect.bisect_left(self._keys, high)]
 
     def ranges_in(self, low: bytes, high: bytes) -> Iterator[Range]:
-        """What of its ranges lies between both, cut to that."""
+        """The parts of its ranges between low and high."""
         index = max(0, bisect.bisect_right(self._lows, low) - 1)
         for first, last in self.ranges[index:]:
             if first >= high:
@@ -80,17 +80,17 @@ class Layer:
                 yield max(first, low), min(last, high)
 
 
-def says(layers: Sequence[Layer], key: bytes) -> bytes | Silent | None:
-    """What the newest of the layers (the last) that touches the key says of it."""
+def lookup(layers: Sequence[Layer], key: bytes) -> bytes | Untouched | None:
+    """The result of the newest (last) layer that touches the key."""
     for layer in reversed(layers):
-        said = layer.says(key)
-        if said is not SILENT:
-            return said
-    return SILENT
+        found = layer.lookup(key)
+        if found is not UNTOUCHED:
+            return found
+    return UNTOUCHED
 
 
 def flattened(layers: Sequence[Layer], low: bytes, high: bytes) -> Layer:
-    """One layer with the effect of all, between low and high."""
+    """One layer with the effect of all layers between low and high."""
     points: dict[bytes, bytes | None] = {}
     ranges: list[Range] = []
     for layer in layers:
@@ -102,7 +102,7 @@ def flattened(layers: Sequence[Layer], low: bytes, high: bytes) -> Layer:
 
 
 def over(base: Iterable[Row], layers: Sequence[Layer], low: bytes, high: bytes) -> Iterator[Row]:
-    """The rows of ``base``, which lie between low and high in order, as the layers change them."""
+    """The rows of ``base``, which are those between low and high in order, as the layers change them."""
     if not layers:
         yield from base
         return
@@ -111,21 +111,21 @@ def over(base: Iterable[Row], layers: Sequence[Layer], low: bytes, high: bytes) 
     point = next(added, None)
     for key, value in base:
         while point is not None and point <= key:
-            said = layer.points[point]
-            if said is not None:
-                yield point, said
+            found = layer.points[point]
+            if found is not None:
+                yield point, found
             point = next(added, None)
-        if layer.says(key) is SILENT:
+        if layer.lookup(key) is UNTOUCHED:
             yield key, value
     while point is not None:
-        said = layer.points[point]
-        if said is not None:
-            yield point, said
+        found = layer.points[point]
+        if found is not None:
+            yield point, found
         point = next(added, None)
 
 
 def joined(ranges: Iterable[Range]) -> list[Range]:
-    """The same keys in disjoint ranges, in order."""
+    """Disjoint ranges of the same keys, in order."""
     found: list[Range] = []
     for low, high in sorted(ranges):
         if found and low <= found[-1][1]:
@@ -137,7 +137,7 @@ def joined(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _empty(points: dict[bytes, bytes | None], ranges: list[Range], run: list[Range]) -> None:
-    """Take these ranges out of what was gathered before them; clears ``run``."""
+    """Empty these ranges in the result so far; clears ``run``."""
     if points:
         emptied = Layer(0, {}, joined(run), 0)
         for key in [key for key in points if emptied.empties(key)]:

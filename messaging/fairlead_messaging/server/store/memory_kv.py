@@ -10,7 +10,7 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.store.ordered_kv import DELETE, PUT, Batch, OneWriter, SnapshotBase
 
 DEAD_KEYS_MAX = 10_000
-"""Deleted keys it keeps before it purges them."""
+"""How many deleted keys it keeps before it purges them."""
 
 
 class MemoryKV(OneWriter):
@@ -54,14 +54,14 @@ class MemoryKV(OneWriter):
             return MemorySnapshot(self, self._sequence)
 
     def compact(self, low: bytes, high: bytes) -> None:
-        """Forget deleted keys of the range that no open snapshot can see."""
+        """Drop deleted keys of the range that no open snapshot can see."""
         with self._lock:
             if self._open:
                 return
             self._purge_dead(bisect.bisect_left(self._keys, low), bisect.bisect_left(self._keys, high))
 
     def reclaim(self) -> None:
-        """Memory has no files."""
+        """Does nothing: memory has no files."""
 
     def close(self) -> None:
         self._closed = True

@@ -1,4 +1,4 @@
-"""The port behind which everything is stored: ordered keys and values, atomic batches, snapshots.
+"""The port of the store: ordered keys and values, atomic batches, snapshots.
 
 A store promises: keys in byte order; ``apply`` is atomic and durable when it returns; a snapshot never
 changes; ``scan`` is bounded and lazy.  Every store obeys the suite in ``tests/conformance``.
@@ -24,7 +24,7 @@ class Gets(Protocol):
 
 
 class BatchMark(NamedTuple):
-    """The size of a batch at some moment."""
+    """The size of a batch, to which ``Batch.cut`` can return."""
 
     operations: int
     size: int
@@ -136,7 +136,7 @@ class OrderedKV(Protocol):
         ...
 
     def apply(self, batch: Batch) -> None:
-        """All of the batch, durable on return.  On StorageError it is unknown whether it took place."""
+        """Write all of the batch, durably.  After a StorageError it is unknown whether it took place."""
         ...
 
     def compare_and_set(self, key: bytes, expected: bytes | None, value: bytes) -> bool:
@@ -154,7 +154,7 @@ class OrderedKV(Protocol):
         ...
 
     def reclaim(self) -> None:
-        """Return unused space in files to the system, a bounded amount."""
+        """Return a bounded amount of unused space in files to the system."""
         ...
 
     def close(self) -> None: ...
@@ -181,7 +181,7 @@ class OneWriter(ABC):
 
 
 class SnapshotBase(ABC):
-    """What snapshots have in common: ``take`` over their scan, and a ``with`` that closes them."""
+    """The common part of snapshots: ``take`` by a scan, and a ``with`` that closes them."""
 
     @abstractmethod
     def scan(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]: ...
@@ -211,7 +211,7 @@ class SnapshotBase(ABC):
 
 
 class storage_errors:
-    """Around calls of an engine: what it raises (``kind``) becomes ``StorageError``, its message led by ``doing``."""
+    """Turns errors of an engine (``kind``) into ``StorageError``, whose message begins with ``doing``."""
 
     __slots__ = ("_doing", "_kind")
 

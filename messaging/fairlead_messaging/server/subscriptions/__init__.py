@@ -5,9 +5,9 @@
                                                         └─final→ dead letter topic       or dropped, counted either way
 
     subscription  the durable record: position, attempts, counts; its endpoint, dead letters and the policy in force
-    changes       how the one writer changes records
-    push          the script, and what each outcome makes of the record
+    changes       how the single writer changes records
+    push          the script, and how each outcome changes the record
 
-Law: every committed message after the subscription began is counted once, as delivered, dead-lettered, dropped or
-expired; the position and its count are one write.
+Invariant: every committed message after the start of a subscription is counted once, as delivered, dead-lettered,
+dropped or expired; the position and its count are one write.
 """

@@ -17,7 +17,7 @@ from fairlead_messaging.server.subscriptions.subscription import SUBSCRIPTIONS_M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutSubscription(TopicCommand[None]):
-    """Create a subscription at the record's position, or change an existing one where it stands."""
+    """Create a subscription at the record's position, or change an existing one, which keeps its position."""
 
     subscription: str
     record: SubscriptionRecord
@@ -27,8 +27,8 @@ class PutSubscription(TopicCommand[None]):
 class RecordDelivery(TopicCommand[None]):
     """The outcome of deliveries; ``policy`` is the digest of the delivery policy they followed.
 
-    NotFound when it was deleted meanwhile, or its topic is of another generation; Conflict when it, or the policy that
-    counts for it, was changed.
+    NotFound if it was deleted meanwhile, or its topic has another generation; Conflict if the subscription or its
+    effective policy was changed.
     """
 
     generation: int
@@ -39,7 +39,7 @@ class RecordDelivery(TopicCommand[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteSubscription(TopicCommand[None]):
-    """Nothing more is delivered for it."""
+    """Delete a subscription; nothing more is delivered for it."""
 
     subscription: str
 
@@ -48,9 +48,9 @@ SubscriptionCommand = PutSubscription | RecordDelivery | DeleteSubscription
 
 
 def change(kv: OrderedKV, living: TopicGeneration, command: SubscriptionCommand, batch: Batch) -> None:
-    """Raises: NotFound for one that is not there, Refused for a bad name, a bad dead letter topic or too many.
+    """Raises: NotFound if there is none, Refused for an invalid name, an invalid dead letter topic or too many.
 
-    A record of another generation, revision or policy is NotFound or Conflict: it is about what is no longer.
+    A record of another generation, revision or policy is outdated: NotFound or Conflict.
     """
     topic.check_name("subscription", command.subscription)
     key = keys.subscription(living, command.subscription)
@@ -65,17 +65,17 @@ def change(kv: OrderedKV, living: TopicGeneration, command: SubscriptionCommand,
         case RecordDelivery(record=record):
             if command.generation != living.generation:
                 raise _missing(command.subscription)
-            stored = subscription.decode(_there(raw, command.subscription))
+            stored = subscription.decode(_required(raw, command.subscription))
             policy = subscription.policy_digest(subscription.effective_policy(living, stored))
             if stored.revision != record.revision or policy != command.policy:
                 raise Conflict(f"subscription {command.subscription} was changed", code="subscription_changed")
             batch.put(key, subscription.encode(record))
         case DeleteSubscription():
-            _there(raw, command.subscription)
+            _required(raw, command.subscription)
             batch.delete(key)
 
 
-def _there(raw: bytes | None, name: str) -> bytes:
+def _required(raw: bytes | None, name: str) -> bytes:
     if raw is None:
         raise _missing(name)
     return raw
@@ -86,7 +86,7 @@ def _missing(name: str) -> NotFound:
 
 
 def _in_place(record: SubscriptionRecord, raw: bytes | None) -> SubscriptionRecord:
-    """A changed subscription keeps its position; its attempts are counted from zero again."""
+    """The record of a changed subscription: it keeps its position, and its attempts start from zero."""
     if raw is None:
         return record
     found = subscription.decode(raw)

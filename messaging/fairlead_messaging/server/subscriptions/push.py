@@ -1,14 +1,14 @@
-"""Pushing one subscription, as a script: what is done in which order, and what is durable before what.
+"""The script of a push subscription: what to do in which order, and what must be durable before what.
 
     Load the record ─→ try waiting dead letters ─→ Read a page ─→ for each message
         Send ─2xx→ Save the position behind it                        (delivered)
           ├─try later→ Save attempt and time, Pause, Send again
           └─final→ StoreDeadLetter, then Save the position            (dead-lettered)
-                     └─refused→ Save it as undeliverable, go on; tried again every few seconds
+                     └─refused→ Save it as undeliverable, continue; tried again every few seconds
 
-Every round begins with the durable record and the policy that counts by then; positions move with a durable outcome
-only, so whatever fails in between, the worst is a message that comes twice.  A script yields steps and is sent what
-each came to, or thrown what it met; ``io.push_performer`` acts.
+Every round begins with the durable record and the policy in effect.  The position moves only with a durable outcome, so
+after any failure a message may come twice at worst.  The script yields steps and is sent their results or errors;
+``io.push_performer`` performs them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from fairlead_messaging.server.subscriptions.subscription import GivenUpMessage,
 from fairlead_wire import delivery_policy
 from fairlead_wire.delivery_policy import DeliveryPolicy, Uniform
 
-# --- What each outcome makes of a subscription's record: values in, values out.
+# --- How each outcome changes the record of a subscription; pure functions.
 
 UNDELIVERABLE_MAX = 100
-"""Messages given up whose dead letters cannot be written yet; at so many the subscription waits for its topic."""
+"""How many messages may be set aside because their dead letters cannot be written; then the subscription waits."""
 REASON_CHARS_MAX = 200
 LETTER_RETRY_MS = 5_000
 """How often dead letters that could not be written are tried again."""
@@ -46,7 +46,7 @@ def attempt_failed(
     uniform: Uniform,
     retry_after_seconds: float | None,
 ) -> SubscriptionRecord | None:
-    """The record with its next attempt; None when the policy allows no more."""
+    """The record with its next attempt; None if the policy allows no more."""
     wait = delivery_policy.next_delay(
         policy,
         record.attempts,
@@ -75,8 +75,8 @@ def under_policy(record: SubscriptionRecord, policy: str) -> SubscriptionRecord:
     return msgspec.structs.replace(record, attempts=0, waited_seconds=0.0, previous_seconds=0.0, next_attempt_ms=0)
 
 
-def within_its_wait(record: SubscriptionRecord, now_ms: int) -> SubscriptionRecord:
-    """The record with a next attempt no further away than its wait: after a clock stepped back it would be."""
+def with_bounded_wait(record: SubscriptionRecord, now_ms: int) -> SubscriptionRecord:
+    """The record with a next attempt no further away than its wait, as it may be after the clock was set back."""
     latest_ms = now_ms + max(int(record.previous_seconds * 1000), LETTER_RETRY_MS)
     return record if record.next_attempt_ms <= latest_ms else msgspec.structs.replace(record, next_attempt_ms=latest_ms)
 
@@ -110,7 +110,7 @@ def moved_to(
 def set_aside(
     record: SubscriptionRecord, position: str, *, expired: int, reason: str, letter_error: str
 ) -> SubscriptionRecord | None:
-    """The record with a message given up whose dead letter cannot be written now; None when too many wait already."""
+    """The record with a given-up message whose dead letter cannot be written now; None if too many wait already."""
     if len(record.undeliverable) >= UNDELIVERABLE_MAX:
         return None
     after = moved_to(record, position, expired=expired, reason=reason)
@@ -121,7 +121,7 @@ def set_aside(
 def resolved(
     record: SubscriptionRecord, letter: GivenUpMessage, *, dead: int = 0, dropped: int = 0, expired: int = 0
 ) -> SubscriptionRecord:
-    """The record after one of the messages set aside was handled."""
+    """The record after one of the messages that were set aside was handled."""
     left = tuple(each for each in record.undeliverable if each.id != letter.id)
     return msgspec.structs.replace(
         record,
@@ -134,24 +134,24 @@ def resolved(
 
 
 def waits_for_letters(record: SubscriptionRecord, reason: str, now_ms: int) -> SubscriptionRecord:
-    """The record when a message can neither be delivered nor set aside: it stays, and is tried again later."""
+    """The record if a message can neither be delivered nor set aside: it stays, and is tried again later."""
     return msgspec.structs.replace(
         record, next_attempt_ms=now_ms + LETTER_RETRY_MS, dead_letter_error=reason[:REASON_CHARS_MAX]
     )
 
 
 TROUBLE_SECONDS = 5.0
-"""Pause after a failure that does not say when to retry."""
+"""The pause after a failure that does not say when to retry."""
 IDLE_WAIT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Answers Loaded.  NotFound when the subscription or its topic is gone."""
+    """Answers Loaded; NotFound if the subscription or its topic is gone."""
 
 
 class Loaded(NamedTuple):
-    """The record, the generation of the living topic, and the policy that counts."""
+    """The record, the current generation of the topic, and the effective policy."""
 
     record: SubscriptionRecord
     generation: int
@@ -160,7 +160,7 @@ class Loaded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """Answers a PushPage after this id of this generation, waiting for something to come."""
+    """Answers a PushPage after this id of this generation, waiting for messages."""
 
     after: MessageId
     generation: int
@@ -169,7 +169,7 @@ class ReadPage:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """Answers the Item with this id, None when it is over."""
+    """Answers the PushItem with this id, None if it has expired."""
 
     id: MessageId
     generation: int
@@ -185,7 +185,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """``error`` "" when delivered; ``final``: repeating is pointless; how long the endpoint asked to wait."""
+    """``error`` is "" if it was delivered; ``final``: a repeat is pointless; and the wait requested by the endpoint."""
 
     error: str = ""
     final: bool = False
@@ -194,7 +194,7 @@ class PushResult:
 
 @dataclass(frozen=True, slots=True)
 class StoreDeadLetter:
-    """Store the message in the dead letter topic, once however often it is asked."""
+    """Store the message in the dead letter topic; idempotent."""
 
     item: PushItem
     topic: str
@@ -204,7 +204,7 @@ class StoreDeadLetter:
 class Save:
     """Make the record durable.
 
-    Conflict when the subscription was replaced or its policy changed, NotFound when it is gone.
+    Conflict if the subscription was replaced or its policy changed, NotFound if it is gone.
     """
 
     record: SubscriptionRecord
@@ -214,21 +214,21 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class PushPause:
-    """Do nothing until that time: the policy's own wait."""
+    """Do nothing until that time: the wait of the policy."""
 
     until_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """Something other than the endpoint failed; do nothing for that long, whatever the clock does."""
+    """Do nothing for that long, whatever the clock does, because something other than the endpoint failed."""
 
     seconds: float
     reason: str
 
 
 def version_of(record: SubscriptionRecord, policy: DeliveryPolicy) -> str:
-    """Changes when a running subscription has to restart: it was replaced, or another policy is in force."""
+    """Changes if a running subscription has to restart: it was replaced, or another policy is in effect."""
     return f"{record.revision}/{subscription.policy_digest(policy)}"
 
 
@@ -247,17 +247,17 @@ class Push:
         self._policy = DeliveryPolicy()
         self._digest = ""
         self.version = ""
-        """Of the subscription and its policy as they were last loaded: ``version_of``."""
+        """``version_of`` the subscription and its policy when they were last loaded."""
 
     def run(self) -> Script:
-        """Ends when the subscription, or the generation of the topic it began with, is gone."""
+        """Ends once the subscription, or the generation of the topic with which it began, is gone."""
         while True:
             try:
                 yield from self._round()
             except NotFound:
                 return
             except Conflict:
-                continue  # replaced meanwhile, or another policy is in force: the record says how to continue
+                continue  # replaced meanwhile, or another policy is in effect: load the record again
             except Unavailable as error:
                 yield BackOff(error.retry_after_seconds, error.message)
             except MessagingError as error:
@@ -272,7 +272,7 @@ class Push:
         if self._generation is None:
             self._generation = generation
         elif generation != self._generation:
-            raise NotFound("the topic was created anew", code="subscription_not_found")
+            raise NotFound("the topic was deleted and created again", code="subscription_not_found")
         record = yield from self._store_waiting_letters(record)
         after = record.after
         wait_ms = IDLE_WAIT_MS
@@ -290,7 +290,7 @@ class Push:
         return record
 
     def _deliver(self, record: SubscriptionRecord, item: PushItem) -> Generator[Step, Any, SubscriptionRecord]:
-        """Returns the record behind the message; it is durable by then."""
+        """Deliver a message; returns the durable record after it."""
         position = item.id.hex()
         uniform = delivery_policy.generator_of(self._policy, self._random)
         while True:
@@ -298,7 +298,7 @@ class Push:
             now_ms = self._now_ms()
             if now_ms > item.expires_ms:
                 return (yield from self._save(moved_to(record, position, expired=item.expired + 1)))
-            record = within_its_wait(record, now_ms)
+            record = with_bounded_wait(record, now_ms)
             if record.next_attempt_ms > now_ms:
                 until_ms = min(record.next_attempt_ms, item.expires_ms + 1)
                 yield PushPause(min(until_ms, self._letters_due_ms) if record.undeliverable else until_ms)
@@ -326,7 +326,7 @@ class Push:
     def _give_up(
         self, record: SubscriptionRecord, item: PushItem, reason: str
     ) -> Generator[Step, Any, SubscriptionRecord]:
-        """Returns the record behind the message, or where it stood when even its letter has to wait."""
+        """Give a message up; returns the record after it, or the unchanged one if its dead letter has to wait."""
         position = item.id.hex()
         if record.dead_letter_topic is None:
             return (yield from self._save(moved_to(record, position, dropped=1, expired=item.expired, reason=reason)))
@@ -340,7 +340,7 @@ class Push:
         return waits_for_letters(record, refusal, self._now_ms())
 
     def _store_letter(self, item: PushItem, topic: str) -> Generator[Step, Any, str]:
-        """Why its topic does not take the letter; "" when it is durable.  Raises: Unavailable, the store's trouble."""
+        """Why the topic does not accept the letter; "" once it is durable.  Raises: Unavailable if the store fails."""
         try:
             yield StoreDeadLetter(item, topic)
         except OverQuota as error:
@@ -352,9 +352,9 @@ class Push:
         return ""
 
     def _store_waiting_letters(self, record: SubscriptionRecord) -> Generator[Step, Any, SubscriptionRecord]:
-        """Try what waits again, when it is due."""
+        """Try again to store waiting dead letters, if they are due."""
         left_ms = self._letters_due_ms - self._now_ms()
-        # More is left than there ever was when the clock stepped back.
+        # If the clock was set back, the time left exceeds the whole wait.
         if not record.undeliverable or 0 < left_ms <= LETTER_RETRY_MS:
             return record
         refusal = ""

@@ -1,8 +1,8 @@
-"""What a subscription has before it: the next messages to push, and how many beside them are over.
+"""The next messages to push for a subscription, and how many expired in between.
 
-Unlike a reader's page it counts each expired message in the gap where it stands, so that the note which moves the
-position over a gap counts what lay in it, once, whatever fails in between.  Aborted messages are not
-counted; an uncommitted one ends the page, unless its time is over: an expired one is over.
+Unlike a reader's page it counts expired messages for each gap between messages, so that the write which moves the
+position over a gap counts them once, whatever fails in between.  Aborted messages are not counted; an uncommitted one
+ends the page unless it has expired.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 JUDGED_ROWS_MAX = 50_000
-"""Rows passed over before a page ends early, so that one look is bounded work."""
+"""After how many skipped rows a page ends early, so that the work of one read is bounded."""
 
 
 class PushItem(NamedTuple):
-    """A message to push until ``expires_ms``; ``expired`` are those over between the one before and this."""
+    """A message to push until ``expires_ms``; ``expired`` messages are between the one before and this."""
 
     id: MessageId
     payload: bytes
@@ -42,7 +42,7 @@ class PushItem(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class PushPage:
-    """``end`` is how far it reaches, with ``expired`` behind the last item; ``complete``: nothing more now."""
+    """``end`` is the end of the page, with ``expired`` messages after the last item; ``complete``: nothing follows."""
 
     items: list[PushItem] = field(default_factory=list)
     end: MessageId
@@ -50,7 +50,7 @@ class PushPage:
     complete: bool = False
 
     def is_enough(self, after: MessageId) -> bool:
-        """Something to push or to count, or so much passed over that the page ended early."""
+        """Whether there is something to push or to count, or the page ended early after skipping many rows."""
         return bool(self.items) or self.end > after or not self.complete
 
 
@@ -87,7 +87,7 @@ def read(
 
 
 def find(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId, now_ms: int) -> PushItem | None:
-    """One committed message by its id; None when it is removed or expired."""
+    """A committed message by its id; None if it was removed or has expired."""
     position = position_of(message_id)
     value = snapshot.get(keys.table(keys.MESSAGE, topic) + position)
     if value is None:
@@ -103,12 +103,12 @@ def find(snapshot: Snapshot, topic: TopicGeneration, message_id: MessageId, now_
 
 
 def tombstone(ttl_seconds: int) -> bytes:
-    """What cleaning leaves of a message that expired by its own ttl before every subscription counted it."""
+    """The row that cleaning leaves of a message that expired by its own ttl before all subscriptions counted it."""
     return rows.encode(b"", max(1, ttl_seconds))
 
 
 def _count_removed(snapshot: Snapshot, topic: TopicGeneration, page: PushPage) -> None:
-    """Cleaning waits for subscriptions, but not for ever: what it took after all is counted by the running totals."""
+    """Count, by the running totals, messages that cleaning removed because it does not wait forever."""
     removed = snapshot.get(keys.table(keys.REMOVED, topic))
     if removed is None or removed <= page.end[:POSITION_BYTES]:
         return
@@ -148,5 +148,5 @@ def _messages(
 
 
 def _expires_ms(topic: TopicGeneration, position: PositionBytes, ttl_seconds: int) -> int:
-    """Its own ttl or the topic's, whichever is shorter, from its publication."""
+    """When a message expires: after its own ttl or the topic's, whichever is shorter."""
     return timestamp_of(position) + min(ttl_seconds or topic.ttl_seconds, topic.ttl_seconds) * 1000

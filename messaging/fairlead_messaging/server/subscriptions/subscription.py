@@ -1,15 +1,15 @@
-"""A subscription: a topic's committed messages pushed to an HTTP endpoint, in order, by a delivery policy.
+"""A subscription: committed messages of a topic pushed to an HTTP endpoint, in order, under a delivery policy.
 
     deliver ─2xx→ next message                   answered: its position moves on
        ├─no answer, 408, 425, 429, 5xx→ wait, retry   the policy decides how long and how often
        └─other answers, retries used up→ dead letter  into its topic when it has one; counted either way
 
-The record is durable: position, attempts and the time of the next one survive a restart, so a message may
-come twice but is never passed over.  The endpoint recognises repeats by the message id.
+The record is durable: position, attempts and the time of the next one survive a restart, so a message may come twice
+but is never skipped.  The endpoint recognizes repeats by the message id.
 
-Law: every committed message of the topic's generation after the subscription began is counted once, as delivered,
+Invariant: every committed message of the topic's generation after the subscription began is counted once, as delivered,
 dead-lettered, dropped (given up without a dead letter topic) or expired; the position and its count are one write.
-A dead letter that cannot be written waits in ``undeliverable`` while what is behind it goes on.
+A dead letter that cannot be written waits in ``undeliverable`` while later messages are delivered.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ def is_endpoint_url(url: str) -> bool:
         parts = urlsplit(url)
         if len(url) > URL_CHARS_MAX or parts.scheme not in ("http", "https") or not parts.hostname:
             return False
-        if parts.port == 0 or not url.isprintable() or " " in url:  # a port that is no number raises
+        if parts.port == 0 or not url.isprintable() or " " in url:  # ``port`` raises if it is not a number
             return False
     except ValueError:
         return False
     try:
         return is_endpoint_address(parts.hostname)
     except ValueError:
-        return True  # a name: it is resolved, and its address checked, at each connection
+        return True  # a name: every connection resolves it and checks its address
 
 
 def is_endpoint_address(address: str) -> bool:
-    """Whether messages may be pushed to this address.  Not to a link-local one: the cloud's metadata service is there.
+    """Whether messages may be pushed to this address: not to link-local ones, like the metadata service of a cloud.
 
-    Private networks and loopback may: that is where endpoints are.
+    Private networks and loopback are allowed, because endpoints are there.
     """
     found = ipaddress.ip_address(address.partition("%")[0])
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
@@ -75,9 +75,9 @@ def is_delivered_status(status: int) -> bool:
 
 
 def is_final_status(status: int) -> bool:
-    """Whether sending the same message again would be answered the same way: all but a server's own errors.
+    """Whether a repeat would get the same answer, as after all but server errors and "try later".
 
-    Also what HTTP does not define, such as 999: no retry was ever answered better.
+    That includes codes that HTTP does not define, such as 999.
     """
     return not 500 <= status < 600 and status not in RETRIED_STATUSES
 
@@ -94,7 +94,7 @@ def dead_letter_topic_names(text: Any) -> tuple[str, str]:
 
 
 def dead_letter_producer_id(name: tuple[str, str, str], position: str) -> str:
-    """The producer id of one dead letter: three names at their full length would not fit into one."""
+    """The producer id of a dead letter: a digest, because three names of full length would be too long."""
     plain = f"subscription/{'/'.join(name)}/{position}"
     if len(plain) <= PRODUCER_ID_BYTES_MAX:
         return plain
@@ -102,21 +102,22 @@ def dead_letter_producer_id(name: tuple[str, str, str], position: str) -> str:
 
 
 SUBSCRIPTIONS_MAX = 1000
-"""Over all topics."""
+"""The limit over all topics."""
 
 
 class GivenUpMessage(msgspec.Struct, frozen=True):
-    """A message given up whose dead letter is not written yet, and why it was given up."""
+    """A given-up message whose dead letter is not written yet, and why it was given up."""
 
     id: str
     reason: str
 
 
 class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The durable record.  ``position`` (hex, exclusive) is the last message dealt with; times in milliseconds.
+    """The durable record.  ``position`` (hex, exclusive) is the last message delivered or given up.
 
-    ``delivery``: its own delivery policy as it was given, None for none; which one counts says ``effective_policy``.
-    ``revision`` changes with each put of the subscription; what deliveries under an earlier one record is refused.
+    ``delivery``: its own delivery policy as it was given, None for none; see ``effective_policy``.
+    ``revision`` changes with each put of the subscription; outcomes of deliveries under an earlier one are refused.
+    Times are in milliseconds.
     """
 
     url: str
@@ -134,14 +135,14 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
     expired: int = 0
     undeliverable: tuple[GivenUpMessage, ...] = ()
     dead_letter_error: str = ""
-    """Why the last dead letter could not be written; "" when it could."""
+    """Why the last dead letter could not be written; "" if it could."""
     revision: str = ""
     attempts_under: str = ""
-    """Digest of the policy that ``attempts`` were counted under; "" when an earlier version counted them."""
+    """Digest of the policy under which ``attempts`` were counted; "" while there were none."""
 
     @property
     def policy(self) -> DeliveryPolicy | None:
-        """None also for an object without a key, which says nothing (as in Zaqar)."""
+        """Its own policy; an empty object counts as none (as in Zaqar)."""
         return delivery_policy.parse(self.delivery) if self.delivery else None
 
     @property
@@ -153,7 +154,7 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """Why the state is what it is; "" while all is well."""
+        """The reason for the state; "" while all is well."""
         if self.undeliverable:
             return (
                 f"{len(self.undeliverable)} dead letters cannot be written to {self.dead_letter_topic}: "
@@ -163,23 +164,17 @@ class SubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def after(self) -> MessageId:
-        """Where its next page begins, exclusive."""
+        """The exclusive start of its next page."""
         return parse_hex(self.position) if self.position else FIRST
 
     @property
     def oldest_needed(self) -> MessageId:
-        """Exclusive: messages after this id are not all counted yet."""
+        """The id (exclusive) after which not all messages are counted yet."""
         return min([self.after, *(before(parse_hex(each.id)) for each in self.undeliverable)])
 
 
-class _Earlier(msgspec.Struct):
-    """A record of an earlier version, which wrote the default policy for none."""
-
-    delivery: DeliveryPolicy | None = None
-
-
 def parse(raw: object) -> SubscriptionRecord:
-    """A caller's request for one.  Raises: Refused naming everything that is wrong."""
+    """Parse a caller's request.  Raises: Refused naming everything that is wrong."""
     wrong = [*STRUCTS.find(raw, SubscriptionRequest)]
     said = raw if isinstance(raw, dict) else {}
     if isinstance(said.get("url"), str) and not is_endpoint_url(said["url"]):
@@ -202,13 +197,13 @@ def parse(raw: object) -> SubscriptionRecord:
 
 
 def of_topic(snapshot: Snapshot, living: TopicGeneration) -> dict[str, SubscriptionRecord]:
-    """Subscriptions of this generation by name."""
+    """The subscriptions of this generation, by name."""
     prefix = keys.table(keys.SUBSCRIPTION, living)
     return {key[len(prefix) :].decode(): decode(raw) for key, raw in snapshot.scan(prefix, keys.above(prefix))}
 
 
 def every(snapshot: Snapshot) -> Iterator[tuple[TopicGeneration, str, SubscriptionRecord]]:
-    """(topic, name, record) of every subscription of a living topic."""
+    """(topic, name, record) of every subscription of an existing topic."""
     living: dict[bytes, TopicGeneration | None] = {}
     for key, raw in snapshot.scan(keys.SUBSCRIPTION, keys.above(keys.SUBSCRIPTION)):
         namespace, name, rest = key[1:].split(b":", 2)
@@ -230,18 +225,13 @@ def encode(record: SubscriptionRecord) -> bytes:
 
 
 def decode(raw: bytes) -> SubscriptionRecord:
-    found = msgspec.json.decode(raw, type=SubscriptionRecord)
-    if found.delivery is None and b'"delivery":' in raw:
-        policy = msgspec.json.decode(raw, type=_Earlier).delivery
-        if policy not in (None, DeliveryPolicy()):
-            return msgspec.structs.replace(found, delivery=msgspec.structs.asdict(policy))
-    return found
+    return msgspec.json.decode(raw, type=SubscriptionRecord)
 
 
-# --- The delivery policy in force: the subscription's own, its topic's, or the default.
-# Whole policies, never merged key by key. ``ignore_subscription_override`` in the topic's policy overrules the
-# subscription's; in the subscription's own policy it renounces it (seed: support more backoff functions; as Zaqar
-# does). An empty object counts as none: a subscription with ``{}`` has its topic's policy.
+# --- The delivery policy in effect: the subscription's own, its topic's, or the default.
+# Policies are never merged key by key. ``ignore_subscription_override`` in the topic's policy overrules the
+# subscription's; in the subscription's own policy it makes the topic's apply (seed: support more backoff functions; as
+# in Zaqar). An empty object counts as none: a subscription with ``{}`` has its topic's policy.
 
 DIGEST_BYTES = 8
 
@@ -251,5 +241,5 @@ def effective_policy(topic: TopicGeneration, record: SubscriptionRecord) -> Deli
 
 
 def policy_digest(policy: DeliveryPolicy) -> str:
-    """Differs for different policies: attempts counted under one say nothing under another."""
+    """A digest that differs for different policies, because attempts under one do not count under another."""
     return hashlib.blake2b(msgspec.json.encode(policy), digest_size=DIGEST_BYTES).hexdigest()

@@ -4,8 +4,8 @@
         ▲                                                                        │
         └──────────────────── read from the store again, once a second ──────────┘
 
-Topics do not depend on it (seed: transactional messaging, "Requirements" 12): while it is unavailable all that needs
-transactions is refused with the reason, and the writer goes on with everything else.
+Topics do not depend on it (seed: transactional messaging, "Requirements" 12): while it is unavailable, calls that need
+transactions are refused with the reason, and the writer serves all others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REASON_CHARS_MAX = 500
 
 
 class TransactionService:
-    """Owned by the writer; ``reason`` is why it is unavailable, "" while it is not."""
+    """Owned by the writer; ``reason`` is why transactions are unavailable, "" if they are available."""
 
     def __init__(self, kv: OrderedKV, limits: TransactionLimits | None = None) -> None:
         self._kv = kv
@@ -35,8 +35,7 @@ class TransactionService:
         self._last_pointer = 0
         self._tried_ms: int | None = None
         self._has_failed_in_batch = False
-        """The batch being built may hold what the manager wrote before it failed: until it is applied the store is
-        behind."""
+        """Whether the batch being built may have writes of the manager from before it failed, which the store lacks."""
         self.reason = ""
         self.failures = 0
         self._read_again()
@@ -60,10 +59,10 @@ class TransactionService:
         return self._manager
 
     def perform(self, do: Callable[[TransactionManager], T], batch: Batch, now_ms: int) -> T:
-        """``do`` with the manager.
+        """Call ``do`` with the manager.
 
-        Raises: MessagingError as ``do`` does; TransactionsUnavailable when it met anything else: what it wrote is taken
-        out of the batch.
+        Raises: MessagingError as ``do`` does; TransactionsUnavailable after any other error, whose writes are removed
+        from the batch.
         """
         manager, mark = self.manager(now_ms), batch.mark()
         try:
@@ -77,13 +76,13 @@ class TransactionService:
             raise TransactionsUnavailable(self.reason) from error
 
     def applied(self) -> None:
-        """The batch is durable."""
+        """Record that the batch is durable."""
         self._has_failed_in_batch = False
         if self._manager is not None:
             self._manager.batch_applied()
 
     def forget(self) -> None:
-        """The batch failed: what was assumed is read again."""
+        """Read all state again after a failed batch."""
         self._has_failed_in_batch = False
         self._tried_ms = None
         self._drop()
@@ -92,12 +91,12 @@ class TransactionService:
     def _may_try(self, now_ms: int) -> bool:
         if self._has_failed_in_batch:
             return False
-        return self._tried_ms is None or abs(now_ms - self._tried_ms) >= RETRY_MS  # the clock may step back
+        return self._tried_ms is None or abs(now_ms - self._tried_ms) >= RETRY_MS  # the clock may be set back
 
     def _read_again(self) -> None:
         try:
             self._manager = TransactionManager(self._kv, self._last_pointer, self._limits)
-        except Exception as error:  # noqa: BLE001 - whatever lies in its tables, topics go on
+        except Exception as error:  # noqa: BLE001 - topics must work whatever is in these tables
             self._fail(error)
         else:
             self.reason = ""

@@ -1,4 +1,4 @@
-"""What the one writer can be asked to change about transactions."""
+"""The commands on transactions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fairlead_messaging.server.transactions.transaction import Transaction
 
 
 class TransactionCommand(Command[T]):
-    """On transactions as such; afterwards some may have to be ended or marked."""
+    """A command on transactions; afterwards some may have to be ended or marked."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start(TransactionCommand[StartedTransaction]):
-    """Begin one; it becomes invalid after ``timeout_seconds`` unless it is renewed."""
+    """Begin a transaction, which becomes invalid after ``timeout_seconds`` unless it is renewed."""
 
     timeout_seconds: float
     by: Caller = UNRESTRICTED
@@ -28,7 +28,7 @@ class Start(TransactionCommand[StartedTransaction]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenewTransaction(TransactionCommand[Transaction]):
-    """Let it live on, as if it had begun now; None: by its own timeout."""
+    """Let a transaction time out that long from now; None: after its own timeout."""
 
     pointer: int
     timeout_seconds: float | None = None
@@ -37,7 +37,7 @@ class RenewTransaction(TransactionCommand[Transaction]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(TransactionCommand[Transaction]):
-    """Answers it committed or, when another one changed the same keys, aborted."""
+    """Commit a transaction, or abort it if another one changed the same keys; answers which."""
 
     pointer: int
     changes: list[str]
@@ -46,7 +46,7 @@ class Commit(TransactionCommand[Transaction]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abort(TransactionCommand[Transaction]):
-    """Its messages are never shown."""
+    """Abort a transaction; its messages are never shown."""
 
     pointer: int
     by: Caller = UNRESTRICTED
@@ -54,7 +54,7 @@ class Abort(TransactionCommand[Transaction]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invalidate(TransactionCommand[Transaction]):
-    """As an operator: also one whose time is up."""
+    """Invalidate a transaction for an operator, even after its deadline."""
 
     pointer: int
     by: Caller = UNRESTRICTED
@@ -62,22 +62,22 @@ class Invalidate(TransactionCommand[Transaction]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireTransactions(TransactionCommand[tuple[Transaction, ...]]):
-    """Transactions whose time is up, or that held up readers for too long, become invalid; answers which did."""
+    """Invalidate transactions that timed out or held up readers for too long; answers which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkAborted(TransactionCommand[bool]):
-    """Mark rows of aborted transactions and of rollbacks, a bounded number; answers whether there is more to do."""
+    """Mark a bounded number of rows of aborted transactions and rollbacks; answers whether there is more to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneTransactions(TransactionCommand[bool]):
-    """Forget transactions that finished long ago, a bounded number; answers whether there is more to do."""
+    """Remove a bounded number of transactions that finished long ago; answers whether there is more to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store(TopicCommand[None]):
-    """Payloads kept for a later publish under the same pointer."""
+    """Store payloads for a later publish under the same pointer."""
 
     messages: Messages
     pointer: int
@@ -86,7 +86,7 @@ class Store(TopicCommand[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback(TopicCommand[None]):
-    """Never show what one transactional publish stored."""
+    """Hide what one transactional publish stored."""
 
     pointer: int
     first: Position

@@ -1,4 +1,4 @@
-"""Transactions for operators: which one holds up which topic, since when and until when, and how others ended."""
+"""Lists transactions for operators: which ones hold up which topics, since when, until when, and how others ended."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fairlead_messaging.server.transactions.transaction import (
 )
 
 FINISHED_LOOKED_MAX = 20_000
-"""Finished transactions looked at in one request; the next one goes on before the last that was answered."""
+"""How many finished transactions a request examines; the next one continues before the last in the answer."""
 FINISHED_BYTES_MAX = 16 * 1024 * 1024
-"""The same in bytes of their records: one may carry the digests of ten thousand keys."""
+"""The same in bytes of their records: one may have the digests of ten thousand keys."""
 POINTER_MAX = 2**63 - 1
 
 
@@ -33,8 +33,8 @@ def in_progress(snapshot: Snapshot) -> list[Transaction]:
 def finished(
     snapshot: Snapshot, states: Collection[TransactionState], *, before: int = POINTER_MAX, limit: int
 ) -> list[Transaction]:
-    """Newest first, at most ``limit`` that began before the transaction ``before``; damaged records are left out."""
-    # Aborted ones whose rows are to be marked.
+    """Newest first, at most ``limit`` that began before the transaction ``before``; damaged records are skipped."""
+    # Aborted ones whose rows still have to be marked.
     found = [each for each in transaction.read_open(snapshot) if each.pointer < before and each.state in states]
     high, taken, size = keys.finished(before), 0, 0
     for _ in range(FINISHED_LOOKED_MAX):
@@ -50,7 +50,7 @@ def finished(
 
 
 def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction]:
-    """The caller's own, and those that touched a topic the caller may see."""
+    """The caller's own transactions, and those that touched a topic which the caller may see."""
     return [
         each
         for each in found
@@ -61,7 +61,7 @@ def visible_to(caller: Caller, found: Iterable[Transaction]) -> list[Transaction
 def shown(
     found: Transaction, limits: TransactionLimits, now_ms: int, caller: Caller = UNRESTRICTED
 ) -> responses.OpenTransaction:
-    """As the interface answers it, with the topics that the caller may see."""
+    """A transaction in the form of the interface, with the topics that the caller may see."""
     touched = [each for each in found.touched if caller.sees(each.namespace, each.name)]
     is_open = found.state is TransactionState.IN_PROGRESS
     held = [
@@ -83,7 +83,7 @@ def shown(
         started=found.started_ms,
         expires=found.expires_ms,
         topics=tuple(held),
-        timeout=found.timeout,
+        timeout=found.timeout_seconds,
         renewable=max(found.expires_ms, lifetime_end_ms(found, limits)),
         stored=tuple(stored),
         ended=None if is_open else found.finished_ms,

@@ -1,8 +1,7 @@
-"""The transaction manager: start, commit, abort, invalidate, time out, mark what did not commit.
+"""The transaction manager: starts, commits, aborts, invalidates and expires transactions, and marks their rows.
 
-Every change is a record in the same atomic batch as everything else, so nothing is visible before it is
-durable, and non-transactional traffic does not depend on it.  Pointers only grow, whatever the clock does
-(seed: transactional messaging; pointer = max(last + 1, milliseconds · 1 000 000)).
+Every change is a record in the atomic batch with everything else, so nothing is visible before it is durable.  Pointers
+only grow, whatever the clock does (seed: transactional messaging; pointer = max(last + 1, milliseconds · 1 000 000)).
 """
 
 from __future__ import annotations
@@ -34,27 +33,27 @@ from fairlead_messaging.server.transactions.visibility import TransactionSnapsho
 DIGEST_BYTES = 8
 """Two keys with the same digest by chance are reported as a conflict."""
 COMMITTED_MAX = 1_000_000
-"""Keys remembered.  Beyond it the oldest are forgotten, and a transaction begun before they were committed is in
-conflict with whatever it changed."""
+"""How many keys are remembered.  Beyond this the oldest are dropped, and a transaction that began before they were
+committed conflicts whatever it changed."""
 FORGOTTEN_MAX = 50_000
-"""Keys forgotten in one turn; at least as many as one commit may add."""
+"""How many keys are dropped at once; at least as many as one commit may add."""
 
 
 def digests(changes: Iterable[str]) -> list[bytes]:
-    """Of the keys a transaction changed."""
+    """Digests of the keys that a transaction changed."""
     return [
         hashlib.blake2b(change.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).digest() for change in changes
     ]
 
 
 class CommittedKeys:
-    """Times are pointers: the newest one when a transaction committed."""
+    """Keys that were committed recently.  Times are pointers: the newest one when a transaction committed."""
 
     def __init__(self) -> None:
         self._committed: dict[bytes, int] = {}
         """Digest of a key → when it was last committed, oldest first."""
         self._forgotten = 0
-        """The newest of what is no longer among them."""
+        """The newest time of a dropped key."""
 
     def __len__(self) -> int:
         return len(self._committed)
@@ -67,15 +66,15 @@ class CommittedKeys:
 
     def add(self, changed: Iterable[bytes], at: int) -> None:
         for digest in changed:
-            self._committed.pop(digest, None)  # so that the order is that of the commits
+            self._committed.pop(digest, None)  # keeps the order of commits
             self._committed[digest] = at
 
     def forget_upto(self, pointer: int) -> None:
-        """What was committed by then is not known: a transaction begun before is in conflict with all it changed."""
+        """Treat keys committed by then as unknown: transactions that began before conflict whatever they changed."""
         self._forgotten = max(self._forgotten, pointer)
 
     def forget(self, oldest_open: int) -> None:
-        """Those committed before the oldest open transaction began; beyond the limit the oldest, which is noted."""
+        """Drop keys committed before the oldest open transaction began; beyond the limit, also the oldest others."""
         gone: list[bytes] = []
         for digest, at in islice(self._committed.items(), FORGOTTEN_MAX):
             if at >= oldest_open and len(self._committed) - len(gone) <= COMMITTED_MAX:
@@ -90,19 +89,19 @@ class CommittedKeys:
 POINTERS_PER_MS = 1_000_000
 OPEN_MAX = 1000
 OPEN_OF_ONE_MAX = 500
-"""Of one subject, where subjects are known: a client that may publish to one topic must not use up all of them."""
+"""The limit for one subject, so that a client which may publish to one topic cannot use up all transactions."""
 RECORD_KEPT_MS = 86_400_000
-"""How long a finished transaction still answers with its state."""
+"""How long the state of a finished transaction is kept."""
 
 SETTLE_ROWS_MAX = 500
 SETTLE_BYTES_MAX = 1024 * 1024
-"""Rows, and bytes of rows, examined for marking in one turn."""
+"""How many rows, and bytes of rows, are examined for marking at once."""
 
 PRUNE_ROWS_MAX = 500
-"""Finished transactions examined in one turn."""
+"""How many finished transactions are examined at once."""
 
 OPEN_MARGIN_POINTERS = 3_600_000 * POINTERS_PER_MS
-"""Longer ones that committed changes have a list of their own: a restart need not look through all that ended."""
+"""Longer ones that committed changes are listed separately, so that a restart need not read all that have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +111,7 @@ class StartedTransaction:
 
 
 class TransactionManager:
-    """The open transactions and the newest pointer; finished ones are read from the store when asked for."""
+    """The open transactions and the newest pointer; finished ones are read from the store if needed."""
 
     def __init__(self, kv: OrderedKV, last_pointer: int = 0, limits: TransactionLimits | None = None) -> None:
         self._kv = kv
@@ -124,14 +123,14 @@ class TransactionManager:
         self._fresh: set[int] = set()
         self._closed: dict[int, Transaction] = {}
         self._pruned = b""
-        """Where the next look at finished transactions begins."""
+        """Where the next pruning of finished transactions begins."""
         with kv.snapshot() as snapshot:
             for found in transaction.read_open(snapshot):
                 self.open[found.pointer] = found
             self._read_changes(snapshot)
 
     def _read_changes(self, snapshot: Snapshot) -> None:
-        """Of those transactions alone that committed while one was open that still is; most often of none."""
+        """Read the changes of transactions that committed while one was open that still is; usually there are none."""
         oldest = self._oldest_open()
         if oldest > self._last:
             return
@@ -143,7 +142,7 @@ class TransactionManager:
         for raw in chain(recent, (each for each in records if each is not None)):
             found = transaction.decode_finished(raw)
             if found is None:
-                # Which keys it changed is not known: those that are open now count as in conflict with all.
+                # Its keys are unknown, so every open transaction counts as in conflict.
                 self.committed_keys.forget_upto(self._last)
             elif found.finished_at >= oldest:
                 ended.append((found.finished_at, found.pointer))
@@ -153,7 +152,7 @@ class TransactionManager:
             self._note_changes(record)
 
     def _oldest_open(self) -> int:
-        """The least pointer that may still commit; one above all when there is none."""
+        """The lowest pointer that may still commit; one above the newest pointer if there is none."""
         return min((each.pointer for each in self.in_progress), default=self._last + 1)
 
     @property
@@ -166,7 +165,7 @@ class TransactionManager:
 
     @property
     def rolling(self) -> list[Transaction]:
-        """Those of which a rollback is being carried out."""
+        """The transactions with a rollback in progress."""
         return [each for each in self.in_progress if any(touched.rolling is not None for touched in each.touched)]
 
     @property
@@ -174,7 +173,7 @@ class TransactionManager:
         return [each for each in self.open.values() if each.state is not TransactionState.IN_PROGRESS]
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
-        """When the next one ends unless it is renewed or finished before."""
+        """When the next transaction times out unless it is renewed or finished before."""
         return min((deadline(each, self.limits, now_ms).at_ms for each in self.in_progress), default=None)
 
     @property
@@ -183,7 +182,7 @@ class TransactionManager:
         return min((each.started_ms for each in self.in_progress), default=None)
 
     def start(self, timeout_seconds: float, batch: Batch, now_ms: int, owner: str = "") -> StartedTransaction:
-        """Raises: Unavailable when too many are open."""
+        """Begin a transaction.  Raises: Unavailable if too many are open."""
         if len(self.open) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} transactions are open", code="too_many_transactions")
         if owner and len(self.open) >= OPEN_OF_ONE_MAX <= sum(each.owner == owner for each in self.open.values()):
@@ -209,7 +208,7 @@ class TransactionManager:
         return StartedTransaction(transaction=started, snapshot=others)
 
     def state(self, pointer: int) -> str:
-        """The state in words, ``unknown`` for a pointer that never was or is forgotten."""
+        """The state in words; ``unknown`` for a pointer that never existed or was pruned."""
         found = self.find(pointer)
         return found.state.value if found is not None else "unknown"
 
@@ -237,12 +236,12 @@ class TransactionManager:
         return found
 
     def renew(self, pointer: int, timeout_seconds: float | None, batch: Batch, now_ms: int) -> Transaction:
-        """Extend it by a timeout from now on, its own by default; never beyond its lifetime.
+        """Let it time out that long from now, by default its own timeout; never beyond its lifetime.
 
-        Raises: Conflict when it is not in progress.
+        Raises: Conflict if it is not in progress.
         """
         found = self.writable(pointer, now_ms)
-        found.timeout_seconds = timeout_seconds or found.timeout
+        found.timeout_seconds = timeout_seconds or found.timeout_seconds
         last_ms = lifetime_end_ms(found, self.limits)
         found.expires_ms = min(now_ms + int(found.timeout_seconds * 1000), max(last_ms, found.expires_ms))
         self.write(found, batch)
@@ -258,13 +257,13 @@ class TransactionManager:
             batch.put(keys.finished(changed.pointer), transaction.encode(changed))
 
     def commit(self, pointer: int, changes: list[str], batch: Batch, now_ms: int) -> Transaction:
-        """Committed; or aborted, when a transaction that committed since its start changed one of the same keys.
+        """Commit it, or abort it if a transaction that committed since it began changed one of the same keys.
 
-        Raises: Conflict when it is not in progress, Unavailable while a rollback of it is being carried out.
+        Raises: Conflict if it is not in progress, Unavailable while a rollback of it is in progress.
         """
         ended = self.find(pointer)
         if ended is not None and ended.ended_by == "conflict":
-            return ended  # asked again after a lost answer
+            return ended  # a repeat after a lost answer
         found = self.writable(pointer, now_ms)
         if any(touched.rolling is not None for touched in found.touched):
             raise Unavailable("a rollback of this transaction is being carried out", code="rolling_back")
@@ -275,11 +274,11 @@ class TransactionManager:
         return self._finish(found, TransactionState.COMMITTED, batch, now_ms)
 
     def abort(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
-        """Raises: Conflict when it is not in progress."""
+        """Abort it.  Raises: Conflict if it is not in progress."""
         return self._finish(self.writable(pointer, now_ms), TransactionState.ABORTED, batch, now_ms)
 
     def invalidate(self, pointer: int, batch: Batch, now_ms: int) -> Transaction:
-        """For operators: ends one that holds up the readers.  Raises: Conflict when it is not in progress."""
+        """End one that holds up readers, for an operator.  Raises: Conflict if it is not in progress."""
         found = self.find(pointer)
         if found is None or found.state is not TransactionState.IN_PROGRESS:
             self.writable(pointer, now_ms)
@@ -287,7 +286,7 @@ class TransactionManager:
         return self._finish(found, TransactionState.INVALID, batch, now_ms, "invalidate")
 
     def expire(self, batch: Batch, now_ms: int) -> list[Transaction]:
-        """Those whose time is up, or that held up readers for too long, become invalid."""
+        """Invalidate transactions that timed out or held up readers for too long."""
         ends = [(each, deadline(each, self.limits, now_ms)) for each in self.in_progress]
         return [
             self._finish(each, TransactionState.INVALID, batch, now_ms, end.ended_by)
@@ -296,9 +295,9 @@ class TransactionManager:
         ]
 
     def mark_aborted(self, batch: Batch) -> bool:
-        """Mark rows of one aborted or invalid transaction, a bounded number; True while there is more to do.
+        """Mark a bounded number of rows of an aborted or invalid transaction; True while there is more to do.
 
-        Once every row carries the mark the pointer need not be remembered by readers any more.
+        Once all its rows are marked, readers need not know the pointer any more.
         """
         for found in self.unmarked:
             if found.pointer in self._fresh:
@@ -323,7 +322,7 @@ class TransactionManager:
     def mark(
         self, pointer: int, topic: TopicGeneration, first: Position, last: Position, batch: Batch
     ) -> Position | None:
-        """Mark a transaction's rows from ``first`` to ``last``, a bounded piece; returns where to go on, or None."""
+        """Mark a bounded number of rows from ``first`` to ``last``; returns where to continue, or None."""
         prefix = keys.table(keys.MESSAGE, topic)
         looked = size = 0
         with self._kv.snapshot() as snapshot:
@@ -336,7 +335,7 @@ class TransactionManager:
         return None
 
     def prune(self, batch: Batch, now_ms: int) -> bool:
-        """Forget finished transactions that ended too long ago to be asked about; True while there may be more."""
+        """Remove transactions that finished long ago; True while there may be more."""
         oldest = self._oldest_open()
         # A transaction ends after it began, so none that began later than this is due.
         due = min(max(0, (now_ms - RECORD_KEPT_MS) * POINTERS_PER_MS), 2**63)
@@ -346,7 +345,7 @@ class TransactionManager:
                 looked += 1
                 found = transaction.decode_finished(raw)
                 if found is None:
-                    continue  # damaged: it stays for those who look into the store
+                    continue  # a damaged record stays for later examination
                 if found.finished_ms + RECORD_KEPT_MS < now_ms and found.finished_at < oldest:
                     batch.delete(key)
                     if _is_long(found.pointer, found.finished_at):
@@ -364,13 +363,13 @@ class TransactionManager:
         found.state, found.finished_ms, found.finished_at = state, now_ms, self._last
         found.ended_by = ended_by
         for touched in found.touched:
-            if touched.pending_rows:  # stored but never published, and from now on it cannot be
+            if touched.pending_rows:  # stored payloads can no longer be published
                 payloads = keys.payloads(touched.topic, found.pointer)
                 batch.delete_range(
                     payloads + touched.published.encode() + b"\x00", payloads + touched.stored.encode() + b"\x00"
                 )
         for touched in found.touched:
-            touched.rolling = None  # a transaction that did not commit shows nothing
+            touched.rolling = None  # all its messages are hidden
         if state is not TransactionState.COMMITTED:
             self._fresh.add(found.pointer)
         elif found.changed and _is_long(found.pointer, found.finished_at):
@@ -381,14 +380,14 @@ class TransactionManager:
 
     def _note_changes(self, found: Transaction) -> None:
         if found.state is not TransactionState.COMMITTED or self._oldest_open() > found.finished_at:
-            return  # none is open that could be in conflict with it
-        whole = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
-        self.committed_keys.add(whole or digests(found.changes), found.finished_at)
+            return  # no open transaction could conflict with it
+        changed = [found.changed[at : at + DIGEST_BYTES] for at in range(0, len(found.changed), DIGEST_BYTES)]
+        self.committed_keys.add(changed, found.finished_at)
         self.committed_keys.forget(self._oldest_open())
 
 
 def _is_long(pointer: int, finished_at: int) -> bool:
-    """Whether it began so long before it finished that a restart would not look for it."""
+    """Whether it began so long before it finished that a restart would not find it."""
     return finished_at - pointer > OPEN_MARGIN_POINTERS
 
 

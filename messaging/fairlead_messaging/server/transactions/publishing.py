@@ -21,23 +21,23 @@ from fairlead_messaging.server.transactions.transaction import Rolling, Touched,
 def publish(
     log: TopicLog, transactions: TransactionManager, command: Publish, batch: Batch, now_ms: int
 ) -> PublishedAt:
-    """Rows with the pointer; without messages one reference to what was stored before under it.
+    """Publish messages with the pointer; without messages, a reference to the payloads stored under it.
 
-    Rows may come before stored payloads and not after: ``stored_already``.
-    Raises: NotFound, Refused, Conflict when the transaction is not in progress.
+    Messages may be published before payloads are stored but not after: ``stored_already``.
+    Raises: NotFound, Refused, Conflict if the transaction is not in progress.
     """
     topic = _open_to_transactions(log, command.namespace, command.name)
     assert command.pointer is not None
     if command.producer is not None:
-        # An abort would hide what the producer counts as stored, and its retry would be skipped: lost.
+        # An abort would hide messages that the producer counts as stored, and skip their repeats: they would be lost.
         raise Refused("a producer and a transaction cannot be combined", code="producer_in_transaction")
     writing = transactions.writable(command.pointer, now_ms)
     before = writing.in_topic(topic)
     if command.messages and before is not None and before.has_stored:
-        # In one transaction the order of rows and stored payloads would be a guess, and the payloads may be forgotten.
+        # The order of messages and stored payloads would be unclear, and the payloads might be forgotten.
         raise Refused(
-            "payloads were stored under this transaction for this topic: store these messages too, and publish all of "
-            "them without messages",
+            "payloads were stored under this transaction for this topic: store these messages too, then publish "
+            "without messages",
             code="stored_already",
         )
     touched = writing.touch(topic)
@@ -58,12 +58,12 @@ def publish(
 
 
 def check_published(found: Transaction, lives: Callable[[Touched], bool]) -> None:
-    """Raises: Conflict when payloads are stored in a living topic and not published: a commit would lose them."""
+    """Raises: Conflict if payloads for an existing topic are stored and not published: a commit would lose them."""
     waiting = [f"{each.namespace}/{each.name}" for each in found.touched if each.pending_rows and lives(each)]
     if waiting:
         raise Conflict(
             f"transaction {found.pointer} has stored payloads that are not published in {', '.join(waiting)}: publish "
-            "there without messages, then commit; or abort",
+            "there without messages and then commit, or abort",
             code="stored_unpublished",
             state=found.state.value,
             topics=waiting,
@@ -71,9 +71,9 @@ def check_published(found: Transaction, lives: Callable[[Touched], bool]) -> Non
 
 
 def store(log: TopicLog, transactions: TransactionManager, command: Store, batch: Batch, now_ms: int) -> None:
-    """Payload rows, not visible before a publish under the same pointer.
+    """Store payload rows, which are invisible until a publish under the same pointer.
 
-    Raises: NotFound, Refused, Conflict when the transaction is not in progress.
+    Raises: NotFound, Refused, Conflict if the transaction is not in progress.
     """
     topic = _open_to_transactions(log, command.namespace, command.name)
     writing = transactions.writable(command.pointer, now_ms)
@@ -91,27 +91,29 @@ def store(log: TopicLog, transactions: TransactionManager, command: Store, batch
 def _open_to_transactions(log: TopicLog, namespace: str, name: str) -> TopicGeneration:
     topic = log.living(namespace, name)
     if topic.transactional == "refused":
-        raise Refused("this topic takes no transactional messages", code="transaction_refused")
+        raise Refused("this topic accepts no transactional messages", code="transaction_refused")
     return topic
 
 
 # --- Rolling back one publish.
-# Like marking the rows of an aborted transaction, this writes rows again with their pointer negated, so both look at
-# the batch being written first: a row that cleaning removes in it must not come back. Both work in slices, so that no
-# turn of the event loop does more than a bounded piece of work; what is left stands in the transaction's record
-# (``Touched.rolling``), and a commit waits for it.
+# A rollback writes rows again with their pointer negated, like marking the rows of an aborted transaction. Both first
+# check the batch being built, because a row that cleaning removes in it must not come back. Both work in slices, so
+# that no turn of the event loop takes long; the rest is noted in the record of the transaction (``Touched.rolling``),
+# and a commit waits for it.
 
 LOOK_AHEAD_ROWS_MAX = 4096
-"""Rows looked at to find where readers may go on to after a rollback."""
+"""How many rows to search for the position that readers can reach after a rollback."""
 
 
 def roll_back(
     kv: OrderedKV, log: TopicLog, transactions: TransactionManager, command: Rollback, batch: Batch, now_ms: int
 ) -> None:
-    """Mark the rows of one publish, or begin to: ``go_on`` does the rest.  Only rows of the pointer itself are touched.
+    """Mark the rows of one publish, or begin to; ``continue_rollback`` does the rest.
 
-    Raises: NotFound; Refused for a detail that this service did not give out; Conflict after a commit; Unavailable
-    while another rollback of this transaction in this topic is being carried out.
+    Only rows of the pointer itself are touched.
+
+    Raises: NotFound; Refused for a detail that this service did not issue; Conflict after a commit; Unavailable while
+    another rollback of this transaction in this topic is in progress.
     """
     topic = log.living(command.namespace, command.name)
     found = transactions.find(command.pointer)
@@ -124,7 +126,7 @@ def roll_back(
         )
     _check_ends(kv, topic, command, now_ms, touched)
     if found.state is not TransactionState.IN_PROGRESS:
-        return  # every row is hidden already, or about to be
+        return  # all rows are hidden already, or will be
     if touched.rolling is not None:
         if (touched.rolling.first, touched.rolling.last) != (command.first, command.last):
             raise Unavailable("another rollback of this transaction is being carried out", code="rolling_back")
@@ -132,8 +134,8 @@ def roll_back(
     _slice(kv, transactions, found, touched, Rolling(command.first, command.last, command.first), batch)
 
 
-def go_on(kv: OrderedKV, transactions: TransactionManager, batch: Batch) -> bool:
-    """The next slice of one rollback that is not done; False when there is none."""
+def continue_rollback(kv: OrderedKV, transactions: TransactionManager, batch: Batch) -> bool:
+    """Do the next slice of an unfinished rollback; False if there is none."""
     for found in transactions.rolling:
         for touched in found.touched:
             if touched.rolling is not None:
@@ -163,7 +165,7 @@ def _slice(
 def _check_ends(kv: OrderedKV, topic: TopicGeneration, command: Rollback, now_ms: int, touched: Touched) -> None:
     """Raises: Refused unless the detail begins and ends at a row of its pointer, or where one may have expired."""
     prefix = keys.table(keys.MESSAGE, topic)
-    # The topic's time to live may have been shorter for a while: only the mark says what went then.
+    # The topic's time to live may have been shorter for a while: only the mark shows what was removed then.
     removed = kv.get(keys.table(keys.REMOVED, topic)) or b""
     for end in (command.first, command.last):
         value = kv.get(prefix + end.encode())
@@ -174,9 +176,9 @@ def _check_ends(kv: OrderedKV, topic: TopicGeneration, command: Rollback, now_ms
 
 
 def _next_own(kv: OrderedKV, topic: TopicGeneration, pointer: int, after: Position, last: Position) -> Position | None:
-    """The transaction's first row after those rolled back that is not rolled back itself: readers wait for no other.
+    """The first row after the rollback that is not rolled back, from which on the transaction holds up readers.
 
-    None when there is none; a place before it where it is not found at once, or where not all its rows are stored yet.
+    None if there is none; an earlier position if it is not found quickly, or not all its rows are stored yet.
     """
     prefix = keys.table(keys.MESSAGE, topic)
     reached = _successor(after)
@@ -198,4 +200,4 @@ def _successor(position: Position) -> Position:
 
 
 def _forged() -> Refused:
-    return Refused("this is not what a publish of this topic answered", code="bad_rollback")
+    return Refused("this is not the answer to a publish to this topic", code="bad_rollback")

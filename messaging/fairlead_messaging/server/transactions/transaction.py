@@ -2,7 +2,7 @@
 
 in_progress ─→ committed            every message decided at once
     ├────────→ aborted ─┐
-    └────────→ invalid ─┴→ marked   every row marked, so that no reader needs to remember the pointer
+    └────────→ invalid ─┴→ marked   every row marked, so that readers need not know the pointer
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TransactionState(Enum):
 
 
 class Rolling(msgspec.Struct, frozen=True, array_like=True):
-    """A rollback that is being carried out: what was asked for, and where its next slice begins."""
+    """A rollback in progress: its range, and where its next slice begins."""
 
     first: Position
     last: Position
@@ -40,10 +40,10 @@ class Rolling(msgspec.Struct, frozen=True, array_like=True):
 class Touched(msgspec.Struct, kw_only=True):
     """What a transaction did in one topic.
 
-    ``first`` … ``last`` bound its message rows that may be uncommitted (None: none), ``begin`` is the first of them
-    ever, rolled back or not; ``stored`` and ``published`` are positions in the payload table, ``pending_*`` what
-    was stored since the last publish.  ``shortest_ttl`` (seconds, 0: none): the least of its messages' own.
-    ``hold_up_seconds``: what the topic allowed at the last publish, 0 when it said nothing.
+    ``first`` … ``last`` bound its message rows that may be uncommitted (None: none), ``begin`` is its first row, rolled
+    back or not.  ``stored`` and ``published`` are positions in the payload table, ``pending_*`` counts what was stored
+    since the last publish.  ``shortest_ttl`` (seconds, 0: none) is the shortest own ttl of its messages.
+    ``hold_up_seconds``: the limit of the topic at the last publish, 0 if it had none.
     """
 
     namespace: str
@@ -67,14 +67,14 @@ class Touched(msgspec.Struct, kw_only=True):
 
     @property
     def has_stored(self) -> bool:
-        """Whether payloads were ever stored, published since or not."""
+        """Whether payloads were ever stored, even if they have been published."""
         return self.stored > Position(0, 0)
 
     def is_of(self, topic: TopicGeneration) -> bool:
         return (self.namespace, self.name, self.generation) == (topic.namespace, topic.name, topic.generation)
 
     def extend(self, first: Position, last: Position, ttls: Iterable[int] = ()) -> None:
-        """Rows were added; ``ttls``: their own times to live in seconds, 0 for none."""
+        """Note added rows; ``ttls``: their own times to live in seconds, 0 for none."""
         if self.last is None:
             self.begin = first
         self.first = self.first or first
@@ -82,12 +82,11 @@ class Touched(msgspec.Struct, kw_only=True):
         self.shortest_ttl = min((each for each in (self.shortest_ttl, *ttls) if each), default=0)
 
     def spans(self, position: Position) -> bool:
-        """Whether it lies between the first and the last row of this transaction, rolled back or not."""
-        begin = self.begin or self.first  # records of an older version know only the latter
-        return begin is not None and self.last is not None and begin <= position <= self.last
+        """Whether the position is between the first and last row of this transaction, rolled back or not."""
+        return self.begin is not None and self.last is not None and self.begin <= position <= self.last
 
     def may_be_removed(self, position: Position, topic: TopicGeneration, now_ms: int) -> bool:
-        """Whether a row of this transaction could have stood here and be gone by now, past a time to live."""
+        """Whether a row of this transaction may have been here and have expired."""
         if not self.spans(position):
             return False
         ttl_seconds = min(topic.ttl_seconds, self.shortest_ttl or topic.ttl_seconds)
@@ -95,7 +94,7 @@ class Touched(msgspec.Struct, kw_only=True):
 
 
 class Transaction(msgspec.Struct, kw_only=True):
-    """The durable record of one transaction; times in milliseconds."""
+    """The durable record of a transaction; times in milliseconds."""
 
     pointer: int
     state: TransactionState
@@ -103,31 +102,24 @@ class Transaction(msgspec.Struct, kw_only=True):
     expires_ms: int
     finished_ms: int = 0
     rows_marked: bool = msgspec.field(default=False, name="settled")
-    """Every row of it carries the mark of rolled-back rows, so readers need not know of it."""
+    """Whether all its rows are marked as rolled back, so that readers need not know it."""
     touched: list[Touched] = []
-    changes: list[str] = []
-    """As an earlier version wrote them; see ``changed``."""
     changed: bytes = b""
-    """Digests of the keys it changed, ``conflicts.DIGEST_BYTES`` each: a whole key may have a kilobyte."""
+    """Digests of the keys it changed, ``manager.DIGEST_BYTES`` each: a whole key may have a kilobyte."""
     finished_at: int = 0
     """The newest pointer when it finished: transactions above it began afterwards."""
     timeout_seconds: float = 0.0
-    """What a renewal adds that says nothing else; 0 in records of an earlier version."""
+    """The timeout in seconds, which a renewal may change."""
     ended_by: EndedBy = ""
     owner: str = ""
-    """The subject that began it; "" in records of an earlier version, and where there is no table of access."""
+    """The subject that began it; "" if there is no access table."""
 
     @property
     def is_open(self) -> bool:
-        """Whether readers must still know of it."""
+        """Whether readers must still know it."""
         return self.state is TransactionState.IN_PROGRESS or (
             self.state is not TransactionState.COMMITTED and not self.rows_marked
         )
-
-    @property
-    def timeout(self) -> float:
-        """Seconds from one renewal to the next."""
-        return self.timeout_seconds or (self.expires_ms - self.started_ms) / 1000
 
     def in_topic(self, topic: TopicGeneration) -> Touched | None:
         return next((each for each in self.touched if each.is_of(topic)), None)
@@ -142,7 +134,7 @@ class Transaction(msgspec.Struct, kw_only=True):
 
 
 class FinishedTransaction(msgspec.Struct, kw_only=True):
-    """What is asked of most finished transactions: without their keys, which may be megabytes."""
+    """The part of a finished transaction without its keys, which may be megabytes."""
 
     pointer: int
     finished_ms: int = 0
@@ -174,34 +166,34 @@ def decode_undamaged(raw: bytes) -> Transaction | None:
 
 
 class TransactionsUnavailable(Unavailable):
-    """Their tables cannot be read, so nothing is known of them; what needs no transactions goes on."""
+    """The transaction tables cannot be read; calls without transactions still work."""
 
     code = "transactions_unavailable"
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"transactions are not available: {reason}; publishing and reading without transactions go on; "
-            "this is tried again every second, and when it stays, restore data_dir from a backup"
+            f"transactions are not available: {reason}; publishing and reading without transactions still work; "
+            "the tables are read again every second, and if that keeps failing, restore data_dir from a backup"
         )
         self.reason = reason
 
 
 def read_finished(source: Gets, pointer: int) -> Transaction | None:
-    """A finished transaction; None when it is forgotten or never was.
+    """A finished transaction; None if it was pruned or never existed.
 
-    Raises: TransactionsUnavailable when it cannot be read.
+    Raises: TransactionsUnavailable if it cannot be read.
     """
     try:
         raw = source.get(keys.finished(pointer))
         return decode(raw) if raw is not None else None
-    except (StorageError, ValueError) as error:  # msgspec's errors are ValueErrors, too
+    except (StorageError, ValueError) as error:  # msgspec's errors are ValueErrors too
         raise TransactionsUnavailable(f"the record of transaction {pointer} cannot be read ({error})") from error
 
 
 def read_open(snapshot: Snapshot) -> Iterator[Transaction]:
-    """All that readers must know of.
+    """The transactions that readers must know.
 
-    Raises: TransactionsUnavailable when one cannot be read: what is committed is not known then.
+    Raises: TransactionsUnavailable if one cannot be read, because it is then unknown what is committed.
     """
     place = "the table of open transactions"
     try:
@@ -213,10 +205,10 @@ def read_open(snapshot: Snapshot) -> Iterator[Transaction]:
 
 
 class TransactionView:
-    """The open transactions of one store snapshot: with the rows of that same snapshot it decides everything.
+    """The open transactions in a snapshot of the store, which decide the state of the rows in the same snapshot.
 
-    A pointer that is not open is committed, or its rows carry the rollback mark.
-    Raises: TransactionsUnavailable when they cannot be read.
+    A pointer that is not open is committed, or its rows are marked as rolled back.
+    Raises: TransactionsUnavailable if they cannot be read.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -229,7 +221,7 @@ class TransactionView:
                 self.aborted.add(found.pointer)
 
     def spans(self, topic: TopicGeneration) -> Iterator[tuple[int, Position, Position]]:
-        """(pointer, first, last): the open transactions with rows in a topic, and what bounds those of each."""
+        """(pointer, first, last): the open transactions with rows in a topic, and the bounds of these rows."""
         for each in self.in_progress.values():
             touched = each.in_topic(topic)
             if touched is not None and touched.first is not None and touched.last is not None:
@@ -240,19 +232,19 @@ class TransactionView:
 #     timeout    not renewed in time: every renewal moves it
 #     lifetime   the longest a transaction may last, however often it is renewed
 #     hold_up    it has held back the last stable offset of a topic for as long as the topic, or the service, allows
-# The earliest of the three ends it. Payloads that are stored and not yet published hold up no reader, so a transaction
-# of hours that stores payloads and publishes at its end is bounded by the first two alone.
+# The earliest of the three ends it. Payloads that are stored and not yet published hold up no reader, so only the first
+# two limit a transaction of hours that stores payloads and publishes them at its end.
 
 TIMEOUT_SECONDS_MAX = 600.0
 LIFETIME_SECONDS_MAX = 86_400.0
 HOLD_UP_SECONDS_MAX = 600.0
 STEP_MS_MAX = 60_000
-"""Clocks are set back by so much as a matter of course: a position so little ahead still says when it was published."""
+"""Clocks are routinely set back by this much: a position this far ahead still tells when it was published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLimits:
-    """Seconds; as the settings say."""
+    """The limits of the settings, in seconds."""
 
     timeout_seconds_max: float = TIMEOUT_SECONDS_MAX
     lifetime_seconds_max: float = LIFETIME_SECONDS_MAX
@@ -267,15 +259,15 @@ class Deadline(NamedTuple):
 
 
 def lifetime_end_ms(found: Transaction, limits: TransactionLimits) -> int:
-    """Beyond this no renewal carries it."""
+    """The latest time to which it can be renewed."""
     return found.started_ms + int(limits.lifetime_seconds_max * 1000)
 
 
 def held_until_ms(found: Transaction, touched: Touched, limits: TransactionLimits, now_ms: int) -> int | None:
-    """How long it may hold up the readers of one topic; None while it does not.
+    """Until when it may hold up the readers of one topic; None while it does not.
 
-    Counted from its first message there that is not rolled back.  A position ahead of the clock says nothing about when
-    that was published: it counts from the transaction's start then, which is never later.
+    Counted from its first message there that is not rolled back.  If the position of that is ahead of the clock, and so
+    does not tell when it was published, from the start of the transaction, which is never later.
     """
     if touched.first is None:
         return None
@@ -284,7 +276,7 @@ def held_until_ms(found: Transaction, touched: Touched, limits: TransactionLimit
 
 
 def deadline(found: Transaction, limits: TransactionLimits, now_ms: int) -> Deadline:
-    """Of a transaction in progress."""
+    """The deadline of a transaction in progress."""
     is_last = found.expires_ms >= lifetime_end_ms(found, limits)
     ends = [Deadline(found.expires_ms, "lifetime" if is_last else "timeout")]
     for touched in found.touched:

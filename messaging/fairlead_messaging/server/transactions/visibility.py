@@ -1,6 +1,6 @@
 """Visibility: which rows a reader may see (seed: transactional messaging, "Consuming").
 
-A reader stops at the first uncommitted row, so every reader sees one and the same sequence.
+A reader stops at the first uncommitted row, so all readers see the same sequence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POINTERS_MAX = 100_000
 
 
 class TransactionSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a transaction may see: handed out at its start, opaque to the client, sent with its polls."""
+    """What a transaction may see; opaque to the client, which gets it at the start and sends it with its polls."""
 
     pointer: int
     in_progress: frozenset[int]
@@ -30,7 +30,7 @@ class TransactionSnapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 def decode_snapshot(raw: bytes) -> TransactionSnapshot:
-    """Raises: Refused when these are not bytes that ``encode`` gave."""
+    """Raises: Refused unless ``encode`` made these bytes."""
     try:
         pointer, in_progress, invalid = msgspec.msgpack.decode(raw, type=tuple[int, list[int], list[int]])
     except msgspec.MsgspecError:
@@ -41,7 +41,7 @@ def decode_snapshot(raw: bytes) -> TransactionSnapshot:
 
 
 def _read_committed(view: TransactionView) -> RowStates:
-    """By the service: everything committed by now."""
+    """Shows everything that is committed now."""
 
     def states(pointer: int) -> RowState:
         if pointer < 0 or pointer in view.aborted:
@@ -52,7 +52,7 @@ def _read_committed(view: TransactionView) -> RowStates:
 
 
 def _within(snapshot: TransactionSnapshot, view: TransactionView) -> RowStates:
-    """What was committed when the transaction began, and its own writes."""
+    """Shows what was committed when the transaction began, and its own messages."""
 
     def states(pointer: int) -> RowState:
         if pointer < 0 or pointer in view.aborted or pointer in snapshot.invalid:
@@ -69,7 +69,7 @@ def _within(snapshot: TransactionSnapshot, view: TransactionView) -> RowStates:
 def row_states(
     view: TransactionView, within_snapshot: TransactionSnapshot | None, *, read_committed: bool
 ) -> RowStates | None:
-    """How a poll decides the state of rows: by its own snapshot, by the service's, or not at all."""
+    """The states for a poll: by its transaction's snapshot, by what is committed now, or None."""
     if within_snapshot is not None:
         return _within(within_snapshot, view)
     return _read_committed(view) if read_committed else None
@@ -78,7 +78,7 @@ def row_states(
 def row_states_of(
     snapshot: Snapshot, within_snapshot: TransactionSnapshot | None, *, read_committed: bool
 ) -> RowStates | None:
-    """The same from a snapshot of the store, whose transactions are looked at only by those who ask for them.
+    """The same from a snapshot of the store, which reads the transactions only if they are needed.
 
     Raises: TransactionsUnavailable.
     """
@@ -87,18 +87,18 @@ def row_states_of(
     return row_states(TransactionView(snapshot), within_snapshot, read_committed=read_committed)
 
 
-# --- The first message a reader of committed messages waits for.
-# An expired message is not waited for, nor one before the reader's start. A transaction remembers where its rows in a
-# topic begin and end; the scan between the two mostly finds the first one at once.
+# --- The first message that holds up a reader of committed messages.
+# Expired messages and messages before the reader's start do not. A transaction records the first and last of its rows
+# in a topic; a scan between them usually finds the message at once.
 
 SCAN_ROWS_MAX = 50_000
-"""Rows looked through.  Readers go on up to the last of them, and the next look starts where they are then."""
+"""How many rows to search.  Readers may then read up to the last of them, and the next search starts there."""
 
 
 def first_uncommitted(
     snapshot: Snapshot, view: TransactionView, topic: TopicGeneration, *, now_ms: int, after: MessageId = FIRST
 ) -> Uncommitted | None:
-    """The first uncommitted message with an id above ``after``; None when there is none."""
+    """The first uncommitted message with an id above ``after``; None if there is none."""
     spans = {pointer: (begin.encode(), end.encode()) for pointer, begin, end in view.spans(topic)}
     if not spans:
         return None
@@ -128,7 +128,7 @@ def _waits(
     start: MessageId,
     now_ms: int,
 ) -> bool:
-    """Whether an uncommitted row holds a message behind ``start`` that has not expired."""
+    """Whether an uncommitted row has a message after ``start`` that has not expired."""
     if not row.is_reference:
         return id_of(position) > start and not reader.is_expired(position, row.ttl_seconds, now_ms)
     low, upto = row.payload[:POSITION_BYTES], row.payload[POSITION_BYTES:]
@@ -138,7 +138,7 @@ def _waits(
         return False
     prefix = keys.payloads(topic, row.pointer)
     stored = snapshot.scan(prefix + low + b"\x00", prefix + upto + b"\x00")
-    # More payload rows than one look may cost count as living: they are over when their transaction is.
+    # Payload rows beyond the limit count as not expired: at the latest they end with their transaction.
     return any(
         looked >= SCAN_ROWS_MAX or not reader.is_expired(position, rows.decode(value).ttl_seconds, now_ms)
         for looked, (_, value) in enumerate(stored)

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.joining.pki import Authority
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_messaging.client.errors import GenerationChanged, TopicMissing
-from fairlead_messaging.client.io.connections import Tls
 from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_messaging.client.retry import PATIENT
-from fairlead_wire.errors import LocalError, Permanent, RemoteError, Temporary
+from fairlead_wire.errors import Permanent, RemoteError
 
 pytestmark = pytest.mark.process
 
@@ -44,7 +42,6 @@ def test_a_restarted_service_is_met_with_a_new_connection(tmp_path: Path) -> Non
 
 
 def test_a_forked_child_makes_its_own_connections(service: MessagingService) -> None:
-    """Parent and child ask at once and none gets the other's answer."""
     with Client(service.url) as asking:
         asking.topics("default")
         child = os.fork()
@@ -59,18 +56,11 @@ def test_a_forked_child_makes_its_own_connections(service: MessagingService) -> 
 
 
 def test_a_pickled_client_is_one_with_the_same_settings(service: MessagingService) -> None:
-    """As Spark sends it to its workers."""
     with Client(service.url, retries=PATIENT, timeout_seconds=7.0) as asking:
         asking.topics("default")
         with pickle.loads(pickle.dumps(asking)) as there:
             assert there.topics("default") == asking.topics("default")
             assert (there._retries, there._timeout_seconds) == (PATIENT, 7.0)
-
-
-def test_tls_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    """Which one is wrong is in the message."""
-    with pytest.raises(LocalError, match=str(tmp_path)):
-        Tls(ca=str(tmp_path / "ca"), cert=str(tmp_path / "cert"), key=str(tmp_path / "key")).client()
 
 
 # --- The bulk readers' client on the real service.
@@ -83,7 +73,6 @@ def client(service: MessagingService) -> Iterator[BulkClient]:
 
 
 def test_a_topic_is_planned_and_read_in_pages(client: BulkClient) -> None:
-    """Ranges meet without overlap, pages go on from each other."""
     plan = client.plan(TOPIC, after="", splits=2)
     assert plan.rows == 10
     assert [part.after for part in plan.ranges[1:]] == [part.upto for part in plan.ranges[:-1]]
@@ -99,7 +88,6 @@ def test_a_topic_is_planned_and_read_in_pages(client: BulkClient) -> None:
 
 
 def test_offsets_say_where_a_topic_stands(client: BulkClient) -> None:
-    """Its end is where a plan of all of it ends or beyond; the far future holds nothing."""
     latest = client.offsets(TOPIC, "latest")
     assert client.plan(TOPIC, after=latest.stable or "").rows == 0
     later = client.offsets(TOPIC, 4_000_000_000_000)
@@ -108,14 +96,12 @@ def test_offsets_say_where_a_topic_stands(client: BulkClient) -> None:
 
 
 def test_a_noted_position_is_seen_by_the_service(client: BulkClient, service: MessagingService) -> None:
-    """Lag is what was stored after it."""
     plan = client.plan(TOPIC, after="", limit_rows=4)
     client.note_reader(TOPIC, "r", position=plan.upto or "", generation=plan.generation)
     assert [(each["name"], each["lag_messages"]) for each in service.readers(TOPIC)] == [("r", 6)]
 
 
 def test_facts_come_with_the_refusal(client: BulkClient, service: MessagingService) -> None:
-    """A missing topic, another generation, a bad question."""
     with pytest.raises(TopicMissing):
         client.plan("default/none", after="")
     with pytest.raises(GenerationChanged) as changed:
@@ -126,7 +112,6 @@ def test_facts_come_with_the_refusal(client: BulkClient, service: MessagingServi
 
 
 def test_an_answer_that_is_no_arrow_stream_is_refused() -> None:
-    """Another program answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -141,24 +126,3 @@ def test_an_answer_that_is_no_arrow_stream_is_refused() -> None:
         with BulkClient(url, timeout_seconds=60) as asking, pytest.raises(RemoteError):
             asking.poll(TOPIC, after="")
         thread.join()
-
-
-@pytest.mark.parametrize("url", ["", "localhost:1", "ftp://h", "https://h:1"])
-def test_a_bad_address_is_refused_at_once(url: str) -> None:
-    """Before anything is connected; https needs its files."""
-    with pytest.raises(LocalError):
-        BulkClient(url)
-
-
-def test_both_ends_prove_who_they_are(tmp_path: Path) -> None:
-    """Mutual TLS: without our certificate the service does not talk."""
-    with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
-        service.create(TOPIC)
-        service.publish(TOPIC, [b"1"])
-        assert service.tls is not None
-        with BulkClient(service.url, tls=service.tls) as asking:
-            assert asking.plan(TOPIC, after="").rows == 1
-        stranger = Authority(tmp_path / "other").issue("ingest")
-        forged = Tls(ca=service.tls.ca, cert=str(stranger.certificate), key=str(stranger.key))
-        with BulkClient(service.url, tls=forged) as asking, pytest.raises(Temporary):
-            asking.plan(TOPIC, after="")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +23,6 @@ from fairlead_messaging.client.io.transaction_context import (
     Renewal,
     TransactionContext,
 )
-from fairlead_wire.errors import LocalError
 
 
 class Slow:
@@ -46,8 +44,6 @@ class Slow:
 
 
 async def test_a_cancelled_task_rolls_back(topics: Topics) -> None:
-    """Wherever the cancellation meets it, and the transaction does not hold up readers."""
-    await topics.create("t")
     slow = Slow()
     async with AsyncClient(topics.url) as client:
         work = AsyncTransactionContext(client, participants=[slow])
@@ -68,7 +64,6 @@ async def test_a_cancelled_task_rolls_back(topics: Topics) -> None:
 
 async def test_messages_are_not_published_before_participants_have_persisted(topics: Topics) -> None:
     """So none is visible, to any reader, before what it is about."""
-    await topics.create("t")
     slow = Slow()
     async with AsyncClient(topics.url) as client:
 
@@ -84,17 +79,8 @@ async def test_messages_are_not_published_before_participants_have_persisted(top
     assert await topics.committed("t") == ["a"]
 
 
-async def test_outside_of_its_block_it_refuses(topics: Topics) -> None:
-    """A mistake of the program's is reported as one."""
-    async with AsyncClient(topics.url) as client:
-        with pytest.raises(LocalError):
-            await AsyncTransactionContext(client).publish("default", "t", [b"a"])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 async def test_work_lasts_longer_than_its_timeout(topics: Topics, kind: str) -> None:
-    """Renewed in the background, by a thread or a task, until the block is left."""
-    await topics.create("t")
     async with Both(kind, topics.url) as client, client.work(timeout_seconds=0.3) as work:
         await keeps_alive(topics, work.started.transactionWritePointer)
         await work.publish("default", "t", [b"a"])
@@ -104,7 +90,6 @@ async def test_work_lasts_longer_than_its_timeout(topics: Topics, kind: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_work_that_was_lost_is_not_persisted(topics: Topics, kind: str) -> None:
     """It is said when it is looked at, at the next publish and on leaving, before any participant writes."""
-    await topics.create("t")
     table = Table()
     async with Both(kind, topics.url) as client:
         with pytest.raises(TransactionLost, match="invalidated"):
@@ -119,57 +104,6 @@ async def test_work_that_was_lost_is_not_persisted(topics: Topics, kind: str) ->
 
 
 # ── without an event loop ───────────────────────────────────────────────────────────────────────────────
-
-
-class Orders:
-    """A table whose rows are announced in a topic."""
-
-    def __init__(self, path: Path) -> None:
-        self._database = sqlite3.connect(path)
-        self._database.execute("CREATE TABLE orders (name TEXT)")
-        self._wanted: list[str] = []
-        self._before = 0
-
-    def add(self, name: str) -> None:
-        self._wanted.append(name)
-
-    def names(self) -> list[str]:
-        return [name for (name,) in self._database.execute("SELECT name FROM orders")]
-
-    def changes(self) -> Sequence[str]:
-        return [f"orders/{name}" for name in self._wanted]
-
-    def persist(self) -> None:
-        with self._database:
-            self._database.executemany("INSERT INTO orders VALUES (?)", [(name,) for name in self._wanted])
-
-    def rollback(self) -> None:
-        with self._database:
-            self._database.executemany("DELETE FROM orders WHERE name = ?", [(name,) for name in self._wanted])
-
-
-@pytest.mark.process
-def test_rows_and_messages_stand_or_fall_together(tmp_path: Path) -> None:
-    """Both after the block; neither after an error in it."""
-    with MessagingService(tmp_path / "service") as service, Client(service.url) as client:
-        service.create("default/orders")
-
-        def seen() -> list[bytes]:
-            return [message.payload for message in client.messages("default", "orders")]
-
-        good = Orders(tmp_path / "good")
-        with TransactionContext(client, participants=[good]) as work:
-            good.add("1")
-            work.publish("default", "orders", [b"1"])
-            assert (good.names(), seen()) == ([], [])
-        assert (good.names(), seen()) == (["1"], [b"1"])
-        bad = Orders(tmp_path / "bad")
-        with pytest.raises(ZeroDivisionError), TransactionContext(client, participants=[bad]) as work:
-            bad.add("2")
-            work.publish("default", "orders", [b"2"])
-            raise ZeroDivisionError
-        assert (bad.names(), seen()) == ([], [b"1"])
-        assert client.transactions() == []
 
 
 # --- A transaction renewed in the background against the real service, also over kill -9.
@@ -189,7 +123,6 @@ async def test_a_task_keeps_it_alive_and_says_when_it_is_lost(topics: Topics) ->
 
 
 async def test_a_thread_does_too(topics: Topics) -> None:
-    """Its caller's thread may do what it likes meanwhile."""
     with Client(topics.url) as client:
         pointer = (await asyncio.to_thread(client.start_transaction, 0.3)).transactionWritePointer
         renewal = Renewal(client, pointer, timeout_seconds=0.3)

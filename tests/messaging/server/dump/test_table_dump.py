@@ -15,7 +15,7 @@ from fairlead_messaging.server.dump.table_dump import DumpedStore, DumpSelection
 from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.store.ordered_kv import Batch
-from fairlead_messaging.server.transactions.commands import Commit, Start, Store
+from fairlead_messaging.server.transactions.commands import Store
 
 
 def some() -> Core:
@@ -31,7 +31,6 @@ def lines(store: DumpedStore, selection: DumpSelection | None = None) -> list[Fi
 
 
 def test_damaged_rows_are_said_and_passed() -> None:
-    """With their raw key, and what of it could be read; rows of no table as well."""
     core = some()
     prefix = keys.table(keys.MESSAGE, core.topic("a"))
     batch = Batch()
@@ -58,7 +57,6 @@ def test_damaged_rows_are_said_and_passed() -> None:
 
 
 def test_raw_keys_are_shown_on_request() -> None:
-    """Of each row."""
     core = some()
     with core.kv.snapshot() as snapshot:
         found = list(
@@ -83,7 +81,6 @@ class Broken:
 
 
 def test_where_the_engine_cannot_read_it_goes_on_behind_the_topic() -> None:
-    """And with the next table."""
     core = some()
     with core.kv.snapshot() as snapshot:
         found = lines(Broken(snapshot))
@@ -109,13 +106,13 @@ def core() -> Core:
     core.do(DeleteTopic(namespace=NAMESPACE, name="t"))
     core.create("t")
     for _ in range(2):
-        pointer = core.do(Start(timeout_seconds=100)).transaction.pointer
+        pointer = core.start(100)
         for name in ("t", "tt"):
             core.do(publish(name, "plain"))
             core.do(Store(namespace=NAMESPACE, name=name, messages=[LoggedMessage(b"p")] * 2, pointer=pointer))
             core.do(publish(name, pointer=pointer))
             core.now_ms += 1000
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     return core
 
 
@@ -125,7 +122,6 @@ def found(core: Core, selection: DumpSelection) -> list[Fields]:
 
 
 def test_a_topic_is_not_another_with_a_longer_name(core: Core) -> None:
-    """And transactions are of a topic that they touched."""
     lines = found(core, DumpSelection(topic=(NAMESPACE, "t")))
     assert {line["topic"] for line in lines if "topic" in line} == {f"{NAMESPACE}/t"}
     assert len([line for line in lines if line["table"] == "transactions"]) == 2
@@ -133,7 +129,6 @@ def test_a_topic_is_not_another_with_a_longer_name(core: Core) -> None:
 
 
 def test_a_generation_is_not_another(core: Core) -> None:
-    """The older one of a topic is unreachable, and still there."""
     [old] = found(core, DumpSelection(tables=("messages",), topic=(NAMESPACE, "t"), generation=1))
     assert old["unreachable"]
     assert len(found(core, DumpSelection(tables=("messages",), generation=1))) == 1 + 4
@@ -149,7 +144,6 @@ def test_ranges_hold_what_the_filter_lets_through(
     core: Core, topic: tuple[str, str] | None, generation: int | None, since: int | None, until: int | None,
     nth: int | None,
 ) -> None:  # fmt: skip
-    """Against a filter over all lines."""
     everything = found(core, DumpSelection())
     pointers = sorted({line["transaction"] for line in everything if line["table"] == "transactions"})
     pointer = pointers[nth] if nth is not None else None
@@ -173,7 +167,6 @@ def test_ranges_hold_what_the_filter_lets_through(
 
 
 def test_a_transaction_brings_what_belongs_to_it_and_nothing_else(core: Core) -> None:
-    """Also its record, open or finished."""
     pointers = [line["transaction"] for line in found(core, DumpSelection(tables=("transactions",)))]
     for pointer in pointers:
         lines = found(core, DumpSelection(transaction=pointer))
@@ -182,7 +175,6 @@ def test_a_transaction_brings_what_belongs_to_it_and_nothing_else(core: Core) ->
 
 
 def test_a_time_leaves_out_what_has_none(core: Core) -> None:
-    """Transactions count by their beginning."""
     assert {line["table"] for line in found(core, DumpSelection(since_ms=0))} == {
         "messages", "payloads", "transactions", "indexes",
     }  # fmt: skip

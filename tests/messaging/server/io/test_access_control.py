@@ -32,7 +32,6 @@ def control() -> tuple[AccessControl, MessagingMetrics]:
 
 
 async def test_a_refusal_names_verb_and_topic_and_is_counted() -> None:
-    """What to write into the table follows from it."""
     access, metrics = control()
     caller = await access.caller(APP, None, "10.0.0.1")
     with pytest.raises(Forbidden, match="app may not publish to default/b") as caught:
@@ -42,7 +41,6 @@ async def test_a_refusal_names_verb_and_topic_and_is_counted() -> None:
 
 
 async def test_a_subject_that_tries_every_topic_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    """One line a minute for a subject and verb; the metric counts them all."""
     access, metrics = control()
     caller = await access.caller(APP, None, "10.0.0.1")
     with caplog.at_level(logging.WARNING):
@@ -55,7 +53,6 @@ async def test_a_subject_that_tries_every_topic_fills_no_log(caplog: pytest.LogC
 
 
 async def test_a_long_name_makes_no_long_answer() -> None:
-    """Names come from paths."""
     access, _ = control()
     caller = await access.caller(APP, None, "10.0.0.1")
     with pytest.raises(Forbidden) as caught:
@@ -64,7 +61,6 @@ async def test_a_long_name_makes_no_long_answer() -> None:
 
 
 async def test_who_shows_nothing_is_not_known() -> None:
-    """401; a token is no use where none is taken."""
     access, _ = control()
     for authorization in (None, "", "Basic YTpi", f"Bearer {SECRET}"):
         with pytest.raises(Unauthenticated) as caught:
@@ -75,7 +71,6 @@ async def test_who_shows_nothing_is_not_known() -> None:
 
 
 async def test_a_subject_without_any_entry_is_refused_before_a_topic_is_looked_at() -> None:
-    """And a certificate without any name."""
     access, metrics = control()
     for certificate in ({"subject": ((("commonName", "App"),),)}, {"serialNumber": "1"}):
         with pytest.raises(Forbidden, match="no access entry"):
@@ -84,7 +79,6 @@ async def test_a_subject_without_any_entry_is_refused_before_a_topic_is_looked_a
 
 
 def test_a_service_that_grants_nothing_says_so_at_its_start(caplog: pytest.LogCaptureFixture) -> None:
-    """Deny by default: without an entry every request is refused."""
     with caplog.at_level(logging.WARNING):
         of_settings(MessagingSettings(security="insecure"), MessagingMetrics())
         assert not caplog.text
@@ -100,7 +94,6 @@ def test_tokens_are_taken_where_an_entry_names_an_account() -> None:
 
 
 async def test_a_certificate_that_does_not_say_when_it_ends_is_let_in() -> None:
-    """TLS has looked at it; what cannot be read here refuses no one."""
     access, _ = control()
     for said in ({}, {"notAfter": ""}, {"notAfter": "one day"}):
         assert await access.caller({**APP, **said}, None, "10.0.0.1")
@@ -180,7 +173,6 @@ async def world(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterat
 
 
 async def test_other_grants_count_without_a_restart(world: World) -> None:
-    """Given and taken; a certificate whose names were read before is judged anew."""
     assert await world.may("till", "shop/sales") and not await world.may("office", "shop/sales")
     world.write(TLS + entry("office"))
     await world.until(lambda: world.may("office", "shop/sales"))
@@ -200,11 +192,10 @@ async def test_other_grants_count_without_a_restart(world: World) -> None:
     ],
 )
 async def test_a_wrong_file_keeps_the_old_grants_and_says_so_once(world: World, text: str, reason: str) -> None:
-    """Until it is mended; then the new ones count."""
     world.write(text)
     await world.until(lambda: world.said("access_kept"))
     [line] = world.said("access_kept")
-    assert reason in line["reason"] and "mend" in line["remedy"]
+    assert reason in line["reason"] and "correct" in line["remedy"]
     assert await world.may("till", "shop/sales") and not await world.may("till", "shop/other")
     world.write(TLS + entry("till"))
     await world.until(lambda: world.may("till", "shop/other"))
@@ -233,7 +224,6 @@ async def test_a_file_that_may_be_read_again_is_read_again(world: World) -> None
 async def test_what_changed_between_the_start_and_the_first_look_counts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Opening a large store takes long."""
     world = World(tmp_path, caplog)
     world.write(TLS + entry("office"))
     async with world.looked_at():
@@ -258,7 +248,6 @@ async def test_a_config_map_is_read_through_its_links(tmp_path: Path, caplog: py
 
 
 async def test_other_settings_need_a_restart_and_that_is_said(world: World) -> None:
-    """The grants of the same file count at once."""
     world.write('log_level = "warning"\n' + TLS + entry("office"))
     await world.until(lambda: world.said("restart_needed"))
     assert await world.may("office", "shop/sales")

@@ -71,7 +71,6 @@ async def gather(group: Committer, kv: Gate, *commands: Command[Any]) -> list[ob
 
 
 async def test_what_waits_becomes_one_write(group: Committer, kv: Gate) -> None:
-    """Fifty publishes, two writes."""
     before = kv.writes
     answers = await gather(group, kv, *(publish("t", str(number)) for number in range(50)))
     assert all(isinstance(answer, PublishedAt) for answer in answers)
@@ -97,13 +96,11 @@ async def test_a_failed_write_fails_each_of_its_commands(group: Committer, kv: G
 
 
 async def test_refusals_do_not_cost_others(group: Committer, kv: Gate) -> None:
-    """A conflict in the middle of a batch is its own caller's affair."""
     one, two, three = await gather(group, kv, publish("t", "a"), create(), publish("t", "b"))
     assert isinstance(one, PublishedAt) and isinstance(two, Conflict) and isinstance(three, PublishedAt)
 
 
 async def test_too_much_waiting_is_refused_for_now(group: Committer, kv: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By bytes and by number; nothing that was accepted is dropped."""
     monkeypatch.setattr(committer, "WAITING_COMMANDS_MAX", 5)
     answers = await gather(group, kv, *(publish("t", str(number)) for number in range(10)))
     assert sum(isinstance(answer, PublishedAt) for answer in answers) == 5
@@ -113,7 +110,6 @@ async def test_too_much_waiting_is_refused_for_now(group: Committer, kv: Gate, m
 
 
 async def test_large_groups_are_cut(group: Committer, kv: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch closes at its byte limit, the rest follows in the next."""
     monkeypatch.setattr(committer, "GROUP_BYTES_MAX", 1000)
     before = kv.writes
     await gather(group, kv, *(publish("t", "x" * 600) for _ in range(6)))
@@ -121,7 +117,6 @@ async def test_large_groups_are_cut(group: Committer, kv: Gate, monkeypatch: pyt
 
 
 async def test_a_defect_fails_its_batch_and_nothing_else(group: Committer, kv: Gate) -> None:
-    """The writer outlives a command that breaks it."""
     broken = RecordReaderPosition(namespace=NAMESPACE, name="t", reader=None, position=b"", generation=None)  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         await group.submit(broken)

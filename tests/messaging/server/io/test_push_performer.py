@@ -25,14 +25,13 @@ from fairlead_messaging.server.subscriptions.push import (
 
 
 async def test_each_step_does_what_it_says(topics: Topics) -> None:
-    """A record is loaded with the policy that counts, a page read, a message sent, found and set aside, and saved."""
     metrics = MessagingMetrics()
     sender = PushSender()
     performer = PushPerformer(("default", "t", "s"), topics.broker, sender, metrics)
     await topics.create("dead")
     with pytest.raises(NotFound):
         await performer.perform(Load())
-    await topics.create("t", delivery={"minimum_delay": 1, "maximum_delay": 9})
+    await topics.configure("t", delivery={"minimum_delay": 1, "maximum_delay": 9})
     async with listening() as endpoint:
         endpoint.answers = [503, 503]
         # A subscription whose own task keeps still, because its one message waits.
@@ -61,10 +60,8 @@ async def test_each_step_does_what_it_says(topics: Topics) -> None:
 
 
 async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
-    """The script loads the record again, and begins anew."""
     sender = PushSender()
     performer = PushPerformer(("default", "t", "s"), topics.broker, sender, MessagingMetrics())
-    await topics.create("t")
     await topics.ok("PUT", "topics/t/subscriptions/s", {"url": "http://127.0.0.1:1/"})
     loaded = await performer.perform(Load())
     digest = subscription.policy_digest(loaded.policy)
@@ -74,9 +71,6 @@ async def test_what_went_by_another_policy_is_not_saved(topics: Topics) -> None:
     again = await performer.perform(Load())
     await performer.perform(Save(again.record, 1, subscription.policy_digest(again.policy)))
     await sender.close()
-
-
-# --- Names are judged by what they mean at each connection.
 
 
 async def test_a_name_that_means_the_metadata_service_is_not_pushed_to() -> None:

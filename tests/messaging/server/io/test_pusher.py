@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -12,23 +11,26 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from msgspec.structs import asdict
-from tests.support.edges.endpoint import listening
+from tests.support.edges.endpoint import Endpoint, listening
 from tests.support.topics.messaging import Topics, b64, serving, until
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io import committer, push_performer, pusher, quota_keeper
 from fairlead_messaging.server.io.rest.http import PUSHER
-from fairlead_messaging.server.log import keys
 from fairlead_messaging.server.quotas import MESSAGE_BYTES
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.subscriptions import push
 from fairlead_messaging.server.subscriptions.changes import PutSubscription
 from fairlead_messaging.server.subscriptions.subscription import RETRY_AFTER_SECONDS_MAX, SubscriptionRecord
-from fairlead_wire.delivery_policy import DeliveryPolicy
 
 AT_ONCE = {"retries_with_no_delay": 2, "minimum_delay_retries": 0, "maximum_delay_retries": 0, "backoff_retries": 0}
+
+
+@pytest.fixture
+async def endpoint() -> AsyncIterator[Endpoint]:
+    async with listening() as found:
+        yield found
 
 
 async def subscribe(topics: Topics, url: str, **more: Any) -> None:
@@ -39,45 +41,28 @@ async def shown(topics: Topics) -> dict[str, Any]:
     return dict(await topics.ok("GET", "topics/t/subscriptions/s"))
 
 
-async def test_messages_come_in_order_with_their_names(topics: Topics) -> None:
-    """From the subscription on; committed ones only."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await topics.publish("t", "before")
-        await subscribe(topics, endpoint.url)
-        pointer, _ = await topics.start()
-        await topics.publish("t", "hidden", tx=pointer)
-        await topics.publish("t", "a", "b")
-        await topics.finish(pointer, "abort")
-        await until(lambda: len(endpoint.bodies) == 2)
-        assert endpoint.bodies == ["a", "b"]
-        assert endpoint.headers[0]["Fairlead-Topic"] == "default/t"
-        assert endpoint.headers[0]["Fairlead-Subscription"] == "s"
-        assert endpoint.headers[0]["Fairlead-Message-Id"] < endpoint.headers[1]["Fairlead-Message-Id"]
+async def test_messages_come_in_order_with_their_names(endpoint: Endpoint, topics: Topics) -> None:
+    await topics.publish("t", "before")
+    await subscribe(topics, endpoint.url)
+    pointer, _ = await topics.start()
+    await topics.publish("t", "hidden", tx=pointer)
+    await topics.publish("t", "a", "b")
+    await topics.finish(pointer, "abort")
+    await until(lambda: len(endpoint.bodies) == 2)
+    assert endpoint.bodies == ["a", "b"]
+    assert endpoint.headers[0]["Fairlead-Topic"] == "default/t"
+    assert endpoint.headers[0]["Fairlead-Subscription"] == "s"
+    assert endpoint.headers[0]["Fairlead-Message-Id"] < endpoint.headers[1]["Fairlead-Message-Id"]
 
 
-async def test_what_may_work_later_is_sent_again(topics: Topics) -> None:
-    """5xx and 429 are repeated; the message behind waits its turn."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await subscribe(topics, endpoint.url)
-        endpoint.answers = [500, 429, 200]
-        await topics.publish("t", "a", "b")
-        await until(lambda: len(endpoint.bodies) == 4)
-        assert endpoint.bodies == ["a", "a", "a", "b"]
-
-
-async def test_what_never_works_becomes_a_dead_letter(topics: Topics) -> None:
-    """A final answer at once, retries used up in the end; then the next message."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await topics.create("dead")
-        await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
-        endpoint.answers = [400, 500, 500, 500]
-        await topics.publish("t", "final", "tried", "fine")
-        await until(lambda: len(endpoint.bodies) == 5)
-        assert endpoint.bodies == ["final", "tried", "tried", "tried", "fine"]
-        assert await topics.payloads("dead") == ["final", "tried"]
+async def test_what_never_works_becomes_a_dead_letter(endpoint: Endpoint, topics: Topics) -> None:
+    await topics.create("dead")
+    await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
+    endpoint.answers = [400, 500, 500, 500]
+    await topics.publish("t", "final", "tried", "fine")
+    await until(lambda: len(endpoint.bodies) == 5)
+    assert endpoint.bodies == ["final", "tried", "tried", "tried", "fine"]
+    assert await topics.payloads("dead") == ["final", "tried"]
 
 
 async def test_letters_that_two_topics_hand_to_each_other_stay_below_the_quota(
@@ -107,46 +92,30 @@ async def test_letters_that_two_topics_hand_to_each_other_stay_below_the_quota(
         assert refused.code == "quota_stored_bytes"
 
 
-async def test_without_a_dead_letter_topic_it_is_counted(topics: Topics) -> None:
-    """Nothing is dropped silently."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await subscribe(topics, endpoint.url)
-        endpoint.answers = [404]
-        await topics.publish("t", "a", "b")
-        await until(lambda: len(endpoint.bodies) == 2)
-        while (state := await shown(topics))["delivered"] < 1:
-            continue
-        assert (state["dropped"], state["delivered"], state["last_error"]) == (1, 1, "status 404")
+async def test_without_a_dead_letter_topic_it_is_counted(endpoint: Endpoint, topics: Topics) -> None:
+    await subscribe(topics, endpoint.url)
+    endpoint.answers = [404]
+    await topics.publish("t", "a", "b")
+    await until(lambda: len(endpoint.bodies) == 2)
+    while (state := await shown(topics))["delivered"] < 1:
+        continue
+    assert (state["dropped"], state["delivered"], state["last_error"]) == (1, 1, "status 404")
 
 
-async def test_an_absurd_pause_is_the_longest_there_is(topics: Topics) -> None:
-    """400 digits are more than the limit, and no infinity."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await subscribe(topics, endpoint.url)
-        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "9" * 400})]
-        await topics.publish("t", "a")
-        while not (state := await shown(topics))["attempts"]:
-            continue
-        assert state["next_attempt_ms"] == topics.clock.now_ms + RETRY_AFTER_SECONDS_MAX * 1000
-
-
-async def test_the_endpoints_own_pause_is_honoured(topics: Topics) -> None:
-    """Retry-After, kept with the attempt on disk."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await subscribe(topics, endpoint.url)
-        endpoint.answers = [web.Response(status=503, headers={"Retry-After": "60"})]
-        await topics.publish("t", "a")
-        while not (state := await shown(topics))["attempts"]:
-            continue
-        assert state["next_attempt_ms"] == topics.clock.now_ms + 60_000
-        assert state["last_error"] == "status 503"
+@pytest.mark.parametrize(("asked", "seconds"), [("60", 60), ("9" * 400, RETRY_AFTER_SECONDS_MAX)])
+async def test_the_endpoints_own_pause_is_honoured_within_reason(
+    endpoint: Endpoint, topics: Topics, asked: str, seconds: int
+) -> None:
+    await subscribe(topics, endpoint.url)
+    endpoint.answers = [web.Response(status=503, headers={"Retry-After": asked})]
+    await topics.publish("t", "a")
+    while not (state := await shown(topics))["attempts"]:
+        continue
+    assert state["next_attempt_ms"] == topics.clock.now_ms + seconds * 1000
+    assert state["last_error"] == "status 503"
 
 
 async def test_a_restart_goes_on_where_it_stood() -> None:
-    """Positions are on disk; what was delivered does not come again."""
     kv = MemoryKV()
     async with listening() as endpoint:
         async with serving(kv) as topics:
@@ -161,17 +130,14 @@ async def test_a_restart_goes_on_where_it_stood() -> None:
         assert endpoint.bodies == ["a", "b"]
 
 
-async def test_a_deleted_subscription_ends(topics: Topics) -> None:
-    """And so does one whose topic was deleted."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await subscribe(topics, endpoint.url)
-        await topics.ok("DELETE", "topics/t/subscriptions/s")
-        await topics.publish("t", "a")
-        await subscribe(topics, endpoint.url)
-        await topics.publish("t", "b")
-        await until(lambda: len(endpoint.bodies) == 1)
-        assert endpoint.bodies == ["b"]
+async def test_a_deleted_subscription_ends(endpoint: Endpoint, topics: Topics) -> None:
+    await subscribe(topics, endpoint.url)
+    await topics.ok("DELETE", "topics/t/subscriptions/s")
+    await topics.publish("t", "a")
+    await subscribe(topics, endpoint.url)
+    await topics.publish("t", "b")
+    await until(lambda: len(endpoint.bodies) == 1)
+    assert endpoint.bodies == ["b"]
 
 
 async def counted(topics: Topics, number: int) -> dict[str, Any]:
@@ -190,7 +156,6 @@ async def test_a_dead_letter_topic_that_takes_nothing_stops_no_delivery(
     """Not there, or for transactions alone: the page goes on, the state says why, and the letter is written later."""
     monkeypatch.setattr(push, "LETTER_RETRY_MS", 50)
     async with listening() as endpoint:
-        await topics.create("t")
         if not missing:
             await topics.create("dead", transactional="required")
         await subscribe(topics, endpoint.url, dead_letter_topic="default/dead")
@@ -210,7 +175,6 @@ async def test_a_dead_letter_topic_that_takes_nothing_stops_no_delivery(
 
 
 async def test_a_failed_write_passes_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever write of a page it is."""
     monkeypatch.setattr(committer, "RETRY_AFTER_SECONDS", 0.01)
     kv = _Failing()
     async with listening() as endpoint, serving(kv) as topics:
@@ -241,76 +205,57 @@ class _Failing(MemoryKV):
         super().apply(batch)
 
 
-async def test_a_message_whose_time_is_over_is_not_pushed(topics: Topics) -> None:
+async def test_a_message_whose_time_is_over_is_not_pushed(endpoint: Endpoint, topics: Topics) -> None:
     """Neither by its own ttl nor by the topic's; each is counted, also when cleaning was first."""
-    async with listening() as endpoint:
-        await topics.create("t", ttl=10)
-        await subscribe(topics, endpoint.url, delivery={"minimum_delay": 5, "retries_with_no_delay": 0})
-        endpoint.answers = [503]
-        await topics.publish("t", "a", {"payload": b64("b"), "ttl": 2})
-        await until(lambda: len(endpoint.bodies) == 1)
-        topics.clock.forward(2001)
-        await topics.broker.cleaner.clean()
-        topics.clock.forward(9000)
-        await topics.broker.cleaner.clean()
-        await topics.publish("t", "c")
-        state = await counted(topics, 3)
-        assert (endpoint.bodies, state["expired"], state["delivered"]) == (["a", "c"], 2, 1)
+    await topics.configure("t", ttl=10)
+    await subscribe(topics, endpoint.url, delivery={"minimum_delay": 5, "retries_with_no_delay": 0})
+    endpoint.answers = [503]
+    await topics.publish("t", "a", {"payload": b64("b"), "ttl": 2})
+    await until(lambda: len(endpoint.bodies) == 1)
+    topics.clock.forward(2001)
+    await topics.broker.cleaner.clean()
+    topics.clock.forward(9000)
+    await topics.broker.cleaner.clean()
+    await topics.publish("t", "c")
+    state = await counted(topics, 3)
+    assert (endpoint.bodies, state["expired"], state["delivered"]) == (["a", "c"], 2, 1)
 
 
-async def test_a_recreated_topic_owes_its_predecessors_subscription_nothing(topics: Topics) -> None:
-    """Its messages are for the subscriptions of its own generation."""
-    async with listening() as endpoint:
-        await topics.create("t")
-        await subscribe(topics, endpoint.url)
-        await topics.ok("DELETE", "topics/t")
-        await topics.create("t")
-        await topics.publish("t", "of the next generation")
-        await subscribe(topics, endpoint.url)
-        await topics.publish("t", "mine")
-        assert (await counted(topics, 1))["delivered"] == 1
-        assert endpoint.bodies == ["mine"]
+async def test_a_recreated_topic_owes_its_predecessors_subscription_nothing(endpoint: Endpoint, topics: Topics) -> None:
+    await subscribe(topics, endpoint.url)
+    await topics.ok("DELETE", "topics/t")
+    await topics.create("t")
+    await topics.publish("t", "of the next generation")
+    await subscribe(topics, endpoint.url)
+    await topics.publish("t", "mine")
+    assert (await counted(topics, 1))["delivered"] == 1
+    assert endpoint.bodies == ["mine"]
 
 
-async def test_the_topics_policy_counts_where_a_subscription_has_none(topics: Topics) -> None:
-    """A subscription's own overrides it; both are shown, and which one counts."""
-    async with listening() as endpoint:
-        await topics.create("t", delivery=AT_ONCE)
-        await subscribe(topics, endpoint.url, delivery=None)
-        endpoint.answers = [500, 500, 500]
-        await topics.publish("t", "a", "b")
-        assert (await counted(topics, 2))["dropped"] == 1
-        assert endpoint.bodies == ["a", "a", "a", "b"]
-        state = await shown(topics)
-        assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (None, 2)
-        own = {**AT_ONCE, "retries_with_no_delay": 0}
-        await subscribe(topics, endpoint.url, delivery=own)
-        endpoint.answers = [500]
-        await topics.publish("t", "c", "d")
-        assert (await counted(topics, 4))["dropped"] == 2
-        assert endpoint.bodies[4:] == ["c", "d"]
-        state = await shown(topics)
-        assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (own, 0)
-
-
-async def test_the_topics_policy_may_refuse_the_override(topics: Topics) -> None:
-    """Then its own counts for every subscription; what these gave is kept and shown."""
-    async with listening() as endpoint:
-        await topics.create("t", delivery={**AT_ONCE, "ignore_subscription_override": True})
-        own = {**AT_ONCE, "retries_with_no_delay": 0}
-        await subscribe(topics, endpoint.url, delivery=own)
-        endpoint.answers = [500, 500]
-        await topics.publish("t", "a")
-        assert (await counted(topics, 1))["delivered"] == 1
-        state = await shown(topics)
-        assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (own, 2)
+async def test_the_topics_policy_counts_where_a_subscription_has_none(endpoint: Endpoint, topics: Topics) -> None:
+    await topics.configure("t", delivery=AT_ONCE)
+    await subscribe(topics, endpoint.url, delivery=None)
+    endpoint.answers = [500, 500, 500]
+    await topics.publish("t", "a", "b")
+    assert (await counted(topics, 2))["dropped"] == 1
+    assert endpoint.bodies == ["a", "a", "a", "b"]
+    state = await shown(topics)
+    assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (None, 2)
+    own = {**AT_ONCE, "retries_with_no_delay": 0}
+    await subscribe(topics, endpoint.url, delivery=own)
+    endpoint.answers = [500]
+    await topics.publish("t", "c", "d")
+    assert (await counted(topics, 4))["dropped"] == 2
+    assert endpoint.bodies[4:] == ["c", "d"]
+    state = await shown(topics)
+    assert (state["delivery"], state["effectiveDelivery"]["retries_with_no_delay"]) == (own, 0)
 
 
 async def test_a_changed_policy_of_the_topic_counts_at_once(topics: Topics) -> None:
     """Also for a message that waits an hour for its next attempt under the policy before; its attempts begin anew."""
     patient = {"retries_with_no_delay": 0, "minimum_delay_retries": 9, "minimum_delay": 3600, "maximum_delay": 3600}
     async with listening() as endpoint:
-        await topics.create("t", delivery=patient)
+        await topics.configure("t", delivery=patient)
         await subscribe(topics, endpoint.url, delivery=None)
         endpoint.answers = [500, 500]
         await topics.publish("t", "a")
@@ -324,10 +269,8 @@ async def test_a_changed_policy_of_the_topic_counts_at_once(topics: Topics) -> N
 
 
 async def test_a_changed_policy_is_no_matter_for_an_own_one(topics: Topics) -> None:
-    """What is being retried under the subscription's own policy stays as it is."""
     patient = {"retries_with_no_delay": 0, "minimum_delay_retries": 9, "minimum_delay": 3600, "maximum_delay": 3600}
     async with listening() as endpoint:
-        await topics.create("t")
         await subscribe(topics, endpoint.url, delivery=patient)
         endpoint.answers = [500]
         await topics.publish("t", "a")
@@ -337,26 +280,6 @@ async def test_a_changed_policy_is_no_matter_for_an_own_one(topics: Topics) -> N
         await topics.ok("PUT", "topics/t/properties", {"delivery": AT_ONCE})
         state = await shown(topics)
         assert (state["attempts"], endpoint.bodies, before) == (1, ["a"], 1)
-
-
-async def test_a_subscription_of_an_earlier_version_goes_on() -> None:
-    """It wrote its policy, the default where none was given: that takes the topic's now, another one stays its own."""
-    kv = MemoryKV()
-    async with listening() as endpoint, serving(kv) as topics:
-        await topics.create("t", delivery=AT_ONCE)
-        living = topics.broker.topic("default", "t")
-        for name, policy in (("none", DeliveryPolicy()), ("own", DeliveryPolicy(minimum_delay=7))):
-            record = {"url": endpoint.url, "delivery": asdict(policy), "position": "", "revision": "1", "delivered": 3}
-            batch = Batch()
-            batch.put(keys.subscription(living, name), json.dumps(record).encode())
-            kv.apply(batch)
-        found = {each["name"]: each for each in await topics.ok("GET", "topics/t/subscriptions")}
-        assert (found["none"]["delivery"], found["none"]["delivered"]) == (None, 3)
-        assert found["none"]["effectiveDelivery"]["backoff_retries"] == 0
-        assert found["own"]["delivery"]["minimum_delay"] == found["own"]["effectiveDelivery"]["minimum_delay"] == 7
-        await topics.app[PUSHER].look()
-        await topics.publish("t", "a")
-        await until(lambda: endpoint.bodies == ["a", "a"])
 
 
 async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,10 +294,8 @@ async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.Monkey
 
 
 async def test_endpoints_that_never_answer_keep_no_other_out(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of them than any pool of connections has by default."""
     monkeypatch.setattr(push_performer, "REQUEST_TIMEOUT_SECONDS", 3600.0)
     async with silent() as url, listening() as endpoint:
-        await topics.create("t")
         for number in range(150):
             await topics.ok("PUT", f"topics/t/subscriptions/s{number}", {"url": url})
         await topics.publish("t", "a")
@@ -414,7 +335,6 @@ async def test_name_servers_that_do_not_answer_hold_up_nothing_else(
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     try:
         async with listening() as endpoint:
-            await topics.create("t")
             for number in range(12):
                 url = f"http://a{number}.dead.test/"
                 await topics.ok("PUT", f"topics/t/subscriptions/s{number}", {"url": url})

@@ -30,7 +30,6 @@ def publishing(size: int) -> dict[str, list[str]]:
 
 
 async def test_more_bytes_than_a_second_may_have_are_answered_with_a_wait() -> None:
-    """One request may be more; the next waits the longer, and those of other namespaces do not."""
     async with serving(quotas=[{"namespace": "default", "bytes_per_second": 1}]) as topics:
         await topics.create("t")
         assert (await topics.ask("POST", "topics/t/publish", publishing(5000))).status == 200
@@ -58,7 +57,6 @@ async def test_a_namespace_has_no_more_topics_than_its_quota() -> None:
 
 
 async def test_a_namespace_holds_no_more_than_its_quota(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many at once do not go beyond it together; what expires makes room."""
     monkeypatch.setattr(quota_keeper, "MEASURE_SECONDS", 3600.0)  # the test says when
     most = 10 * (100 + MESSAGE_BYTES)
     async with serving(quotas=[{"namespace": "default", "stored_bytes": most}]) as topics:
@@ -71,12 +69,11 @@ async def test_a_namespace_holds_no_more_than_its_quota(monkeypatch: pytest.Monk
         stored = {"transactionWritePointer": pointer, **publishing(1)}
         assert (await topics.ask("POST", "topics/t/store", stored)).status == 429
         topics.clock.forward(20_000)
-        await topics.app[QUOTAS]._look()
+        await topics.app[QUOTAS]._measure()
         assert (await topics.ask("POST", "topics/t/publish", publishing(100))).status == 200
 
 
 async def test_what_failed_takes_no_room() -> None:
-    """A publish that is refused stored nothing."""
     async with serving(quotas=[{"namespace": "default", "stored_bytes": 1000}]) as topics:
         await topics.create("t", transactional="required")
         for _ in range(5):
@@ -84,7 +81,6 @@ async def test_what_failed_takes_no_room() -> None:
 
 
 async def test_clients_wait_and_store_everything_once(topics_with_rate: Topics) -> None:
-    """The asynchronous one, the synchronous one and the one that gathers."""
     url = topics_with_rate.url
     async with AsyncClient(url, retries=PATIENT) as client:
         for each in range(2):

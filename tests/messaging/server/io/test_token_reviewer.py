@@ -53,7 +53,6 @@ def test_in_a_pod_its_own_files_say_it(tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_says_it_with_files_or_their_content(tmp_path: Path) -> None:
-    """Relative files are beside it."""
     pair = Authority(tmp_path).issue("ops")
     content = {
         f"client-{name}-data": base64.b64encode(path.read_bytes()).decode()
@@ -79,13 +78,11 @@ def test_a_kubeconfig_says_it_with_files_or_their_content(tmp_path: Path) -> Non
 def test_what_cannot_work_or_is_not_safe_is_refused(
     tmp_path: Path, described: dict[str, Any], user: dict[str, Any], said: str
 ) -> None:
-    """Tokens of others are sent there."""
     with pytest.raises(NoApiServer, match=said):
         token_reviewer.find(kubeconfig(tmp_path, described, user), {})
 
 
 def test_what_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
-    """With the name of the file."""
     for content in ("", "[1]", "a: [", "current-context: x"):
         file = tmp_path / "kubeconfig"
         file.write_text(content)
@@ -115,7 +112,6 @@ async def reviewing(
 
 
 async def test_the_api_server_says_whose_it_is_once_a_minute(tmp_path: Path) -> None:
-    """It is asked for our own audience, and shown who we are."""
     async with reviewing(tmp_path) as (reviewer, api):
         api.users[TOKEN] = USER
         for _ in range(3):
@@ -134,7 +130,6 @@ async def test_a_token_made_for_another_service_opens_nothing(tmp_path: Path) ->
 
 
 async def test_unknown_tokens_and_users_that_are_no_account_are_not_valid(tmp_path: Path) -> None:
-    """A person's token is none of a ServiceAccount."""
     async with reviewing(tmp_path) as (reviewer, api):
         person = token("person")
         api.users[person] = "alice"
@@ -164,7 +159,6 @@ async def test_many_requests_with_one_token_are_one_review(tmp_path: Path) -> No
 async def test_while_the_api_does_not_say_nothing_is_known_of_new_tokens(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int, content: bytes | None
 ) -> None:
-    """The caller comes again; the token is in no log and no error."""
     async with reviewing(tmp_path) as (reviewer, api):
         api.users[TOKEN], api.status, api.content = USER, status, content
         with caplog.at_level(logging.DEBUG), pytest.raises(Unavailable) as caught:
@@ -196,7 +190,6 @@ async def test_what_it_said_before_counts_while_it_is_away(tmp_path: Path) -> No
 
 
 async def test_a_flood_of_made_up_tokens_from_one_address_leaves_room_for_others(tmp_path: Path) -> None:
-    """Reviews under way are bounded, by address and all together."""
     async with reviewing(tmp_path) as (reviewer, api):
         api.users[TOKEN] = USER
         flood = [asyncio.create_task(reviewer.account(token(str(each)), "10.0.0.9")) for each in range(500)]
@@ -209,7 +202,6 @@ async def test_a_flood_of_made_up_tokens_from_one_address_leaves_room_for_others
 
 
 async def test_without_a_way_to_the_api_server_it_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Better than a service that refuses every account."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(NoApiServer, match=r"\[token_review\] kubeconfig"):
         await TokenReviewer("fairlead-messaging").start()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.topics.messaging_core import NAMESPACE, Core, publish
+from tests.support.topics.messaging_core import Core, publish
 
-from fairlead_messaging.api.errors import Conflict
 from fairlead_messaging.api.message_id import FIRST, LAST, MessageId
 from fairlead_messaging.server.log import bulk
-from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.commands import Commit, Start, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
@@ -43,7 +39,6 @@ def plan(
     splits=st.integers(1, 7),
 )
 def test_ranges_cover_the_topic_without_gap_or_overlap(batches: list[int], rows: int, splits: int) -> None:
-    """Plan after plan, range after range: every message once, in order, never more rows than asked."""
     core = Core()
     core.create("t")
     expected: list[str] = []
@@ -67,60 +62,32 @@ def test_ranges_cover_the_topic_without_gap_or_overlap(batches: list[int], rows:
     assert after == stable(core, "t")
 
 
-def test_ranges_are_about_the_same_weight() -> None:
-    """Two cores get two halves."""
-    core = Core()
-    core.create("t")
+def test_ranges_are_about_the_same_weight(core: Core) -> None:
     for _ in range(20):
         core.do(publish("t", *["x" * 100] * 500))
     ranges = plan(core, "t", splits=4).ranges
     assert [each.rows for each in ranges] == [2500] * 4
 
 
-def test_byte_limits() -> None:
-    """At least one row, then no more than the limit."""
-    core = Core()
-    core.create("t")
+def test_byte_limits(core: Core) -> None:
     core.do(publish("t", "x" * 1000, "y" * 10, "z" * 10))
     assert plan(core, "t", size=100).rows == 1
     assert plan(core, "t", size=1015).rows == 2
 
 
-def test_nothing_to_read() -> None:
-    """``upto`` is where one began, and there are no ranges."""
-    core = Core()
-    core.create("t")
+def test_nothing_to_read(core: Core) -> None:
     assert plan(core, "t") == bulk.BulkPlan(upto=FIRST, rows=0, size=0, ranges=())
     core.do(publish("t", "a"))
     end = plan(core, "t").upto
     assert plan(core, "t", after=end) == bulk.BulkPlan(upto=end, rows=0, size=0, ranges=())
 
 
-def test_a_changed_generation_is_a_conflict() -> None:
-    """With the generation that lives now."""
-    core = Core()
-    topic = core.create("t")
-    bulk.check_generation(topic, None)
-    bulk.check_generation(topic, 1)
-    with pytest.raises(Conflict) as changed:
-        bulk.check_generation(topic, 2)
-    assert changed.value.facts == {"generation": 1}
-
-
-def test_positions_in_hex() -> None:
-    """The beginning is the empty text."""
-    assert (bulk.shown(FIRST), bulk.shown(LAST)) == ("", "ff" * 20)
-
-
-def test_a_reference_larger_than_a_plan_is_read_and_passed() -> None:
-    """Behind its last payload a plan goes on with what follows; inside of it, with the rest of it."""
-    core = Core()
-    core.create("t")
-    pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
-    core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"x")] * 5, pointer=pointer))
+def test_a_reference_larger_than_a_plan_is_read_and_passed(core: Core) -> None:
+    pointer = core.start(600)
+    core.store(pointer, *["x"] * 5)
     core.do(publish("t", pointer=pointer))
     core.do(publish("t", "z"))
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     ids = core.page("t").ids
     first = plan(core, "t", rows=2)
     assert (first.rows, first.upto) == (5, ids[0][:10] + LAST[10:])

@@ -13,11 +13,11 @@ from tests.support.topics.messaging_core import NAMESPACE, Core, publish
 
 from fairlead_messaging.api.message_id import FIRST, LAST, NO_PAYLOAD, Position
 from fairlead_messaging.server.commands import Publish
-from fairlead_messaging.server.log import bulk_page, rows
+from fairlead_messaging.server.log import bulk_page, reader, rows
 from fairlead_messaging.server.log.bulk_page import BulkPage
 from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start, Store
+from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Rollback
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 PIECE_ROWS = 3
@@ -44,15 +44,15 @@ def acted(steps: list[tuple[int, list[bytes]]]) -> Core:
         if kind in (PLAIN, SHORT_LIVED):
             core.do(Publish(namespace=NAMESPACE, name="t", messages=messages))
             continue
-        pointer = core.do(Start(timeout_seconds=600)).transaction.pointer
+        pointer = core.start(600)
         if kind in (STORED, STORED_AND_ABORTED):
-            core.do(Store(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
+            core.store(pointer, *messages)
             messages = []
         answered = core.do(Publish(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
         if kind == ROLLED_BACK:
             core.do(Rollback(namespace=NAMESPACE, name="t", pointer=pointer, first=answered.first, last=answered.last))
         if kind in (COMMITTED, STORED):
-            core.do(Commit(pointer=pointer, changes=[]))
+            core.commit(pointer)
         elif kind in (ABORTED, STORED_AND_ABORTED):
             core.do(Abort(pointer=pointer))
             core.do(MarkAborted())
@@ -84,7 +84,6 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bulk_page_is_what_judging_each_row_gives(
     steps: list[tuple[int, list[bytes]]], limit: int, bytes_max: int, committed: bool, start: int, end: int
 ) -> None:
-    """Messages, times, where the next page begins, whether it ended, and what was passed over."""
     core = acted(steps)
     places = [FIRST, *core.page("t").ids, LAST]
     how: dict[str, Any] = {
@@ -117,20 +116,14 @@ def test_every_stored_message_is_read_hidden_or_expired(steps: list[tuple[int, l
     assert counted == len(answered.ids) + answered.expired
 
 
-def test_an_empty_topic_is_a_valid_stream() -> None:
-    """Schema, no rows, and the end was reached."""
-    core = Core()
-    core.create("t")
+def test_an_empty_topic_is_a_valid_stream(core: Core) -> None:
     page = bulk(core, after=FIRST, upto=LAST, limit=10, bytes_max=10, committed=True)
     assert table(page).num_rows == 0
     assert (page.complete, page.next_position) == (True, core.page("t").next_position)
 
 
-def test_a_piece_may_be_one_large_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row above the piece's bytes comes alone, and the page ends with it when its own limit is met."""
+def test_a_piece_may_be_one_large_row(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_page, "PIECE_BYTES", 8)
-    core = Core()
-    core.create("t")
     core.do(publish("t", "a" * 20, "b", "c" * 20, "d"))
     page = bulk(core, after=FIRST, upto=LAST, limit=10, bytes_max=41, committed=False)
     assert table(page).column("payload").to_pylist() == [b"a" * 20, b"b", b"c" * 20]
@@ -144,7 +137,6 @@ def read(*batches: memoryview) -> Any:
 
 
 def test_columns_and_types() -> None:
-    """id and payload as bytes, ts the publish time in UTC with microseconds."""
     message_id = Position(1_700_000_000_123, 7).encode() + NO_PAYLOAD
     table = read(bulk_page.encode([message_id], [b"\x00\xff"]))
     assert table.schema == pa.schema(
@@ -155,7 +147,6 @@ def test_columns_and_types() -> None:
 
 
 def test_rows_and_messages_make_the_same_columns() -> None:
-    """From keys and values as they are stored, empty payloads among them, and from ids and payloads."""
     positions = [Position(1_700_000_000_000 + number, number) for number in range(4)]
     payloads = [b"", b"a", b"", b"\x00bc"]
     keys = [b"M" + b"prefix" + each.encode() for each in positions]
@@ -164,6 +155,45 @@ def test_rows_and_messages_make_the_same_columns() -> None:
     assert plain.column("payload").to_pylist() == payloads
 
 
-def test_no_batch_is_a_valid_stream() -> None:
-    """Schema without rows."""
-    assert (read().num_rows, read().column_names) == (0, ["id", "ts", "payload"])
+# --- Pages: bounds, limits, and that every start leads on.
+
+
+def filled(count: int) -> Core:
+    core = Core()
+    core.create("t")
+    for number in range(count):
+        core.do(publish("t", str(number)))
+    return core
+
+
+def test_bounds_are_exclusive_and_inclusive() -> None:
+    core = filled(5)
+    ids = core.page("t").ids
+    assert core.read("t", after=ids[0], upto=ids[2]) == ["1", "2"]
+    assert core.read("t", after=ids[2], upto=ids[2]) == []
+    assert core.read("t", after=ids[3], upto=ids[1]) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(limit=st.integers(1, 8), bytes_max=st.integers(1, 8))
+def test_pages_of_any_size_make_the_whole(limit: int, bytes_max: int) -> None:
+    core = filled(20)
+    seen: list[bytes] = []
+    position = FIRST
+    while (page := core.page("t", after=position, limit=limit, bytes_max=bytes_max)).ids:
+        assert len(page.ids) <= limit
+        seen += page.ids
+        position = page.next_position
+    assert seen == core.page("t").ids
+    assert page.complete
+
+
+def test_work_is_bounded_even_when_nothing_is_shown(core: Core) -> None:
+    """A page over many rows that no reader may see ends early, empty, with a next position further on."""
+    messages = [LoggedMessage(b"x", 1)] * (reader.JUDGED_ROWS_MAX + 10)
+    core.do(Publish(namespace="n", name="t", messages=messages))
+    core.do(publish("t", "end"))
+    core.now_ms += 1500
+    page = core.page("t")
+    assert (page.ids, page.complete) == ([], False)
+    assert core.read("t", after=page.next_position) == ["end"]

@@ -18,7 +18,6 @@ def test_a_record_comes_back() -> None:
 
 
 def test_properties_become_text() -> None:
-    """Numbers and booleans too; ttl and generation are not the caller's to keep."""
     assert topic.parse_properties({"a": 1, "b": True, "c": "x", "ttl": "5", "generation": 9}, 7) == (
         5, {"a": "1", "b": "true", "c": "x"}, None,
     )  # fmt: skip
@@ -26,7 +25,6 @@ def test_properties_become_text() -> None:
 
 
 def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
-    """And read with its defaults; none, or null, is none."""
     found = topic.parse_properties({"delivery": {"minimum_delay": 1, "maximum_delay": 9}}, 7)
     made = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=7, delivery=found.delivery)
     kept = topic.decode("n", "t", topic.encode(made))
@@ -40,16 +38,7 @@ def test_a_delivery_policy_is_kept_as_it_was_given() -> None:
     }  # fmt: skip
 
 
-def test_topics_of_an_earlier_version_have_no_policy() -> None:
-    """Also one whose own property happened to have that name: it stays the text that it was."""
-    raw = b'{"generation":3,"ttl_seconds":5,"properties":{"a":"1","delivery":"by hand"}}'
-    found = topic.decode("n", "t", raw)
-    assert (found.policy, found.shown_properties()["delivery"]) == (None, "by hand")
-    assert topic.encode(found) == raw
-
-
 def test_all_mistakes_are_said_at_once() -> None:
-    """Each with its key; the code is that of the first."""
     wrong = {
         "delivery": {"minimum_delay": 9, "maximum_delay": 3, "jitter": "ful", "retries": 1}, "ttl": 0,
         "transactional": "x", "a": [],
@@ -69,13 +58,11 @@ def test_all_mistakes_are_said_at_once() -> None:
     "raw", [[], "x", {"a": None}, {"a": {}}, {"transactional": "x"}, {"a": "x" * 5000}, {str(n): "" for n in range(65)}]
 )
 def test_bad_properties(raw: object) -> None:
-    """Refused, each with its reason."""
     with pytest.raises(Refused):
         topic.parse_properties(raw, 7)
 
 
 def test_system_topics() -> None:
-    """Blanks are trimmed, prefixes expand, repeats count once."""
     assert topic.expand_system_topics([" audit ", "m:3", "m1"]) == ["audit", "m0", "m1", "m2"]
     for bad in ("", "a b", "m:", "m:0", "m:x", "m:99999", ":3"):
         with pytest.raises(ValueError, match=r"not a topic name|must be a prefix"):

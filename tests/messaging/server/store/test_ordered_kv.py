@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.store.memory_kv import MemoryKV
+from fairlead_messaging.server.store.memory_kv import DEAD_KEYS_MAX, MemoryKV
 from fairlead_messaging.server.store.ordered_kv import PUT, Batch, SnapshotBase, storage_errors
 
 
@@ -27,7 +27,6 @@ class Rows(SnapshotBase):
 
 
 def test_the_beginning_of_a_scan_is_read_no_further_than_its_limits() -> None:
-    """The row by which there are enough bytes is the last one, and none after it is asked for."""
     rows = Rows()
     assert rows.take(b"", b"x", 100, 10) == ([b"0", b"1", b"2"], [b"four"] * 3)
     assert rows.asked == [0, 1, 2]
@@ -35,7 +34,6 @@ def test_the_beginning_of_a_scan_is_read_no_further_than_its_limits() -> None:
 
 
 def test_errors_of_an_engine_become_storage_errors() -> None:
-    """Its own and no others; what says already what is wrong stays as it is."""
     with pytest.raises(StorageError, match=r"^engine read: 7$"), storage_errors("engine read", KeyError):
         raise KeyError(7)
     with pytest.raises(ValueError, match="x"), storage_errors("engine read", KeyError):
@@ -58,7 +56,6 @@ def test_batches_know_their_size_and_join() -> None:
 
 
 def test_a_batch_knows_what_it_will_leave() -> None:
-    """Puts, deletes and ranges in their order, else the store."""
     store, batch = MemoryKV(), Batch()
     before = Batch()
     before.put(b"a", b"1")
@@ -75,7 +72,6 @@ def test_a_batch_knows_what_it_will_leave() -> None:
 
 
 def test_what_was_added_since_a_mark_is_taken_back() -> None:
-    """And nothing else; the size follows."""
     batch = Batch()
     batch.put(b"a", b"1")
     mark = batch.mark()
@@ -83,3 +79,15 @@ def test_what_was_added_since_a_mark_is_taken_back() -> None:
     batch.delete(b"a")
     batch.cut(mark)
     assert (batch.operations, batch.size) == ([(PUT, b"a", b"1")], 2)
+
+
+def test_deleted_keys_do_not_pile_up() -> None:
+    store = MemoryKV()
+    for number in range(DEAD_KEYS_MAX + 10):
+        batch = Batch()
+        batch.put(str(number).encode(), b"")
+        store.apply(batch)
+        batch = Batch()
+        batch.delete(str(number).encode())
+        store.apply(batch)
+    assert len(store._keys) <= DEAD_KEYS_MAX + 1

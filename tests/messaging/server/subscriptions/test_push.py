@@ -77,7 +77,6 @@ def played() -> Iterator[Played]:
 
 
 def test_the_position_moves_with_the_outcome(played: Played) -> None:
-    """One note for the message and what expired before it; then the next."""
     assert played.up_to_the_page(item(1, expired=2), item(2)) == Send("http://x", item(1, expired=2))
     note = played.got(PushResult())
     assert isinstance(note, Save) and note.generation == 1
@@ -95,7 +94,6 @@ def test_after_a_failed_write_it_begins_with_the_durable_record(played: Played) 
 
 
 def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played: Played) -> None:
-    """It stops itself alone: noted with the reason, tried again when it is due."""
     played.up_to_the_page(item(1), item(2))
     assert isinstance(played.got(PushResult("status 400", final=True)), StoreDeadLetter)
     note = played.got(Refused("takes only transactional messages"))
@@ -116,7 +114,6 @@ def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played
 
 
 def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
-    """Counted as what it came to."""
     waiting = (GivenUpMessage("01" * 20, "no"), GivenUpMessage("02" * 20, "no"))
     record = SubscriptionRecord(url="http://x", undeliverable=waiting, dead_letter_error="missing")
     assert isinstance(played.got(loaded(record, 1)), Find)
@@ -128,7 +125,6 @@ def test_a_waiting_letter_may_expire_or_lose_its_topic(played: Played) -> None:
 
 
 def test_an_expired_message_is_not_pushed(played: Played) -> None:
-    """Not when it is found, and not after it waited for its next attempt."""
     policy = DeliveryPolicy(retries_with_no_delay=0, minimum_delay_retries=3, minimum_delay=5)
     step = played.up_to_the_page(
         item(1, expires_ms=3000), record=SubscriptionRecord(url="http://x", delivery=asdict(policy))
@@ -155,7 +151,6 @@ def test_a_clock_that_steps_back_lengthens_no_wait(played: Played) -> None:
 
 
 def test_gone_and_changed(played: Played) -> None:
-    """Another generation is another topic; put anew it reads the record again; gone it ends."""
     played.up_to_the_page(item(1))
     played.got(PushResult())
     assert isinstance(played.got(Conflict("was changed")), Load)
@@ -165,18 +160,13 @@ def test_gone_and_changed(played: Played) -> None:
 
 
 def test_any_refusal_is_a_pause(played: Played) -> None:
-    """No error of the service ends a subscription without a word."""
     played.got(loaded(RECORD, 1))
     pause = played.got(Refused("no", code="strange"))
     assert isinstance(pause, BackOff) and pause.reason == "no"
     assert isinstance(played.got(None), Load)
 
 
-# --- When a failed delivery is tried again.
-
-
 def test_attempts_follow_the_policy_and_begin_anew() -> None:
-    """Until none is left; Retry-After only lengthens."""
     policy = DeliveryPolicy(
         retries_with_no_delay=1, minimum_delay_retries=1, minimum_delay=5, maximum_delay=20, maximum_delay_retries=0,
         backoff_retries=0,

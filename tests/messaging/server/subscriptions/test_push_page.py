@@ -12,7 +12,7 @@ from fairlead_messaging.server.subscriptions import push_page
 from fairlead_messaging.server.subscriptions.changes import PutSubscription
 from fairlead_messaging.server.subscriptions.push_page import PushPage
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
-from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
+from fairlead_messaging.server.transactions.commands import Abort
 
 
 def page(core: Core, after: MessageId = FIRST, limit: int = 100) -> PushPage:
@@ -45,10 +45,7 @@ def subscribe(core: Core) -> None:
     core.do(PutSubscription(namespace=NAMESPACE, name="t", subscription="s", record=SubscriptionRecord(url="http://x")))
 
 
-def test_expired_ones_are_counted_where_they_stand() -> None:
-    """In the gap before the next message, or behind the last."""
-    core = Core()
-    core.create("t")
+def test_expired_ones_are_counted_where_they_stand(core: Core) -> None:
     for mine in (("a",), ("x", "y"), ("b",), ("z",)):
         core.do(publish("t", *mine)) if mine[0] in "ab" else mortal(core, *mine)
     core.now_ms += 1001
@@ -59,7 +56,6 @@ def test_expired_ones_are_counted_where_they_stand() -> None:
 
 
 def test_cleaning_leaves_what_a_subscription_has_to_count() -> None:
-    """By either ttl, the row goes only when it is counted; without a subscription at once."""
     core = Core()
     core.create("t", ttl_seconds=10)
     subscribe(core)
@@ -76,17 +72,14 @@ def test_cleaning_leaves_what_a_subscription_has_to_count() -> None:
     assert core.read("t") == [] and page(core).expired == 3  # by the running totals now
 
 
-def test_undecided_holds_until_its_time_is_over() -> None:
-    """Expired is decided; an aborted one is for no subscription."""
-    core = Core()
-    core.create("t")
-    held = core.do(Start(timeout_seconds=30)).transaction.pointer
+def test_undecided_holds_until_its_time_is_over(core: Core) -> None:
+    held = core.start()
     mortal(core, "x", pointer=held)
     core.do(publish("t", "a"))
     assert (page(core).items, page(core).complete, page(core).end) == ([], True, FIRST)
     core.now_ms += 1001
     assert shown(page(core)) == [("a", 1)]
-    aborted = core.do(Start(timeout_seconds=30)).transaction.pointer
+    aborted = core.start()
     core.do(publish("t", "y", pointer=aborted))
     core.do(Abort(pointer=aborted))
     found = page(core, after=page(core).items[0].id)
@@ -94,15 +87,12 @@ def test_undecided_holds_until_its_time_is_over() -> None:
     assert found.end > page(core).items[0].id
 
 
-def test_references_message_by_message() -> None:
-    """A page may end within one, and one message of it can be found by its id."""
-    core = Core()
-    core.create("t")
-    pointer = core.do(Start(timeout_seconds=30)).transaction.pointer
+def test_references_message_by_message(core: Core) -> None:
+    pointer = core.start()
     messages = [LoggedMessage(b"a"), LoggedMessage(b"b", 1), LoggedMessage(b"c")]
-    core.do(Store(namespace=NAMESPACE, name="t", messages=messages, pointer=pointer))
+    core.store(pointer, *messages)
     core.do(publish("t", pointer=pointer))
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     first = page(core, limit=1)
     assert shown(first) == [("a", 0)] and not first.complete
     core.now_ms += 1001

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.topics.messaging_core import NAMESPACE, Core, answers_as_typed
 
-from fairlead_messaging.api.errors import Refused
+from fairlead_messaging.api.errors import Conflict, NotFound, Refused
+from fairlead_messaging.server.commands import DeleteTopic
 from fairlead_messaging.server.log.topic import NAME_CHARS_MAX, TopicGeneration
 from fairlead_messaging.server.producers import PRODUCER_ID_BYTES_MAX
-from fairlead_messaging.server.subscriptions import subscription
+from fairlead_messaging.server.subscriptions import changes, push, subscription
+from fairlead_messaging.server.subscriptions.changes import DeleteSubscription, PutSubscription, RecordDelivery
 from fairlead_messaging.server.subscriptions.subscription import SubscriptionRecord
 from fairlead_wire.delivery_policy import DeliveryPolicy
 
 
 def test_a_record_comes_back() -> None:
-    """With its policy."""
     record = SubscriptionRecord(url="http://x", delivery={"jitter": "full"}, position="00", attempts=3)
     assert subscription.decode(subscription.encode(record)) == record
 
@@ -31,11 +33,7 @@ def test_nothing_is_pushed_to_a_link_local_address(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.7", "[::1]", "hooks.shop.svc", "192.168.1.1"])
 def test_private_networks_are_where_endpoints_are(host: str) -> None:
-    """Names, private addresses and loopback are taken."""
     assert subscription.parse({"url": f"http://{host}/"}).url == f"http://{host}/"
-
-
-# --- What an endpoint's answer means.
 
 
 @pytest.mark.parametrize(
@@ -45,12 +43,8 @@ def test_private_networks_are_where_endpoints_are(host: str) -> None:
      (599, False, False), (199, False, True), (600, False, True), (999, False, True)],
 )  # fmt: skip
 def test_answers(status: int, delivered: bool, final: bool) -> None:
-    """2xx is delivered; what would be answered the same again is final."""
     assert subscription.is_delivered_status(status) is delivered
     assert (not delivered and subscription.is_final_status(status)) is final
-
-
-# --- Each dead letter is stored once.
 
 
 def test_a_dead_letter_has_a_producer_whatever_the_names_length() -> None:
@@ -89,13 +83,105 @@ RULES = {**SLOW, "ignore_subscription_override": True}
 def test_whole_policies_count(
     of_topic: dict[str, Any] | None, own: dict[str, Any] | None, counts: dict[str, Any]
 ) -> None:
-    """The subscription's, else the topic's, else the default; the topic's when it says so."""
     topic = TopicGeneration(namespace="n", name="t", generation=1, ttl_seconds=5, delivery=of_topic)
     record = SubscriptionRecord(url="http://x", delivery=own)
     assert subscription.effective_policy(topic, record) == DeliveryPolicy(**counts)
 
 
 def test_a_digest_differs_where_policies_do() -> None:
-    """What is given and what is the default alike are one policy."""
     assert subscription.policy_digest(DeliveryPolicy()) == subscription.policy_digest(DeliveryPolicy(minimum_delay=5))
     assert subscription.policy_digest(DeliveryPolicy()) != subscription.policy_digest(DeliveryPolicy(minimum_delay=6))
+
+
+# --- Changing subscriptions in the table.
+
+
+def put(core: Core, name: str, **record: object) -> None:
+    core.do(
+        PutSubscription(
+            namespace=NAMESPACE,
+            name="t",
+            subscription=name,
+            record=SubscriptionRecord(url="http://x", **record),  # type: ignore[arg-type]
+        )
+    )
+
+
+def held(core: Core) -> dict[str, SubscriptionRecord]:
+    with core.kv.snapshot() as snapshot:
+        return subscription.of_topic(snapshot, core.topic("t"))
+
+
+def note(core: Core, record: SubscriptionRecord, generation: int = 1) -> None:
+    policy = subscription.policy_digest(subscription.effective_policy(core.topic("t"), record))
+    core.do(
+        RecordDelivery(
+            namespace=NAMESPACE, name="t", generation=generation, subscription="s", record=record, policy=policy
+        )
+    )
+
+
+def test_a_change_keeps_the_place_and_the_counts(core: Core) -> None:
+    put(core, "s", position="01")
+    note(core, push.moved_to(held(core)["s"], "02", delivered=1, expired=2))
+    put(core, "s", position="99", dead_letter_topic="n/d")
+    found = held(core)["s"]
+    assert (found.position, found.delivered, found.expired, found.dead_letter_topic) == ("02", 1, 2, "n/d")
+
+
+def test_a_delivery_is_recorded_for_the_subscription_it_was_made_for(core: Core) -> None:
+    put(core, "s", position="01", revision="a")
+    stale = push.moved_to(held(core)["s"], "02", delivered=1)
+    put(core, "s", position="01", revision="b")
+    with pytest.raises(Conflict):
+        note(core, stale)
+    core.do(DeleteTopic(namespace=NAMESPACE, name="t"))
+    core.create("t")
+    put(core, "s", position="05", revision="a")
+    with pytest.raises(NotFound):
+        note(core, stale)
+    assert (held(core)["s"].position, held(core)["s"].delivered) == ("05", 0)
+
+
+def test_a_topic_is_not_its_own_dead_letter_topic(core: Core) -> None:
+    with pytest.raises(Refused, match="another topic"):
+        put(core, "s", dead_letter_topic=f"{NAMESPACE}/t")
+
+
+def test_a_delivery_in_the_batch_of_the_deletion_does_not_revive(core: Core) -> None:
+    put(core, "s")
+    names = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
+    noted = RecordDelivery(**names, generation=1, record=held(core)["s"], policy="")
+    gone, refused = core.batch(DeleteSubscription(**names), noted)
+    assert gone is None and isinstance(refused, NotFound)
+    assert held(core) == {}
+
+
+def test_what_is_not_there_cannot_be_recorded_or_deleted(core: Core) -> None:
+    """A delivery that ends after its subscription leaves nothing behind."""
+    with pytest.raises(NotFound):
+        note(core, SubscriptionRecord(url="http://x"))
+    with pytest.raises(NotFound):
+        core.do(DeleteSubscription(namespace=NAMESPACE, name="t", subscription="s"))
+    assert held(core) == {}
+
+
+def test_their_number_is_bounded(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "SUBSCRIPTIONS_MAX", 1)
+    put(core, "a")
+    put(core, "a")
+    with pytest.raises(Refused):
+        put(core, "b")
+
+
+DEFAULT = subscription.policy_digest(DeliveryPolicy())
+
+
+def test_each_command_on_subscriptions_is_answered_by_its_type() -> None:
+    core = Core()
+    generation = core.create("t").generation
+    of = {"namespace": NAMESPACE, "name": "t", "subscription": "s"}
+    record = SubscriptionRecord(url="http://127.0.0.1:1/")
+    answers_as_typed(core, PutSubscription(**of, record=record))
+    answers_as_typed(core, RecordDelivery(**of, generation=generation, record=record, policy=DEFAULT))
+    answers_as_typed(core, DeleteSubscription(**of))

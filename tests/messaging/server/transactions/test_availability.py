@@ -29,7 +29,7 @@ class Garbled:
         self.kv = MemoryKV()
         self.core = Core(self.kv)
         self.core.create("t")
-        self.pointer = self.core.do(Start(timeout_seconds=500)).transaction.pointer
+        self.pointer = self.core.start(500)
         self.core.do(publish("t", "inside", pointer=self.pointer))
         self._key = keys.open_transaction(self.pointer)
         self._right = self.kv.get(self._key) or b""
@@ -67,12 +67,11 @@ def test_what_cannot_be_read_at_the_start_stops_transactions_alone() -> None:
     core.now_ms += availability.RETRY_MS
     core.do(ExpireTransactions())
     assert core.service.transaction_service.reason == ""
-    assert core.do(Commit(pointer=pointer, changes=[])).pointer == pointer
+    assert core.commit(pointer).pointer == pointer
     assert core.read("t", committed=True) == ["inside", "plain"]
 
 
 def test_a_clock_that_steps_back_does_not_keep_it_away() -> None:
-    """A second ahead of the last try or a second behind it is the same."""
     garbled = Garbled()
     garbled.spoil()
     garbled.core.restart()
@@ -83,11 +82,8 @@ def test_a_clock_that_steps_back_does_not_keep_it_away() -> None:
     garbled.core.do(ExpireTransactions())
 
 
-def test_a_command_that_fails_leaves_the_rest_of_its_batch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came before it stays, also of transactions; what it wrote goes; then the store is read again."""
-    core = Core()
-    core.create("t")
-    first = core.do(Start(timeout_seconds=500)).transaction.pointer
+def test_a_command_that_fails_leaves_the_rest_of_its_batch_alone(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = core.start(500)
 
     def fail(self: object, batch: Batch, now_ms: int) -> bool:
         batch.put(b"half", b"done")
@@ -106,25 +102,22 @@ def test_a_command_that_fails_leaves_the_rest_of_its_batch_alone(monkeypatch: py
     with pytest.raises(Conflict) as refused:
         core.do(publish("t", "x", pointer=first))
     assert refused.value.facts["state"] == "committed"
-    assert core.do(Start(timeout_seconds=5)).transaction.pointer > first
+    assert core.start(5) > first
 
 
-def test_a_damaged_finished_record_stops_only_those_who_ask_for_it() -> None:
-    """Pruning passes it by, and open transactions count as in conflict with what it may have changed."""
-    core = Core()
-    core.create("t")
-    open_one = core.do(Start(timeout_seconds=900)).transaction.pointer
-    done = core.do(Start(timeout_seconds=900)).transaction.pointer
-    core.do(Commit(pointer=done, changes=["k"]))
+def test_a_damaged_finished_record_stops_only_those_who_ask_for_it(core: Core) -> None:
+    open_one = core.start(900)
+    done = core.start(900)
+    core.commit(done, "k")
     batch = Batch()
     batch.put(keys.finished(done), GARBAGE)
     core.kv.apply(batch)
     core.restart()
     with pytest.raises(TransactionsUnavailable, match=str(done)):
         core.do(publish("t", "x", pointer=done))
-    assert core.do(Commit(pointer=open_one, changes=["another"])).ended_by == "conflict"
-    later = core.do(Start(timeout_seconds=900)).transaction.pointer
-    assert core.do(Commit(pointer=later, changes=["another"])).state.value == "committed"
+    assert core.commit(open_one, "another").ended_by == "conflict"
+    later = core.start(900)
+    assert core.commit(later, "another").state.value == "committed"
     core.now_ms += manager.RECORD_KEPT_MS * 2
     assert core.do(PruneTransactions()) is False
     assert core.kv.get(keys.finished(done)) == GARBAGE

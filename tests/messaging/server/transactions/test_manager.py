@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
-from tests.support.topics.messaging_core import NAMESPACE, START_MS, Core, publish
+from tests.support.topics.messaging_core import START_MS, Core, publish
 
 from fairlead_messaging.api.errors import Conflict, Unavailable
 from fairlead_messaging.server.access import Caller, Grants
 from fairlead_messaging.server.commands import Command
 from fairlead_messaging.server.log import keys
-from fairlead_messaging.server.log.rows import LoggedMessage
-from fairlead_messaging.server.store.ordered_kv import Batch
 from fairlead_messaging.server.transactions import manager
 from fairlead_messaging.server.transactions.commands import (
     Abort,
@@ -24,22 +21,14 @@ from fairlead_messaging.server.transactions.commands import (
     PruneTransactions,
     RenewTransaction,
     Start,
-    Store,
 )
-from fairlead_messaging.server.transactions.manager import DIGEST_BYTES, CommittedKeys, digests
+from fairlead_messaging.server.transactions.manager import DIGEST_BYTES, digests
 from fairlead_messaging.server.transactions.transaction import TransactionLimits, TransactionState
 
 
-def start(core: Core, seconds: float = 30) -> int:
-    pointer: int = core.do(Start(timeout_seconds=seconds)).transaction.pointer
-    return pointer
-
-
-def test_one_subject_does_not_take_all_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of them; where no subject is known there is no share."""
+def test_one_subject_does_not_take_all_transactions(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "OPEN_MAX", 6)
     monkeypatch.setattr(manager, "OPEN_OF_ONE_MAX", 3)
-    core = Core()
 
     def begin(owner: str) -> int:
         by = Caller(shown=owner, owner=owner, grants=Grants())
@@ -53,44 +42,37 @@ def test_one_subject_does_not_take_all_transactions(monkeypatch: pytest.MonkeyPa
     core.do(Abort(pointer=first))
     core.do(MarkAborted())
     begin("certificate:greedy")
-    start(core)
-    start(core)
+    core.start()
+    core.start()
     with pytest.raises(Unavailable, match="6 transactions are open"):
-        start(core)
+        core.start()
 
 
-def test_pointers() -> None:
-    """Milliseconds times a million, then one more each, whatever the clock and restarts do."""
-    core = Core()
-    pointers = [start(core), start(core)]
+def test_pointers(core: Core) -> None:
+    pointers = [core.start(), core.start()]
     core.now_ms -= 1000
-    pointers.append(start(core))
+    pointers.append(core.start())
     core.restart()
-    pointers.append(start(core))
+    pointers.append(core.start())
     core.batch(Start(timeout_seconds=1), lost=True)
-    pointers.append(start(core))
+    pointers.append(core.start())
     assert pointers[0] == START_MS * 1_000_000
     assert pointers == sorted(set(pointers))
 
 
-def test_a_commit_that_was_lost_did_not_happen() -> None:
-    """Visible only when durable: after a failed write it is in progress again."""
-    core = Core()
-    core.create("t")
-    pointer = start(core)
+def test_a_commit_that_was_lost_did_not_happen(core: Core) -> None:
+    pointer = core.start()
     core.do(publish("t", "a", pointer=pointer))
     core.batch(Commit(pointer=pointer, changes=[]), lost=True)
     assert core.read("t", committed=True) == []
     assert core.service.transactions.state(pointer) == "in_progress"
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     assert core.read("t", committed=True) == ["a"]
 
 
-def test_each_end_is_the_last() -> None:
-    """A second end is a conflict with the state it is in, also after a restart."""
-    core = Core()
+def test_each_end_is_the_last(core: Core) -> None:
     for state in ("committed", "aborted", "invalid"):
-        pointer = start(core)
+        pointer = core.start()
         ends: dict[str, Command[Any]] = {
             "committed": Commit(pointer=pointer, changes=[]),
             "aborted": Abort(pointer=pointer),
@@ -104,42 +86,33 @@ def test_each_end_is_the_last() -> None:
         assert again.value.facts == {"state": state, **why}
 
 
-def test_an_end_is_known_within_its_own_batch() -> None:
-    """Concurrent ends of one transaction: the first wins, the second hears its state."""
-    core = Core()
-    pointer = start(core)
+def test_an_end_is_known_within_its_own_batch(core: Core) -> None:
+    pointer = core.start()
     done, refused = core.batch(Commit(pointer=pointer, changes=[]), Abort(pointer=pointer))
     assert done.state is TransactionState.COMMITTED
     assert refused.facts == {"state": "committed"}
 
 
-def test_conflicts_survive_a_restart() -> None:
-    """A key committed after one's start is a conflict; committed before, it is not."""
-    core = Core()
-    one, two = start(core), start(core)
-    core.do(Commit(pointer=one, changes=["k"]))
+def test_conflicts_survive_a_restart(core: Core) -> None:
+    one, two = core.start(), core.start()
+    core.commit(one, "k")
     core.restart()
-    assert core.do(Commit(pointer=two, changes=["k"])).state is TransactionState.ABORTED
-    assert core.do(Commit(pointer=start(core), changes=["k"])).state is TransactionState.COMMITTED
+    assert core.commit(two, "k").state is TransactionState.ABORTED
+    assert core.commit(core.start(), "k").state is TransactionState.COMMITTED
 
 
-def test_timeouts() -> None:
-    """A late one can no longer commit, and expiring ends it."""
-    core = Core()
-    pointer = start(core, 1)
+def test_timeouts(core: Core) -> None:
+    pointer = core.start(1)
     core.now_ms += 1001
     with pytest.raises(Conflict):
-        core.do(Commit(pointer=pointer, changes=[]))
+        core.commit(pointer)
     assert [each.ended_by for each in core.do(ExpireTransactions())] == ["timeout"]
     assert core.service.transactions.state(pointer) == "invalid"
 
 
-def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some rows a batch, until no reader needs to remember the pointer."""
+def test_settling_is_bounded_and_resumes_after_a_restart(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 10)
-    core = Core()
-    core.create("t")
-    pointer = start(core)
+    pointer = core.start()
     core.do(publish("t", *["x"] * 35, pointer=pointer))
     core.do(Abort(pointer=pointer))
     rounds = 0
@@ -152,77 +125,49 @@ def test_settling_is_bounded_and_resumes_after_a_restart(monkeypatch: pytest.Mon
     assert core.read("t", committed=True) == []
 
 
-def test_finished_ones_are_forgotten_after_a_day() -> None:
+def test_finished_ones_are_forgotten_after_a_day(core: Core) -> None:
     """Not while an older one is open, which they may be in conflict with."""
-    core = Core()
-    done = start(core)
-    core.do(Commit(pointer=done, changes=["k"]))
+    done = core.start()
+    core.commit(done, "k")
     core.now_ms += 2 * manager.RECORD_KEPT_MS
     core.do(PruneTransactions())
     assert core.service.transactions.state(done) == "unknown"
 
 
-def test_open_transactions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each may hold up every reader of committed messages."""
-    monkeypatch.setattr(manager, "OPEN_MAX", 2)
-    core = Core()
-    start(core), start(core)
-    with pytest.raises(Unavailable):
-        start(core)
-
-
-def test_a_restart_loads_keys_only_for_who_is_open() -> None:
-    """Of commits while a transaction is open that still is, as digests; conflicts are the same."""
-    core = Core()
+def test_a_restart_loads_keys_only_for_who_is_open(core: Core) -> None:
     for _ in range(5):
-        core.do(Commit(pointer=start(core), changes=["x" * 1000]))
-    late = start(core)
-    core.do(Commit(pointer=start(core), changes=["k", "l"]))
+        core.commit(core.start(), "x" * 1000)
+    late = core.start()
+    core.commit(core.start(), "k", "l")
     core.restart()
     assert len(core.service.transactions.committed_keys) == 2
     assert len(core.kv.get(keys.finished(core.service.transactions.last_pointer)) or b"") < 400
-    assert core.do(Commit(pointer=late, changes=["l"])).state is TransactionState.ABORTED
+    assert core.commit(late, "l").state is TransactionState.ABORTED
     core.restart()
     assert len(core.service.transactions.committed_keys) == 0
 
 
-def test_keys_of_an_earlier_version_still_conflict() -> None:
-    """It wrote them whole."""
-    core = Core()
-    late, early = start(core), start(core)
-    core.do(Commit(pointer=early, changes=[]))
-    batch = Batch()
-    raw = msgspec.json.decode(core.kv.get(keys.finished(early)) or b"")
-    batch.put(keys.finished(early), msgspec.json.encode({**raw, "changes": ["k"], "changed": ""}))
-    core.kv.apply(batch)
-    core.restart()
-    assert core.do(Commit(pointer=late, changes=["k"])).state is TransactionState.ABORTED
-
-
-def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_keys_are_a_conflict_with_whom_they_may_concern(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgotten is not unchanged; who began afterwards is not concerned."""
     monkeypatch.setattr(manager, "COMMITTED_MAX", 3)
-    core = Core()
-    held, late = start(core), start(core)
-    core.do(Commit(pointer=start(core), changes=["a", "b"]))
-    core.do(Commit(pointer=start(core), changes=["c", "d"]))
+    held, late = core.start(), core.start()
+    core.commit(core.start(), "a", "b")
+    core.commit(core.start(), "c", "d")
     assert len(core.service.transactions.committed_keys) == 3
-    assert core.do(Commit(pointer=late, changes=["other"])).state is TransactionState.ABORTED
-    assert core.do(Commit(pointer=start(core), changes=["other"])).state is TransactionState.COMMITTED
-    assert core.do(Commit(pointer=held, changes=[])).state is TransactionState.COMMITTED
+    assert core.commit(late, "other").state is TransactionState.ABORTED
+    assert core.commit(core.start(), "other").state is TransactionState.COMMITTED
+    assert core.commit(held).state is TransactionState.COMMITTED
 
 
-def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And looks at none that cannot be due."""
+def test_pruning_is_done_in_pieces(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "PRUNE_ROWS_MAX", 4)
-    core = Core()
-    old = [start(core) for _ in range(10)]
+    old = [core.start() for _ in range(10)]
     for pointer in old:
-        core.do(Commit(pointer=pointer, changes=[]))
+        core.commit(pointer)
     core.now_ms += 2 * manager.RECORD_KEPT_MS
-    young = [start(core) for _ in range(10)]
+    young = [core.start() for _ in range(10)]
     for pointer in young:
-        core.do(Commit(pointer=pointer, changes=[]))
+        core.commit(pointer)
     turns = 1
     while core.do(PruneTransactions()):
         turns += 1
@@ -232,9 +177,8 @@ def test_pruning_is_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_renewed_in_time_it_lives_on() -> None:
-    """By its own timeout or another; the renewal is durable, and does not carry it beyond its lifetime."""
     core = Core(limits=TransactionLimits(lifetime_seconds_max=100))
-    pointer = start(core, 30)
+    pointer = core.start(30)
     for _ in range(3):
         core.now_ms += 29_000
         assert core.do(RenewTransaction(pointer=pointer)).expires_ms == min(core.now_ms + 30_000, START_MS + 100_000)
@@ -249,10 +193,8 @@ def test_renewed_in_time_it_lives_on() -> None:
         core.do(ExpireTransactions())
 
 
-def test_a_renewal_that_was_lost_did_not_happen() -> None:
-    """What is answered is durable, and nothing else."""
-    core = Core()
-    pointer = start(core, 30)
+def test_a_renewal_that_was_lost_did_not_happen(core: Core) -> None:
+    pointer = core.start(30)
     core.now_ms += 20_000
     core.batch(RenewTransaction(pointer=pointer), lost=True)
     core.now_ms += 10_001
@@ -262,11 +204,10 @@ def test_a_renewal_that_was_lost_did_not_happen() -> None:
 
 
 def test_a_topic_bears_a_hold_up_for_so_long() -> None:
-    """However often it is renewed: from then on it can neither write nor commit, and its readers go on."""
     core = Core(limits=TransactionLimits(hold_up_seconds_max=600))
     core.create("patient")
     core.create("short", hold_up_seconds_max="60")
-    pointer = start(core, 500)
+    pointer = core.start(500)
     core.do(publish("patient", "a", pointer=pointer))
     core.do(publish("short", "b", pointer=pointer))
     core.do(publish("short", "plain"))
@@ -290,27 +231,26 @@ def test_what_is_only_stored_holds_up_no_reader() -> None:
     """So hours of it are bounded by renewals and lifetime alone."""
     core = Core(limits=TransactionLimits(hold_up_seconds_max=1))
     core.create("t")
-    pointer = start(core, 100)
+    pointer = core.start(100)
     for _ in range(5):
-        core.do(Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a")], pointer=pointer))
+        core.store(pointer, "a")
         core.now_ms += 90_000
         core.do(RenewTransaction(pointer=pointer))
         core.do(publish("t", "plain"))
         assert core.read("t", committed=True)[-1] == "plain"
     core.do(publish("t", pointer=pointer))
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     assert core.read("t", committed=True) == ["plain"] * 5 + ["a"] * 5
 
 
-def test_a_long_commit_still_conflicts_after_a_restart() -> None:
+def test_a_long_commit_still_conflicts_after_a_restart(core: Core) -> None:
     """It began hours before the oldest that is open, where a restart does not look through all that ended."""
-    core = Core()
-    long = start(core, 80_000)
+    long = core.start(80_000)
     core.now_ms += 7_200_000
-    late = start(core)
-    core.do(Commit(pointer=long, changes=["k"]))
+    late = core.start()
+    core.commit(long, "k")
     core.restart()
-    assert core.do(Commit(pointer=late, changes=["k"])).ended_by == "conflict"
+    assert core.commit(late, "k").ended_by == "conflict"
     core.now_ms += manager.RECORD_KEPT_MS + 1
     core.do(MarkAborted())
     while core.do(PruneTransactions()):
@@ -319,41 +259,5 @@ def test_a_long_commit_still_conflicts_after_a_restart() -> None:
         assert list(snapshot.scan(keys.LONG, keys.above(keys.LONG))) == []
 
 
-# --- Of two transactions that changed a key only one commits, and what that needs is forgotten in time.
-
-
-def test_a_key_committed_since_a_transaction_began_is_a_conflict() -> None:
-    """Pointers are times: at or after its own."""
-    keys = CommittedKeys()
-    keys.add(digests(["a"]), 10)
-    assert keys.conflict(10, digests(["b", "a"])) and keys.conflict(3, digests(["a"]))
-    assert not keys.conflict(11, digests(["a"])) and not keys.conflict(3, digests(["b"])) and not keys.conflict(3, [])
-
-
-def test_keys_are_kept_while_one_is_open_that_began_before() -> None:
-    """Committed again they count as new."""
-    keys = CommittedKeys()
-    keys.add(digests(["a", "b"]), 10)
-    keys.add(digests(["a"]), 20)
-    keys.forget(15)
-    assert len(keys) == 1 and keys.conflict(20, digests(["a"]))
-    keys.forget(21)
-    assert len(keys) == 0
-
-
-def test_beyond_the_limit_the_oldest_are_forgotten_and_conflict_with_everything(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A transaction may then be aborted without need, but no two ever commit the same key."""
-    monkeypatch.setattr(manager, "COMMITTED_MAX", 2)
-    keys = CommittedKeys()
-    for at, key in enumerate("abc", 10):
-        keys.add(digests([key]), at)
-    keys.forget(5)
-    assert len(keys) == 2
-    assert keys.conflict(10, digests(["z"])) and not keys.conflict(11, digests(["z"])) and not keys.conflict(10, [])
-
-
 def test_any_text_is_a_key() -> None:
-    """Also what no other encoding takes."""
     assert [len(digest) for digest in digests(["", "\ud800", "x" * 2000])] == [DIGEST_BYTES] * 3

@@ -11,14 +11,14 @@ from fairlead_messaging.server import retention
 from fairlead_messaging.server.commands import Publish, PublishedAt, RemoveRows, UpdateTopic
 from fairlead_messaging.server.log.rows import LoggedMessage
 from fairlead_messaging.server.transactions import manager, publishing, visibility
-from fairlead_messaging.server.transactions.commands import Abort, Commit, MarkAborted, Rollback, Start, Store
+from fairlead_messaging.server.transactions.commands import Abort, MarkAborted, Rollback, Store
 from fairlead_messaging.server.transactions.transaction import TransactionView
 
 
 def begun() -> tuple[Core, int]:
     core = Core()
     core.create("t")
-    return core, core.do(Start(timeout_seconds=5)).transaction.pointer
+    return core, core.start(5)
 
 
 def waited_for(core: Core) -> bytes | None:
@@ -29,7 +29,6 @@ def waited_for(core: Core) -> bytes | None:
 
 
 def test_a_reference_never_grows() -> None:
-    """What is stored after a publish belongs to the next one."""
     core, pointer = begun()
     store = Store(namespace=NAMESPACE, name="t", messages=[LoggedMessage(b"a")], pointer=pointer)
     core.batch(store, publish("t", pointer=pointer), store)
@@ -50,7 +49,6 @@ def test_an_abort_in_the_same_batch_as_the_publish() -> None:
 
 
 def test_what_is_refused_leaves_nothing() -> None:
-    """A producer inside, a forged range, a finished pointer."""
     core, pointer = begun()
     with pytest.raises(Refused):
         core.do(publish("t", "a", pointer=pointer, producer=producer(0)))
@@ -87,7 +85,7 @@ class Writing:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.pointer: int = core.do(Start(timeout_seconds=60)).transaction.pointer
+        self.pointer: int = core.start(60)
 
     def publish(self, *payloads: str) -> Rollback:
         """What takes it back."""
@@ -99,18 +97,10 @@ class Writing:
         return Rollback(namespace=NAMESPACE, name="t", pointer=self.pointer, first=first, last=last)
 
     def commit(self) -> None:
-        self.core.do(Commit(pointer=self.pointer, changes=[]))
-
-
-@pytest.fixture
-def core() -> Core:
-    made = Core()
-    made.create("t")
-    return made
+        self.core.commit(self.pointer)
 
 
 def test_it_is_done_in_pieces_and_a_commit_waits(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also over a restart; then what is left is committed whole."""
     monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 10)
     writing = Writing(core)
     taken_back = writing.publish(*["x"] * 35)
@@ -132,7 +122,6 @@ def test_it_is_done_in_pieces_and_a_commit_waits(core: Core, monkeypatch: pytest
 
 
 def test_large_rows_make_small_pieces(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes count as well as rows."""
     monkeypatch.setattr(manager, "SETTLE_BYTES_MAX", 1000)
     writing = Writing(core)
     core.do(writing.publish(*["x" * 600] * 10))
@@ -140,7 +129,6 @@ def test_large_rows_make_small_pieces(core: Core, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_end_that_is_no_commit_ends_the_rollback(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is hidden then."""
     monkeypatch.setattr(manager, "SETTLE_ROWS_MAX", 10)
     writing = Writing(core)
     core.do(writing.publish(*["x"] * 35))
@@ -152,7 +140,6 @@ def test_an_end_that_is_no_commit_ends_the_rollback(core: Core, monkeypatch: pyt
 
 
 def test_only_what_was_given_out(core: Core) -> None:
-    """Ends that are rows of its own, of this topic, and not after a commit."""
     writing, other = Writing(core), Writing(core)
     detail, foreign = writing.publish("a"), other.publish("b")
     for first, last in (
@@ -171,7 +158,6 @@ def test_only_what_was_given_out(core: Core) -> None:
 
 
 def test_rows_of_others_between_are_not_touched(core: Core) -> None:
-    """A detail may span what others published meanwhile."""
     writing = Writing(core)
     first = writing.publish("mine")
     core.do(Publish(namespace=NAMESPACE, name="t", messages=publish("t", "theirs").messages))

@@ -11,21 +11,19 @@ from fairlead_messaging.server.commands import Publish
 from fairlead_messaging.server.log import bulk
 from fairlead_messaging.server.log.rows import LoggedMessage, RowState
 from fairlead_messaging.server.transactions import visibility
-from fairlead_messaging.server.transactions.commands import Abort, Commit, Start, Store
+from fairlead_messaging.server.transactions.commands import Abort, Start
 from fairlead_messaging.server.transactions.transaction import TransactionView
 from fairlead_messaging.server.transactions.visibility import TransactionSnapshot
 
 
-def test_decisions() -> None:
-    """Committed, aborted, open, rolled back; by the service's and by a transaction's own judgement."""
-    core = Core()
-    committed, aborted, open_ = (core.do(Start(timeout_seconds=5)).transaction.pointer for _ in range(3))
-    core.do(Commit(pointer=committed, changes=[]))
+def test_decisions(core: Core) -> None:
+    committed, aborted, open_ = (core.start(5) for _ in range(3))
+    core.commit(committed)
     core.do(Abort(pointer=aborted))
     mine = core.do(Start(timeout_seconds=5))
-    later = core.do(Start(timeout_seconds=5)).transaction.pointer
-    core.do(Commit(pointer=later, changes=[]))
-    core.do(Commit(pointer=open_, changes=[]))
+    later = core.start(5)
+    core.commit(later)
+    core.commit(open_)
     own = mine.transaction.pointer
     with core.kv.snapshot() as snapshot:
         view = TransactionView(snapshot)
@@ -45,7 +43,6 @@ def test_decisions() -> None:
 
 
 def test_snapshots_travel_as_bytes() -> None:
-    """Opaque, but checked when they come back."""
     made = TransactionSnapshot(5, frozenset({1, 2}), frozenset({3}))
     assert visibility.decode_snapshot(made.encode()) == made
     for bad in (
@@ -65,7 +62,7 @@ def test_snapshots_travel_as_bytes() -> None:
 def begun(ttl_seconds: int = 1000) -> tuple[Core, int]:
     core = Core()
     core.create("t", ttl_seconds)
-    return core, core.do(Start(timeout_seconds=600)).transaction.pointer
+    return core, core.start(600)
 
 
 def short(*payloads: str, pointer: int | None = None, ttl_seconds: int = 1) -> Publish:
@@ -82,7 +79,6 @@ def waits_at(core: Core, after: MessageId = FIRST) -> bytes | None:
 
 
 def test_the_first_living_message_of_an_open_transaction() -> None:
-    """By its id, its time and who holds it; none once that one has ended."""
     core, pointer = begun()
     core.do(publish("t", "a"))
     assert waits_at(core) is None
@@ -91,12 +87,11 @@ def test_the_first_living_message_of_an_open_transaction() -> None:
         found = visibility.first_uncommitted(snapshot, TransactionView(snapshot), core.topic("t"), now_ms=core.now_ms)
     assert found is not None
     assert (found.message_id, found.pointer, found.since_ms) == (core.page("t").ids[1], pointer, core.now_ms)
-    core.do(Commit(pointer=pointer, changes=[]))
+    core.commit(pointer)
     assert waits_at(core) is None
 
 
 def test_a_reader_behind_it_does_not_wait_for_it() -> None:
-    """Right behind it, within the same millisecond, as much as long after it; but for the next one it does."""
     core, pointer = begun()
     core.do(publish("t", "a", pointer=pointer))
     core.do(publish("t", "b"))
@@ -109,7 +104,6 @@ def test_a_reader_behind_it_does_not_wait_for_it() -> None:
 
 
 def test_expired_is_decided() -> None:
-    """By a ttl of its own or the topic's: readers go on although its transaction is open."""
     core, pointer = begun(ttl_seconds=10)
     core.do(short("a", pointer=pointer))
     core.do(publish("t", "b"))
@@ -128,10 +122,9 @@ def test_expired_is_decided() -> None:
 
 
 def test_stored_payloads_are_over_one_by_one() -> None:
-    """A reference is waited for as long as one of its messages lives."""
     core, pointer = begun()
     stored = [LoggedMessage(b"a", 1), LoggedMessage(b"b", 3)]
-    core.do(Store(namespace=NAMESPACE, name="t", messages=stored, pointer=pointer))
+    core.store(pointer, *stored)
     core.do(publish("t", pointer=pointer))
     core.do(publish("t", "z"))
     first = core.page("t").ids[0]
@@ -146,7 +139,6 @@ def test_stored_payloads_are_over_one_by_one() -> None:
 
 
 def test_one_look_is_bounded_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind many expired ones readers advance a stretch at a time; nothing undecided is passed."""
     monkeypatch.setattr(visibility, "SCAN_ROWS_MAX", 3)
     core, pointer = begun()
     core.do(short("a", "b", "c", "d", "e", pointer=pointer))

@@ -1,7 +1,7 @@
 """The HTTP interface.
 
 listening ─→ authorization ─→ routes ─┬ messages        publish, store, rollback, poll
-(who may connect)  (who may ask)      ├ bulk            Arrow pages, plans, offsets
+(connections)      (permissions)      ├ bulk            Arrow pages, plans, offsets
                                       ├ subscriptions
                                       └ transactions
 http   what all handlers share: bounded bodies, content types, refusals as JSON

@@ -1,8 +1,8 @@
-"""Who may ask what: before a body is read.
+"""Checks permissions before a body is read.
 
-With mutual TLS the certificate has been checked by then; ``AccessControl`` says whose it is and what the table grants.
-The verbs stand at each route of the contract, so none can be served without.  Without TLS, on loopback, the pages open
-in a browser of this machine are kept out.
+TLS has verified the certificate by then; ``AccessControl`` identifies its subject and the grants.  Every route of the
+contract declares its verbs, so none can be served unchecked.  Without TLS, on loopback, requests from web pages in a
+browser on this machine are refused.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ROUTE_OF: web.AppKey[dict[Handler, ApiRoute[Any]]] = web.AppKey("route_of")
 """The contract's route of each handler."""
 
 
-async def judged_after(request: web.Request, waiting: Awaitable[T]) -> T:
-    """What ``waiting`` gives, unless the grant was taken meanwhile.  Raises: as ``admit``."""
+async def check_again_after(request: web.Request, waiting: Awaitable[T]) -> T:
+    """The result of ``waiting``, unless the grant was revoked meanwhile.  Raises: as ``admit``."""
     access = request.app[ACCESS]
     replaced = access.replaced
     found = await waiting
@@ -36,7 +36,7 @@ async def judged_after(request: web.Request, waiting: Awaitable[T]) -> T:
 
 
 async def _asked_again(request: web.Request) -> Caller:
-    """Who asks, by the table as it is now.  Raises: Unauthenticated, Unavailable."""
+    """The caller with its current grants.  Raises: Unauthenticated, Unavailable."""
     certificate, peer = request.get_extra_info("peercert"), request.remote or ""
     caller = await request.app[ACCESS].caller(certificate, request.headers.get("Authorization"), peer)
     note_caller(request, caller)
@@ -44,7 +44,7 @@ async def _asked_again(request: web.Request) -> Caller:
 
 
 class Everywhere:
-    """Verbs that must be granted on every topic, as long as a long answer lasts."""
+    """Checks throughout a long answer that verbs are granted on every topic."""
 
     def __init__(self, request: web.Request, *verbs: Verb) -> None:
         self._request, self._verbs = request, verbs
@@ -52,7 +52,7 @@ class Everywhere:
         self._check(caller_of(request))
 
     async def check(self) -> None:
-        """Again, if the table was replaced.  Raises: Forbidden, Unauthenticated, Unavailable."""
+        """Check again if the grants were replaced.  Raises: Forbidden, Unauthenticated, Unavailable."""
         replaced = self._request.app[ACCESS].replaced
         if replaced != self._replaced:
             self._check(await _asked_again(self._request))
@@ -66,7 +66,7 @@ class Everywhere:
 
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Raises: Forbidden, Unauthenticated, Unavailable."""
+    """Middleware that identifies the caller and checks its grants.  Raises: Forbidden, Unauthenticated, Unavailable."""
     route = request.app[ROUTE_OF].get(request.match_info.handler)
     if route is not None and route.is_open:
         return await handler(request)
@@ -81,7 +81,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     access = request.app[ACCESS]
     caller = await access.caller(certificate, request.headers.get("Authorization"), peer)
     note_caller(request, caller)
-    if route is not None:  # else there is no such path, or no such method of it
+    if route is not None:  # otherwise there is no such path or method
         _check(request, route, caller)
     response = await handler(request)
     if access.is_to_close(certificate):
@@ -90,7 +90,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def check(request: web.Request, verb: Verb, namespace: str, name: str) -> None:
-    """For a topic that a body names.  Raises: Forbidden."""
+    """Check a verb on a topic that a body names.  Raises: Forbidden."""
     caller = caller_of(request)
     if not caller.may(verb, namespace, name):
         request.app[ACCESS].refuse(caller, verb, f"{namespace}/{name}", request.remote or "")

@@ -1,4 +1,4 @@
-"""``GET /v1/backup``: everything that is stored, as one file, while the service goes on."""
+"""``GET /v1/backup``: everything that is stored, as one file, while the service runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from fairlead_wire import distribution
 from fairlead_wire.io import logs
 
 PIECE_SECONDS_MAX: Final = 60.0
-"""A reader that does not take a piece for so long is cut off: the snapshot keeps the disk from being freed."""
+"""How long a reader may take for a piece: meanwhile the snapshot keeps disk space from being freed."""
 
 _log = logs.get("messaging.backup")
 
 
 async def take(request: web.Request) -> web.StreamResponse:
-    """The rows of one snapshot.  Raises: Forbidden; Unavailable before the first piece; later the answer is cut short.
+    """Send the rows of one snapshot.  Raises: Forbidden; Unavailable before the first piece.
 
-    What is cut short has no end frame, so it cannot be taken for a backup.
+    A later failure cuts the answer short.  It then lacks the end frame, so it cannot be mistaken for a backup.
     """
     broker, granted = request.app[BROKER], Everywhere(request, Verb.ADMINISTER, Verb.CONSUME)
     taken_ms = broker.now_ms()
@@ -61,7 +61,7 @@ async def take(request: web.Request) -> web.StreamResponse:
             raise
         _log.warning("backup_cut_short", rows=rows, reason=str(error) or "the reader took too long")
         if request.transport is not None:
-            request.transport.abort()  # ended in the proper way it would look whole to HTTP
+            request.transport.abort()  # a regular end would make the answer look complete to HTTP
         raise ConnectionResetError("the backup was cut short") from None
     request.app[METRICS].backup_taken.set(taken_ms / 1000)
     _log.info(

@@ -43,12 +43,12 @@ from fairlead_messaging.server.transactions import visibility
 from fairlead_messaging.server.transactions.transaction import TransactionsUnavailable, TransactionView
 
 PAGE_BYTES_DEFAULT = 8 * 1024 * 1024
-"""Of an Arrow page when the reader names no limit; larger ones cost more a message, for memory is touched anew."""
+"""The size of an Arrow page by default; larger pages cost more per message, because they need fresh memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Standing:
-    """Where the topic stood in the snapshot that answered."""
+    """The ends of the topic in the snapshot that was read."""
 
     topic: TopicGeneration
     stable: MessageId
@@ -67,10 +67,10 @@ def _standing(
     *,
     committed_only: bool = True,
 ) -> _Standing:
-    """As a reader sees it that starts after an id: what is uncommitted before does not concern it.
+    """The ends of the topic for a reader after an id, which uncommitted messages before that id do not concern.
 
-    Not ``committed_only``: one that reads uncommitted messages, too, and goes on when transactions cannot be read; then
-    nothing is known to be stable beyond what has expired.
+    Without ``committed_only`` the reader also gets uncommitted messages, and is served even if the transaction tables
+    cannot be read; then only the expired part is known to be stable.
     """
     topic = topics.lookup(snapshot, request.match_info["namespace"], request.match_info["topic"])
     bulk.check_generation(topic, generation)
@@ -93,7 +93,7 @@ def _standing(
 
 
 async def poll(request: web.Request) -> web.StreamResponse:
-    """One Arrow page: after < id ≤ upto, never past the last stable offset unless ``isolation`` is ``none``."""
+    """Send an Arrow page: after < id ≤ upto, never past the stable position unless ``isolation`` is ``none``."""
     started = time.perf_counter()
     broker, metrics = request.app[BROKER], request.app[METRICS]
     check_content_type(request, JSON)
@@ -105,7 +105,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
         limit_bytes = validation.limit(asked.limit_bytes, broker.settings.bulk_bytes_max)
     now_ms = broker.now_ms()
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
+    def query(snapshot: Snapshot) -> tuple[_Standing, BulkPage]:
         broker.pages.check()
         committed_only = asked.isolation != "none"
         standing = _standing(request, snapshot, asked.generation, now_ms, after, committed_only=committed_only)
@@ -125,7 +125,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
             page.next_position = max(page.next_position, end)
         return standing, page
 
-    standing, page = await broker.read(look, sequential=True)
+    standing, page = await broker.read(query, sequential=True)
     topic = standing.topic
     metrics.polled.labels(f"{topic.namespace}/{topic.name}").inc(page.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
@@ -146,7 +146,7 @@ async def poll(request: web.Request) -> web.StreamResponse:
 
 
 async def plan(request: web.Request) -> web.Response:
-    """What to read next, split into ranges; waits ``wait_ms`` for something to read."""
+    """Answer what to read next, split into ranges; wait up to ``wait_ms`` for something to read."""
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     check_content_type(request, JSON)
@@ -156,7 +156,7 @@ async def plan(request: web.Request) -> web.Response:
     limit_bytes = validation.limit(asked.limit_bytes, 2**62) if asked.limit_bytes is not None else 2**62
     splits = validation.splits(asked.splits)
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, BulkPlan, int]:
+    def query(snapshot: Snapshot) -> tuple[_Standing, BulkPlan, int]:
         now_ms = broker.now_ms()
         standing = _standing(request, snapshot, asked.generation, now_ms, after)
         readers.check_start(snapshot, standing.topic, after, now_ms)
@@ -178,8 +178,8 @@ async def plan(request: web.Request) -> web.Response:
         )
 
     wait_ms = validation.wait_ms(asked.wait_ms)
-    waiting = broker.read_until((namespace, name), look, lambda answer: answer[1].rows > 0, wait_ms)
-    standing, found, passed = await authorization.judged_after(request, waiting)
+    waiting = broker.read_until((namespace, name), query, lambda answer: answer[1].rows > 0, wait_ms)
+    standing, found, passed = await authorization.check_again_after(request, waiting)
     return json_response(
         responses.Plan(
             service=broker.service_id,
@@ -208,14 +208,14 @@ async def offsets(request: web.Request) -> web.Response:
     if moment > TIMESTAMP_MAX:
         raise Refused("ts must be milliseconds since 1970, earliest or latest", code="bad_ts")
 
-    def look(snapshot: Snapshot) -> tuple[_Standing, MessageId, int]:
+    def query(snapshot: Snapshot) -> tuple[_Standing, MessageId, int]:
         standing = _standing(request, snapshot, None, broker.now_ms())
         at = max(before_time(moment), standing.oldest)
         if asked in ("earliest", "latest"):
             at = standing.oldest if asked == "earliest" else standing.stable
         return standing, at, running_totals.passed(snapshot, standing.topic, min(at, standing.stable))
 
-    standing, position, passed = await broker.read(look)
+    standing, position, passed = await broker.read(query)
     return json_response(
         responses.Offset(
             service=broker.service_id,
@@ -264,7 +264,7 @@ async def list_readers(request: web.Request) -> web.Response:
 
 
 def _table(noted: TableNote) -> Table:
-    """Raises: Refused for a start that is no position."""
+    """Raises: Refused if the start is not a position."""
     start = validation.bound(noted.start, FIRST)
     return Table(
         name=noted.name,

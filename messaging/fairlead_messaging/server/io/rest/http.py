@@ -20,7 +20,7 @@ from fairlead_messaging.api.errors import (
 )
 from fairlead_messaging.api.headers import JSON, RETRY_AFTER
 from fairlead_messaging.server import json_bodies
-from fairlead_messaging.server.access import NOT_KNOWN, Caller
+from fairlead_messaging.server.access import UNIDENTIFIED, Caller
 from fairlead_messaging.server.io.access_control import AccessControl
 from fairlead_messaging.server.io.broker import Broker
 from fairlead_messaging.server.io.metrics import MessagingMetrics
@@ -34,19 +34,19 @@ from fairlead_wire.io.spans import Spans
 BROKER = web.AppKey("broker", Broker)
 METRICS = web.AppKey("metrics", MessagingMetrics)
 SPANS: web.AppKey[Spans | None] = web.AppKey("spans")
-"""None: no span is ever recorded."""
+"""None if no spans are recorded."""
 PUSHER = web.AppKey("pusher", Pusher)
 QUOTAS = web.AppKey("quotas", QuotaKeeper)
 ACCESS = web.AppKey("access", AccessControl)
 
 SMALL_PAGE_BYTES = 16 * 1024
-"""Pages up to this size are not counted: less than what a connection keeps in its buffers anyway."""
+"""Pages up to this size are not counted: a connection keeps more in its buffers anyway."""
 
 _body_bytes: ContextVar[int] = ContextVar("body_bytes", default=0)
-"""What the request being answered in this task has taken of the budget for bodies."""
+"""How much of the budget for bodies the current request of this task has taken."""
 
-_caller: ContextVar[tuple[web.Request | None, Caller]] = ContextVar("caller", default=(None, NOT_KNOWN))
-"""Of the request being answered in this task."""
+_caller: ContextVar[tuple[web.Request | None, Caller]] = ContextVar("caller", default=(None, UNIDENTIFIED))
+"""The caller of the current request of this task."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -54,14 +54,14 @@ _log = logs.get("messaging.http")
 
 
 def note_caller(request: web.Request, caller: Caller) -> None:
-    """Who asks, once that is known."""
+    """Remember the caller, once it is known."""
     _caller.set((request, caller))
 
 
 def caller_of(request: web.Request) -> Caller:
-    """Who asks; nothing is granted to a request of which that was never found out."""
+    """The caller of a request; a caller without grants if it was not identified."""
     asked, caller = _caller.get()
-    return caller if asked is request else NOT_KNOWN
+    return caller if asked is request else UNIDENTIFIED
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
@@ -69,10 +69,10 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 
 async def body(request: web.Request) -> bytes:
-    """The whole body, never more than ``body_bytes_max``, also once it is unpacked; counted until it is answered.
+    """Read the body, at most ``body_bytes_max`` even when unpacked; it counts until the request is answered.
 
-    Raises: TooLarge, TooSlow, Unavailable when all bodies together are too much, Refused when it is not what its
-    Content-Encoding says.
+    Raises: TooLarge, TooSlow; Unavailable if all bodies together are too large; Refused if the body does not match its
+    Content-Encoding.
     """
     broker = request.app[BROKER]
     size_max, seconds_max = broker.settings.body_bytes_max, broker.settings.request_seconds_max
@@ -85,8 +85,8 @@ async def body(request: web.Request) -> bytes:
             size += len(piece)
             if size > size_max:
                 raise _too_large(size_max)
-            # As it arrives, not as it was announced: a client that announces much and sends nothing keeps no others
-            # out.
+            # Count what has arrived, not what was announced: a client that announces much and sends nothing must not
+            # use up the budget.
             broker.bodies.take(len(piece))
             _body_bytes.set(size)
             chunks.append(piece)
@@ -95,7 +95,7 @@ async def body(request: web.Request) -> bytes:
         unpacker = Unpacker(request.headers.get("Content-Encoding", ""))
         if (request.content_length or 0) > size_max:
             raise _too_large(size_max)
-        if request.content.is_eof():  # all of it came with the head, as most do: no clock is needed
+        if request.content.is_eof():  # the whole body came with the head, as usual: no timeout is needed
             take(request.content.read_nowait())
         else:
             async with asyncio.timeout(seconds_max):
@@ -110,9 +110,9 @@ async def body(request: web.Request) -> bytes:
 
 
 def count_decoded(request: web.Request, size: int) -> None:
-    """Count what a body takes once it is decoded, until it is answered.
+    """Count the memory of a decoded body until the request is answered.
 
-    Raises: Unavailable when all requests together are too much.
+    Raises: Unavailable if all bodies together are too large.
     """
     request.app[BROKER].bodies.take(size)
     _body_bytes.set(_body_bytes.get() + size)
@@ -125,7 +125,7 @@ def _too_large(size_max: int) -> TooLarge:
 async def send(
     request: web.Request, parts: Sequence[bytes | memoryview], content_type: str, headers: dict[str, str]
 ) -> web.StreamResponse:
-    """A page, counted until the reader has taken it; one who does not is cut off after ``request_seconds_max``."""
+    """Send a page, which counts until the reader has taken it, within ``request_seconds_max``."""
     broker = request.app[BROKER]
     size = sum(map(len, parts))
     headers = {"Content-Type": content_type, **headers}
@@ -150,9 +150,9 @@ async def send(
 
 
 def check_content_type(request: web.Request, *allowed: str) -> str:
-    """The content type, JSON when none was given or there is no body.
+    """The content type of the body, JSON by default.
 
-    Raises: Refused for any other.
+    Raises: Refused if it is not among ``allowed``.
     """
     if request.content_type in allowed:
         return request.content_type
@@ -177,7 +177,7 @@ def error_response(error: MessagingError) -> web.Response:
 
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    _body_bytes.set(0)  # one task answers all requests of a connection
+    _body_bytes.set(0)  # the task answers all requests of a connection
     try:
         return await handler(request)
     except MessagingError as error:
@@ -194,7 +194,7 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         )
     except (ConnectionError, TimeoutError):
         raise
-    except Exception:  # noqa: BLE001 - the last line of defence: logged with its traceback, answered without it
+    except Exception:  # noqa: BLE001 - log the traceback of any defect, but do not send it
         _log.exception("request_failed", path=request.path, method=request.method)
         return json_response({"error": {"code": "internal", "message": "internal error"}}, status=500)
     finally:

@@ -1,7 +1,7 @@
-"""Ports: accepts connections, lets ``admission`` say which may stay, and hands each to the HTTP server.
+"""Ports: accepts connections, asks ``admission`` which may stay, and hands them to the HTTP server.
 
-Connections are counted from the moment they are accepted, handshakes too.  ``raise_descriptors`` first takes what the
-system allows this process; ``admission.limits_of`` shares it out.
+Connections count from the moment they are accepted, before their TLS handshake.  ``raise_descriptors`` raises the limit
+of file descriptors as far as the system allows, and ``admission.limits_of`` divides them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DESCRIPTORS_MAX = 65_536
 BACKLOG = 1024
 ACCEPT_RETRY_SECONDS = 0.1
 CHECK_SECONDS = 0.5
-"""How often connections that wait too long are looked for."""
+"""How often overdue connections are closed."""
 PROBE_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -36,7 +36,7 @@ _log = logs.get("messaging.listening")
 
 
 def raise_descriptors() -> int:
-    """Let this process open what the system allows it, within reason; returns how many that is."""
+    """Raise the limit of open files as far as the system allows, within reason; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -58,7 +58,7 @@ class _Connection:
         if self.protocol is not None and self.protocol.transport is not None:
             self.protocol.transport.abort()
         else:
-            # In its handshake: the loop owns the descriptor, and closes it when it sees the end.
+            # During the handshake the event loop owns the descriptor, and closes it when it sees the end.
             with contextlib.suppress(OSError):
                 self._accepted.shutdown(socket.SHUT_RDWR)
 
@@ -74,7 +74,7 @@ class ConnectionGate:
 
     @web.middleware
     async def note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Raises: Unavailable on a connection that was admitted for probes alone."""
+        """Middleware.  Raises: Unavailable on a connection that was admitted for probes only."""
         connection = self._of.get(request.protocol)
         if connection is None:
             return await handler(request)
@@ -87,7 +87,7 @@ class ConnectionGate:
             self._admission.rest(connection, asyncio.get_running_loop().time())
 
     def watch(self, server: web.Server) -> None:
-        """Hear of the ends of its connections."""
+        """Have this gate notified when a connection of the server ends."""
         ended = server.connection_lost
 
         def connection_lost(protocol: web.RequestHandler, exc: BaseException | None = None) -> None:
@@ -99,7 +99,7 @@ class ConnectionGate:
         server.connection_lost = connection_lost  # type: ignore[method-assign,assignment]
 
     def admit(self, connection: _Connection, peer: str, now: float) -> bool:
-        """Whether it may stay; others may be closed for it."""
+        """Whether the connection may stay; others may be closed to make room for it."""
         verdict, closed = self._admission.admit(connection, peer, now)
         self._close(closed, "room")
         if verdict is AdmissionVerdict.REFUSED:
@@ -111,7 +111,7 @@ class ConnectionGate:
         self._of[protocol] = connection
 
     def failed(self, connection: _Connection) -> None:
-        """It was never opened."""
+        """The connection was never opened."""
         self._admission.leave(connection)
         self._of.pop(connection.protocol, None)
 
@@ -134,9 +134,9 @@ async def _probe(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 class Port:
-    """Listens until ``close``; connections that are open then are the HTTP server's business.
+    """Listens until ``close``; the HTTP server closes the open connections.
 
-    Raises: OSError when the address cannot be had.
+    Raises: OSError if it cannot listen on the address.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Port:
         return self._acceptor.address
 
     async def close(self) -> None:
-        """Accept nothing more."""
+        """Accept no more connections."""
         await self._acceptor.close()
 
     def _accepted(self, accepted: socket.socket, peer: str) -> Coroutine[Any, Any, None] | None:

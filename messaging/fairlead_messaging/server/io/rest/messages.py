@@ -93,7 +93,7 @@ async def publish(request: web.Request) -> web.Response:
 
 
 def _places(answer: PublishedAt, service: str) -> dict[str, str]:
-    """Where the messages stand, for those who give receipts."""
+    """Headers with the positions of the messages, for clients that issue receipts."""
     found = {SERVICE: service, GENERATION: str(answer.generation)}
     for name, position in ((FIRST_POSITION, answer.first), (NEWEST_POSITION, answer.newest)):
         if position is not None:
@@ -102,7 +102,7 @@ def _places(answer: PublishedAt, service: str) -> dict[str, str]:
 
 
 async def _publish_body(request: web.Request, content_type: str) -> tuple[PublishRequest, Messages, int]:
-    """The body, its messages, and how many bytes it came in; a large one is decoded beside the event loop."""
+    """The body, its messages, and its size in bytes; a large one is decoded in a thread."""
     raw = await body(request)
     bytes_max = request.app[BROKER].settings.bodies_bytes_max - len(raw)
     if content_type == AVRO:
@@ -136,7 +136,7 @@ async def store(request: web.Request) -> web.Response:
 
 
 async def rollback(request: web.Request) -> web.Response:
-    """Takes what a transactional publish answered, as it is."""
+    """Roll back a publish; the body is the answer of that publish."""
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     broker.topic(namespace, name)
@@ -174,20 +174,20 @@ async def poll(request: web.Request) -> web.StreamResponse:
     wait_ms = validation.wait_ms(asked.wait_ms)
     within = visibility.decode_snapshot(asked.transaction) if asked.transaction is not None else None
     key = page_cache.page_key(topic, after, limit, content_type)
-    # What a snapshot shows is asked for by one transaction; only what is the same for all is kept for it.
+    # Only one transaction reads with a given snapshot, so it only uses cached pages that are the same for all.
     isolation = page_cache.ANY if within is not None else asked.isolation or "none"
     kept = broker.cached(topic, key, isolation)
     if kept is None:
-        ask = _Ask(broker, key, isolation, within, asked.isolation == "read_committed")
-        waiting = broker.read_until((namespace, name), ask.look, _is_enough, wait_ms)
-        kept = await authorization.judged_after(request, waiting)
+        attempt = _Poll(broker, key, isolation, within, asked.isolation == "read_committed")
+        waiting = broker.read_until((namespace, name), attempt.read, _is_enough, wait_ms)
+        kept = await authorization.check_again_after(request, waiting)
     metrics.polled.labels(f"{namespace}/{name}").inc(kept.count)
     metrics.poll_seconds.observe(time.perf_counter() - started)
     return await send(request, (kept.body,), content_type, {NEXT_POSITION: kept.next_position.hex()})
 
 
-class _Ask:
-    """One poll, looked at again each time the topic changes while it waits."""
+class _Poll:
+    """A poll, which may read again each time the topic changes."""
 
     def __init__(
         self, broker: Broker, key: PageKey, isolation: str, within: TransactionSnapshot | None, read_committed: bool
@@ -199,7 +199,7 @@ class _Ask:
         self._read_committed = read_committed
         self._after = key.after
 
-    def look(self, snapshot: Snapshot) -> CachedPage:
+    def read(self, snapshot: Snapshot) -> CachedPage:
         self._broker.pages.check()
         topic = topics.lookup(snapshot, self._key.namespace, self._key.name)
         now_ms = self._broker.now_ms()
@@ -235,23 +235,23 @@ class _Ask:
 
 
 def _is_enough(page: CachedPage) -> bool:
-    """Something to show, or so much passed over that the page ended early; a reader goes on from its position."""
+    """Whether the page has messages, or ended early after skipping many; the reader then continues after it."""
     return page.count > 0 or not page.complete
 
 
 async def inspect_topic(request: web.Request) -> web.Response:
-    """``after`` (hex), ``limit``: rows with their state, without consuming anything."""
+    """Answer rows with their state; the query has ``after`` (hex) and ``limit``."""
     broker = request.app[BROKER]
     namespace, name = request.match_info["namespace"], request.match_info["topic"]
     after = validation.bound(request.query.get("after"), FIRST)
     asked = request.query.get("limit", str(INSPECT_LIMIT_DEFAULT))
     limit = validation.limit(validation.whole(asked, "limit"), INSPECT_LIMIT_MAX)
 
-    def look(snapshot: Snapshot) -> list[responses.Inspected]:
+    def query(snapshot: Snapshot) -> list[responses.Inspected]:
         topic = topics.lookup(snapshot, namespace, name)
         bytes_max = broker.settings.poll_bytes_max
         return inspection.inspect(
             snapshot, topic, after=after, limit=limit, bytes_max=bytes_max, now_ms=broker.now_ms()
         )
 
-    return json_response(await broker.read(look))
+    return json_response(await broker.read(query))

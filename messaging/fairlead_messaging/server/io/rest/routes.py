@@ -44,7 +44,7 @@ from fairlead_wire.io.spans import Spans
 def application(
     broker: Broker, metrics: MessagingMetrics, spans: Spans | None = None, access: AccessControl | None = None
 ) -> web.Application:
-    """``access`` None: as the settings of ``broker`` have it."""
+    """The application; by default with the ``access`` of the settings of ``broker``."""
     app = web.Application(
         middlewares=[errors_as_json, authorization.admit], client_max_size=broker.settings.body_bytes_max
     )
@@ -122,12 +122,12 @@ async def create_topic(request: web.Request) -> web.Response:
 async def update_topic(request: web.Request) -> web.Response:
     broker = request.app[BROKER]
     namespace, name = names(request)
-    before = broker.topic(namespace, name)  # a missing topic is the first thing to say, before what is wrong inside
+    before = broker.topic(namespace, name)  # a missing topic is reported before an invalid body
     raw = json_bodies.decode_properties(await body(request))
     ttl, texts, policy = parse_properties(raw, broker.settings.default_ttl_seconds)
     await broker.change(UpdateTopic(namespace=namespace, name=name, ttl_seconds=ttl, properties=texts, delivery=policy))
     if policy != before.delivery:
-        await request.app[PUSHER].look()  # those for which it counts go by it at once
+        await request.app[PUSHER].check()  # subscriptions that use the topic's policy follow it at once
     return web.Response()
 
 
@@ -149,7 +149,7 @@ async def list_topics(request: web.Request) -> web.Response:
 
 
 async def list_namespaces(request: web.Request) -> web.Response:
-    """Those with a topic that the one who asks may know of."""
+    """Answer the namespaces that have a topic which the caller may know of."""
     caller = caller_of(request)
     found = await request.app[BROKER].read(topics.every)
     return json_response(
@@ -168,7 +168,7 @@ async def readyz(request: web.Request) -> web.Response:
     if not await broker.is_writable():
         return json_response(Health(status="the store cannot be written"), status=503)
     await broker.read(lambda snapshot: topics.names(snapshot, SYSTEM_NAMESPACE), probe=True)
-    # What needs no transactions goes on without them: 503 would take that from its users, too.
+    # Calls without transactions still work: 503 would take the service from their users too.
     trouble = await broker.transactions_trouble()
     return json_response(
         Health(status="ready", service=broker.service_id, transactions=f"unavailable: {trouble}" if trouble else None)
@@ -195,7 +195,7 @@ async def metrics_text(request: web.Request) -> web.Response:
         metrics.transactions_unavailable.set(1 if await broker.transactions_trouble() else 0)
         metrics.show_topic_stats(await broker.read(partial(inspection.topic_stats, now_ms=now_ms), probe=True))
     except Unavailable:
-        # While the store cannot be read everything else is worth more than ever.
+        # If the store cannot be read, show all other metrics.
         metrics.transactions_unavailable.set(1)
         metrics.show_topic_stats([])
     return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
@@ -238,4 +238,4 @@ _HANDLERS: dict[ApiRoute[Any], Handler] = {
     api.READYZ: readyz,
     api.METRICS: metrics_text,
 }
-"""A route of the contract without a handler here is a failure at the start."""
+"""A route of the contract without a handler fails at start-up."""

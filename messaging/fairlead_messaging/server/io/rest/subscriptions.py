@@ -1,4 +1,4 @@
-"""Subscriptions over HTTP: who gets a topic's messages pushed, and how that goes."""
+"""Subscriptions over HTTP: create, change, show and delete them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _name(request: web.Request) -> tuple[str, str, str]:
 
 
 async def put(request: web.Request) -> web.Response:
-    """Creates it from now on, or changes it and keeps its place."""
+    """Create a subscription from now on, or change one that keeps its position."""
     broker = request.app[BROKER]
     namespace, topic, name = _name(request)
     broker.topic(namespace, topic)
     record = subscription.parse(json_bodies.decode(await body(request), object))
-    if record.dead_letter_topic:  # what cannot be pushed is published there on behalf of the one who asks
+    if record.dead_letter_topic:  # undeliverable messages are published there on behalf of this caller
         check(request, Verb.PUBLISH, *subscription.dead_letter_topic_names(record.dead_letter_topic))
 
     def latest(snapshot: Snapshot) -> str:
@@ -71,11 +71,11 @@ async def delete(request: web.Request) -> web.Response:
 async def _all(
     request: web.Request, namespace: str, topic: str
 ) -> tuple[TopicGeneration, dict[str, SubscriptionRecord]]:
-    def look(snapshot: Snapshot) -> tuple[TopicGeneration, dict[str, SubscriptionRecord]]:
+    def query(snapshot: Snapshot) -> tuple[TopicGeneration, dict[str, SubscriptionRecord]]:
         living = topics.lookup(snapshot, namespace, topic)
         return living, subscription.of_topic(snapshot, living)
 
-    return await request.app[BROKER].read(look)
+    return await request.app[BROKER].read(query)
 
 
 def _shown(

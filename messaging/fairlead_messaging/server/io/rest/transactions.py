@@ -1,4 +1,4 @@
-"""Transactions: start, renew, commit, abort, invalidate, and who holds up which topic."""
+"""Transactions over HTTP: start, renew, commit, abort, invalidate, and list them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def start(request: web.Request) -> web.Response:
 
 
 async def renew(request: web.Request) -> web.Response:
-    """From now on it lives as long as it asks for; by its own timeout when it says nothing."""
+    """Let a transaction time out the given seconds from now, by default after its own timeout."""
     check_content_type(request, JSON)
     asked = json_bodies.decode(await body(request) or b"{}", StartRequest)
     broker = request.app[BROKER]
@@ -53,7 +53,7 @@ async def renew(request: web.Request) -> web.Response:
 
 
 async def commit(request: web.Request) -> web.Response:
-    """409 when another transaction that committed meanwhile changed one of the same keys; it is aborted then."""
+    """Commit, or abort and answer 409 if a transaction that committed meanwhile changed one of the same keys."""
     check_content_type(request, JSON)
     raw = await body(request) or b"{}"
     parse = partial(json_bodies.decode, raw, CommitRequest)
@@ -62,7 +62,8 @@ async def commit(request: web.Request) -> web.Response:
     finished: Transaction = await request.app[BROKER].change(command, len(raw))
     if finished.state is not TransactionState.COMMITTED:
         raise Conflict(
-            f"transaction {finished.pointer} changed what another committed meanwhile; it is {finished.state.value}",
+            f"transaction {finished.pointer} changed keys that another one changed and committed first; it is "
+            f"{finished.state.value}",
             code="transaction_conflict",
             state=finished.state.value,
         )
@@ -78,8 +79,10 @@ async def invalidate(request: web.Request) -> web.Response:
 
 
 async def list_some(request: web.Request) -> web.Response:
-    """Those in progress, oldest first; with ``state`` finished ones, newest first, ``limit`` a page, ``before`` a
-    pointer."""
+    """Answer the open transactions, oldest first, or with ``state`` finished ones, newest first.
+
+    ``limit`` is how many finished ones, ``before`` the pointer before which they began.
+    """
     broker = request.app[BROKER]
     state = request.query.get("state", TransactionState.IN_PROGRESS.value)
     limit = validation.limit(
@@ -92,13 +95,13 @@ async def list_some(request: web.Request) -> web.Response:
     if not states and state != TransactionState.IN_PROGRESS.value:
         raise Refused("state: in_progress, committed, aborted, invalid or ended", code="bad_query")
 
-    def look(snapshot: Snapshot) -> list[Transaction]:
+    def query(snapshot: Snapshot) -> list[Transaction]:
         if not states:
             return listing.in_progress(snapshot)
         return listing.finished(snapshot, states, before=min(before, listing.POINTER_MAX), limit=limit)
 
     now_ms, caller = broker.now_ms(), caller_of(request)
-    found = listing.visible_to(caller, await broker.read(look))
+    found = listing.visible_to(caller, await broker.read(query))
     return json_response([listing.shown(each, broker.transaction_limits, now_ms, caller) for each in found])
 
 

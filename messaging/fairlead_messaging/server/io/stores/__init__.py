@@ -1,4 +1,4 @@
-"""Stores on disk behind the ordered key-value port: the suite in tests/conformance holds for each.
+"""Implementations of the ordered key-value port on disk; each passes the suite in tests/conformance.
 
 reopening_kv ─→ rocksdb_kv | sqlite_kv     opens the store again after a failure
      └─→ data_dir                          one process has the folder at a time

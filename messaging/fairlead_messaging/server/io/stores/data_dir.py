@@ -1,9 +1,9 @@
-"""The folder with the store: one process has it at a time, whatever the kind of store.
+"""The directory with the store, whatever its kind, which only one process may use at a time.
 
 data_dir/lock   held by the running service; names its process and since when
 
-The kernel drops the lock with its process, however that ends, so nothing stale is left behind.  It is also how the
-service notices that the folder was taken from under it: what is written to a file without a name is on no disk.
+The kernel releases the lock when the process ends, however that happens, so a lock is never stale.  By its file the
+service also notices that the directory was removed or replaced: data written to deleted files would be lost.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ HOLDER_BYTES_MAX = 200
 
 
 class ServiceDataDir:
-    """Holds the folder until ``close``.  Raises ``StorageError`` when it cannot be had; it names who has it.
+    """Holds the directory until ``close``.  Raises ``StorageError``, which names the process that holds it already.
 
-    ``now`` is shown to others as the beginning (RFC 3339).
+    ``now`` (RFC 3339) is shown to others as the time since when it is held.
     """
 
     def __init__(self, path: Path, now: str) -> None:
@@ -35,7 +35,7 @@ class ServiceDataDir:
         self._file = self._taken()
 
     def is_ours(self) -> bool:
-        """Whether the folder of this name is still the one that was opened."""
+        """Whether the path still names the directory that was opened."""
         try:
             there, held = os.stat(self.path / LOCK_NAME), os.fstat(self._file)
         except OSError:
@@ -43,7 +43,7 @@ class ServiceDataDir:
         return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the directory."""
         os.close(self._file)
 
     def _taken(self) -> int:
@@ -57,16 +57,16 @@ class ServiceDataDir:
             holder = holder_of(file)
             os.close(file)
             raise StorageError(
-                f"data_dir {self.path} is in use by {holder}; stop that, or give this service a data_dir of its own"
+                f"data_dir {self.path} is in use by {holder}; stop that, or give this service another data_dir"
             ) from None
         try:
             os.ftruncate(file, 0)
             os.pwrite(file, f"process {os.getpid()} since {self._now}\n".encode(), 0)
         except OSError:
-            pass  # a full disk: the lock holds all the same, and only its words are missing
+            pass  # on a full disk the lock is held nevertheless; only its description is missing
         return file
 
 
 def holder_of(lock: int) -> str:
-    """Who holds the lock of a data directory, as its file says; ``lock`` is its descriptor."""
+    """Who holds the lock of a data directory, according to its file, whose descriptor is ``lock``."""
     return os.pread(lock, HOLDER_BYTES_MAX, 0).decode(errors="replace").strip() or "another process"

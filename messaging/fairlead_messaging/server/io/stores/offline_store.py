@@ -1,11 +1,11 @@
-"""A store that no service has open, read without changing a byte of it.
+"""Reads a store that no service has open, without changing it; and restores a backup.
 
-data_dir/lock       a service holds it: refused, naming its process.  While this reads, it holds the lock shared, so
-                    none starts meanwhile; without the file (a copy) there is none to keep away
-sqlite              read-only, also its index of the write-ahead log; after a clean stop there is no log at all, and
-                    where only the index is missing, in a copy, file and log are copied to a folder that is removed
-rocksdb             read-only, through a folder of links that is removed: the binding writes beside the files it
-                    opens, and a log that was not written into tables yet is replayed in memory
+data_dir/lock       if a service holds it, reading is refused with the name of its process.  The reader holds a shared
+                    lock, so that no service starts meanwhile; a copy without the file needs none
+sqlite              opened read-only, including the index of the write-ahead log; after a clean stop there is no log,
+                    and if a copy lacks only the index, file and log are copied to a temporary folder
+rocksdb             opened read-only through a temporary folder of links, because the binding writes next to the files
+                    that it opens; a log that is not in the tables yet is replayed in memory
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from fairlead_messaging.server.store.ordered_kv import Batch, storage_errors
 
 ROCKSDB_FOLDER = "rocksdb"
 ROCKSDICT_FILE = "rocksdict-config.json"
-"""What the binding writes anew whenever it opens a store."""
+"""Files that the binding writes whenever it opens a store."""
 
 Kind = Literal["rocksdb", "sqlite"]
 
 
 class InUse(StorageError):
-    """A service has it open."""
+    """A service has the store open."""
 
 
 class NoStore(StorageError):
-    """There is none, or it must be said which."""
+    """There is no store, or more than one, so that the kind must be given."""
 
 
 class SqliteRows:
-    """Rows of an SQLite file."""
+    """The rows of an SQLite file."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class SqliteRows:
 
 
 def kind_of(data_dir: Path) -> Kind:
-    """Which store lies there.  Raises: NoStore."""
+    """The kind of the store in a directory.  Raises: NoStore."""
     kinds: list[Kind] = []
     if (data_dir / ROCKSDB_FOLDER / "CURRENT").exists():
         kinds.append("rocksdb")
@@ -73,8 +73,8 @@ def kind_of(data_dir: Path) -> Kind:
 
 @contextlib.contextmanager
 def opened(data_dir: Path, kind: Kind | None = None) -> Iterator[SqliteRows | RocksSnapshot]:
-    """The rows of the store in ``data_dir``.  Raises: InUse, NoStore, StorageError when it cannot be opened."""
-    with _kept_away(data_dir), contextlib.ExitStack() as stack:
+    """The rows of the store in ``data_dir``.  Raises: InUse, NoStore; StorageError if it cannot be opened."""
+    with _locked(data_dir), contextlib.ExitStack() as stack:
         found = kind or kind_of(data_dir)
         home = data_dir / (ROCKSDB_FOLDER if found == "rocksdb" else FILE_NAME)
         if not home.exists():
@@ -86,12 +86,12 @@ def opened(data_dir: Path, kind: Kind | None = None) -> Iterator[SqliteRows | Ro
 
 
 @contextlib.contextmanager
-def _kept_away(data_dir: Path) -> Iterator[None]:
+def _locked(data_dir: Path) -> Iterator[None]:
     try:
         file = os.open(data_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         if not data_dir.is_dir():
-            raise NoStore(f"{data_dir} is no folder") from None
+            raise NoStore(f"{data_dir} is not a directory") from None
         yield
         return
     except OSError as error:
@@ -156,28 +156,29 @@ def _rocksdb(folder: Path) -> Iterator[RocksSnapshot]:
 
 # --- Restoring a backup into an empty folder.
 #     data_dir/lock ─→ data_dir/restoring/…  rows, flushed ─→ the end frame is checked ─→ renamed into place
-# A process killed before the rename leaves only ``restoring``, which no service reads and the next attempt removes.
+# A process that is killed before the rename leaves only ``restoring``, which services ignore and the next attempt
+# removes.
 
 RESTORING = "restoring"
 SQLITE_LOG = f"{FILE_NAME}-wal"
 
 
 class NotEmpty(StorageError):
-    """There is a store already: a backup never replaces one."""
+    """There is a store already, and a backup never replaces one."""
 
 
 def restore(
     backup: Decoder, data_dir: Path, kind: Kind, now: str, *, new_id: bool, wrote: Callable[[int], None]
 ) -> int:
-    """Rows written, all of ``backup``; ``wrote`` gets how many rows each block had.
+    """Restore all of ``backup`` and return the number of rows; ``wrote`` is called with the number in each block.
 
-    ``new_id``: the service will give itself an id when it starts, so that readers take it for another one.
-    Raises: NotEmpty; StorageError when the folder is in use or cannot be written; BadBackup. Then there is no store.
+    ``new_id``: the service will give itself a new id when it starts, so that readers take it for another service.
+    Raises: NotEmpty; StorageError if the directory is in use or cannot be written; BadBackup. Then there is no store.
     """
     folder = ServiceDataDir(data_dir, now)
     try:
         for name in (ROCKSDB_FOLDER, FILE_NAME, SQLITE_LOG):
-            # A log of another file would be read into the new one.
+            # SQLite would read a leftover log of another file into the new one.
             if os.path.lexists(data_dir / name):
                 raise NotEmpty(f"{data_dir} holds a store already ({name}); name an empty folder, or move that away")
         scratch = data_dir / RESTORING
@@ -198,7 +199,7 @@ def restore(
 
 
 def _filled(backup: Decoder, scratch: Path, kind: Kind, new_id: bool, wrote: Callable[[int], None]) -> tuple[str, int]:
-    """What to rename, and how many rows it has."""
+    """The file or folder to rename into place, and its number of rows."""
     scratch.mkdir()
     store = RocksKV(scratch / ROCKSDB_FOLDER) if kind == "rocksdb" else SqliteKV(scratch)
     left_out = keys.service("id") if new_id else None
@@ -213,13 +214,13 @@ def _filled(backup: Decoder, scratch: Path, kind: Kind, new_id: bool, wrote: Cal
     finally:
         store.close()
     if (scratch / SQLITE_LOG).exists():
-        # Closing folds it into the file, and does not say when it could not: the disk is full.
-        raise StorageError(f"{scratch}: the store could not be written whole; is the disk full?")
+        # Closing moves the log into the file, without an error if it cannot because the disk is full.
+        raise StorageError(f"{scratch}: the store could not be written completely; is the disk full?")
     return (ROCKSDB_FOLDER if kind == "rocksdb" else FILE_NAME), backup.rows
 
 
 def _flush(folder: Path) -> None:
-    """The new name is on the disk, too."""
+    """Flush the directory, so that a new name in it is durable."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)

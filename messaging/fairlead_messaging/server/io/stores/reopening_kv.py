@@ -1,14 +1,14 @@
-"""A store that comes back by itself: after a full or read-only disk, or a folder that went away and returned.
+"""A store that recovers by itself: after a full or read-only disk, or if its directory disappears and returns.
 
-    write fails ─→ broken: reads go on as far as the engine lets them, writes are refused with the reason
+    write fails ─→ broken: reads work as far as the engine allows, writes are refused with the reason
       ▲   │ next write: is it still the file that was opened, is there room?
       │   └─yes→ readers drained ─→ closed ─→ opened again ─→ writes
       └────no── refused with the reason
 
-An engine that met an error may refuse forever what a fresh look at the disk would allow (RocksDB after ENOSPC), and
-one whose files were removed may go on writing to files without a name.  So every write ends with a look whether the
-store is still where it was opened, before anything is acknowledged.  While it is not, nothing is read, written or
-closed: engines reach their files by name, and another store may lie there now.
+After an error an engine may refuse everything until it is reopened (RocksDB after ENOSPC), and if its files were
+removed it may keep writing to deleted files.  So before a write is acknowledged, the store checks that its files are
+still where they were opened.  While they are not, nothing is read, written or closed: engines reach files by name, and
+another store may be there now.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fairlead_messaging.server.store.ordered_kv import Batch, OneWriter, Ordered
 from fairlead_wire.io import logs
 
 ROOM_BYTES = 1024 * 1024
-"""Room there must be before a store is opened again: opening writes, and one that fails to open cannot be read."""
+"""Free space required to reopen a store: opening writes, and a store that fails to open cannot even be read."""
 DRAIN_SECONDS = 10.0
-"""How long opening again waits for readers; they are asked to come back meanwhile."""
+"""How long reopening waits for readers to finish; new ones are refused meanwhile."""
 
 _log = logs.get("messaging.store")
 
@@ -35,15 +35,15 @@ Identity = tuple[int, int]
 
 
 class Engine(OrderedKV, Protocol):
-    """A store that can be halted."""
+    """A store that can be halted before it is closed."""
 
     def halt(self) -> None:
-        """Touch no file from now on, as far as that can be had."""
+        """Stop touching files, as far as the engine can."""
         ...
 
 
 class ReopeningKV(OneWriter):
-    """``open_store(create)`` opens it; ``watched`` is a file of the store that exists as long as the store does."""
+    """``open_store(create)`` opens the store; ``watched`` is a file that exists as long as the store does."""
 
     def __init__(self, folder: ServiceDataDir, open_store: Callable[[bool], Engine], watched: Path) -> None:
         self._folder = folder
@@ -56,21 +56,21 @@ class ReopeningKV(OneWriter):
         self._readers = 0
         self._opening = False
         self.trouble = ""
-        """Why writes are refused; "" when all is well."""
+        """Why writes are refused; "" if they are not."""
         self.reopened = 0
 
     def apply(self, batch: Batch) -> None:
         try:
             if self.trouble:
                 self._heal()
-            self._there().apply(batch)
+            self._engine().apply(batch)
             self._check_place()
         except StorageError as error:
             self.trouble = str(error)
             raise
 
     def get(self, key: bytes) -> bytes | None:
-        return self._there().get(key)
+        return self._engine().get(key)
 
     def snapshot(self, *, sequential: bool = False) -> Snapshot:
         with self._changed:
@@ -78,7 +78,7 @@ class ReopeningKV(OneWriter):
                 raise StorageError("the store is being opened again")
             self._readers += 1
         try:
-            return _CountedSnapshot(self._there().snapshot(sequential=sequential), self._leave)
+            return _CountedSnapshot(self._engine().snapshot(sequential=sequential), self._leave)
         except BaseException:
             self._leave()
             raise
@@ -86,11 +86,11 @@ class ReopeningKV(OneWriter):
     def compact(self, low: bytes, high: bytes) -> None:
         if self.trouble:
             raise StorageError(self.trouble)
-        self._there().compact(low, high)
+        self._engine().compact(low, high)
 
     def reclaim(self) -> None:
         if not self.trouble:
-            self._there().reclaim()
+            self._engine().reclaim()
 
     def close(self) -> None:
         try:
@@ -99,7 +99,7 @@ class ReopeningKV(OneWriter):
         finally:
             self._folder.close()
 
-    def _there(self) -> Engine:
+    def _engine(self) -> Engine:
         store = self._store
         if store is None or self._is_away:
             raise StorageError(self.trouble or "the store is being opened again")
@@ -111,25 +111,25 @@ class ReopeningKV(OneWriter):
             self._changed.notify_all()
 
     def _check_place(self) -> None:
-        """What was just written is on the disk that ``data_dir`` names, or it is not acknowledged."""
+        """Raises: StorageError if ``data_dir`` no longer names the store to which was just written."""
         if self._is_in_place():
             return
         self._is_away = True
-        self._there_or_away().halt()
+        self._current().halt()
         raise StorageError(
-            f"data_dir {self._folder.path} was removed or replaced under the running service; bring it back, "
-            "or start the service again on what is there now"
+            f"data_dir {self._folder.path} was removed or replaced while the service was running; restore it, "
+            "or restart the service with the present one"
         )
 
     def _is_in_place(self) -> bool:
         return self._folder.is_ours() and _identity(self._watched) == self._file
 
-    def _there_or_away(self) -> Engine:
+    def _current(self) -> Engine:
         assert self._store is not None
         return self._store
 
     def _heal(self) -> None:
-        """Open it again when the disk allows.  Raises: StorageError while it does not."""
+        """Reopen the store if the disk allows.  Raises: StorageError while it does not."""
         if not self._is_in_place():
             if self._store is not None and not self._is_away:
                 self._check_place()
@@ -154,7 +154,7 @@ class ReopeningKV(OneWriter):
 
 
 class _CountedSnapshot(SnapshotBase):
-    """A snapshot that says when it is given back."""
+    """A snapshot that calls ``leave`` when it is closed."""
 
     def __init__(self, snapshot: Snapshot, leave: Callable[[], None]) -> None:
         self._snapshot = snapshot
@@ -184,7 +184,7 @@ def _identity(path: Path) -> Identity | None:
 
 
 def _check_room(folder: Path) -> None:
-    """Raises: StorageError when not even this much can be written durably."""
+    """Raises: StorageError unless that much can be written durably."""
     probe = folder / "room"
     try:
         file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -196,14 +196,14 @@ def _check_room(folder: Path) -> None:
             os.close(file)
             probe.unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(f"data_dir {folder}: {error.strerror}; writes go on when this is over") from error
+        raise StorageError(f"data_dir {folder}: {error.strerror}; writes resume once this is over") from error
     if written < ROOM_BYTES:
-        raise StorageError(f"data_dir {folder}: less than {ROOM_BYTES} bytes free; writes go on when there is room")
+        raise StorageError(f"data_dir {folder}: less than {ROOM_BYTES} bytes free; writes resume once there is room")
 
 
 def _close(store: OrderedKV) -> None:
     try:
         store.close()
     except StorageError as error:
-        # It met an error before; it is released all the same.
+        # The engine failed before; its files are released nevertheless.
         _log.info("store_closed", reason=str(error))

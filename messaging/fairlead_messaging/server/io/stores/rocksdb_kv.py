@@ -1,7 +1,7 @@
-"""RocksDB behind the ordered key-value port.
+"""The ordered key-value port on RocksDB.
 
-Every batch is one WriteBatch with a synced write-ahead log, so ``apply`` returns only after the disk has
-it; readers see a batch only after that.
+Every batch is one WriteBatch with a synced write-ahead log, so it is on disk before ``apply`` returns and before
+readers see it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ WRITE_BUFFERS_MAX = 4
 OPEN_FILES_MAX = 1024
 BACKGROUND_JOBS = 2
 BLOCK_BYTES = 16 * 1024
-"""Four times RocksDB's own: a scan pays by the block, and a single get still decompresses in microseconds."""
+"""Four times RocksDB's default: scans have a cost per block, and a single get still takes microseconds."""
 
 
 class RocksKV(OneWriter):
-    """One RocksDB in one directory; only one process may have it open.  Without ``create`` it must be there."""
+    """A RocksDB in a directory, for a single process.  Without ``create`` it must exist."""
 
     def __init__(self, directory: Path, *, create: bool = True, open_files_max: int = OPEN_FILES_MAX) -> None:
         options = rocksdict.Options(raw_mode=True)
@@ -37,7 +37,8 @@ class RocksKV(OneWriter):
         blocks = rocksdict.BlockBasedOptions()
         blocks.set_block_size(BLOCK_BYTES)
         options.set_block_based_table_factory(blocks)
-        # A bulk reader walks by once; filling the cache for it costs more than the reading and evicts what polls use.
+        # A bulk reader reads each block once: caching blocks for it costs more than it saves, and evicts those that
+        # polls use.
         self._passing = rocksdict.ReadOptions()
         self._passing.fill_cache(False)  # type: ignore[call-arg]  # its type stub forgot the argument
         self._sync = rocksdict.WriteOptions()
@@ -74,10 +75,10 @@ class RocksKV(OneWriter):
             self._db.compact_range(low, high)
 
     def reclaim(self) -> None:
-        """Compaction writes new files and removes the old ones by itself."""
+        """Does nothing: compaction replaces old files by itself."""
 
     def halt(self) -> None:
-        """End background work, which reaches its files by name."""
+        """End background work, which would reach files by name."""
         with storage_errors("rocksdb halt"):
             self._db.cancel_all_background(True)
 
@@ -87,10 +88,10 @@ class RocksKV(OneWriter):
 
 
 class RocksSnapshot(SnapshotBase):
-    """One native iterator: it sees the store as it was when it was made.
+    """A native iterator, which sees the store as it was when the iterator was created.
 
-    The binding's own snapshot objects do not isolate their iterators from later writes (rocksdict 0.3.29), a
-    single iterator does.  So every answer comes from this one; a scan whose place was taken by another seeks back.
+    The snapshot objects of the binding do not isolate their iterators from later writes (rocksdict 0.3.29), but a
+    single iterator is isolated.  So it serves all calls; a scan seeks back if another call has moved it.
     """
 
     def __init__(self, native: Any) -> None:
@@ -133,7 +134,7 @@ class RocksSnapshot(SnapshotBase):
 
     def take(self, low: bytes, high: bytes, rows_max: int, bytes_max: int) -> tuple[list[bytes], list[bytes]]:
         rows = self._source()
-        # Bound once: three calls into the engine are nearly all that a row costs here.
+        # Bound methods in variables: the three calls into the engine are nearly the whole cost of a row.
         key_of, value_of, advance = rows.key, rows.value, rows.next
         keys: list[bytes] = []
         values: list[bytes] = []
@@ -142,7 +143,7 @@ class RocksSnapshot(SnapshotBase):
             rows.seek(low)
             for _ in range(rows_max):
                 key = key_of()
-                if key is None:  # the end, or the engine failed
+                if key is None:  # the end, or an error of the engine
                     rows.status()
                     break
                 if key >= high:

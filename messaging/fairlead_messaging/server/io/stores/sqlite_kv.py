@@ -1,10 +1,10 @@
-"""SQLite behind the ordered key-value port: nothing but the standard library.
+"""The ordered key-value port on SQLite, with nothing but the standard library.
 
-One table without rowids keyed by bytes; write-ahead log with ``synchronous=FULL``, so a commit is on disk
-when it returns.  One connection writes and one answers single gets; each snapshot holds a read transaction on
-a connection of its own, taken from a small pool.  No reader ever waits for a write.
+The store is one table keyed by bytes; with a write-ahead log and ``synchronous=FULL`` a commit is on disk when it
+returns.  One connection writes and one answers single gets; each snapshot has a read transaction on another connection,
+from a small pool.  No reader ever waits for a write.
 
-Pages that were freed are used again, and beyond a share of the file they go back to the system, a piece at a time.
+Freed pages are reused; beyond a share of the file they are returned to the file system, a few at a time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from fairlead_wire.io import logs
 
 IDLE_READERS_MAX = 8
 LOG_BYTES_KEPT = 16 * 1024 * 1024
-"""To which the write-ahead log is cut when it is begun anew."""
+"""The size to which the write-ahead log is truncated when it starts from the beginning again."""
 RECLAIM_PIECE_PAGES = 256
-"""Pages given back in one go, during which writes wait: a mebibyte."""
+"""Pages returned in one step, during which writes wait: 1 MiB."""
 RECLAIM_PAGES_MAX = 65_536
-"""Pages given back in one pass: 256 MiB."""
+"""Pages returned in one pass: 256 MiB."""
 RECLAIM_PAUSE_SECONDS = 0.005
 FREE_PAGES_KEPT = 1024
-"""Free pages that stay in any case; so does a quarter of those in use."""
-CONVERTED_PAGES_MAX = 65_536
-"""Up to this size a file of an earlier version is written anew at its opening, so that it can shrink."""
+"""Free pages that are kept in any case, besides a quarter of those in use."""
+
 INCREMENTAL = 2
 FILE_NAME = "messaging.sqlite"
 
@@ -38,7 +37,7 @@ _log = logs.get("messaging.sqlite")
 
 
 class SqliteKV(OneWriter):
-    """One database file in one directory.  Without ``create`` it must be there."""
+    """A database file in a directory.  Without ``create`` it must exist."""
 
     def __init__(self, directory: Path, *, create: bool = True) -> None:
         if create:
@@ -47,14 +46,14 @@ class SqliteKV(OneWriter):
         if not create and not self._path.exists():
             raise StorageError(f"sqlite open: {self._path} is gone")
         self._lock = threading.Lock()
-        """Of the writer's connection."""
+        """Guards the writer's connection."""
         self._pool_lock = threading.Lock()
         self._get_lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         with storage_errors("sqlite open", sqlite3.Error):
             self._writer = self._connect(writes=True)
-            self._let_it_shrink()
+
             self._writer.execute("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
             self._getter = self._connect()
 
@@ -62,29 +61,14 @@ class SqliteKV(OneWriter):
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA busy_timeout=5000")
         if not writes:
-            # The modes of the file are the writer's: a reader that set them would wait for a running write.
+            # The writer sets the modes of the file: a reader that did would wait for a running write.
             connection.execute("PRAGMA query_only=ON")
             return connection
-        connection.execute(f"PRAGMA auto_vacuum={INCREMENTAL}")  # heeded by an empty file alone
+        connection.execute(f"PRAGMA auto_vacuum={INCREMENTAL}")  # has an effect only on an empty file
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA journal_size_limit={LOG_BYTES_KEPT}")
         return connection
-
-    def _let_it_shrink(self) -> None:
-        """A file of an earlier version keeps its size unless it is written anew once."""
-        pages = self._number("page_count")
-        if self._number("auto_vacuum") == INCREMENTAL or not pages:
-            return
-        if pages > CONVERTED_PAGES_MAX:
-            _log.warning(
-                "store_cannot_shrink", file=str(self._path), pages=pages, remedy="VACUUM it while the service is down"
-            )
-            return
-        try:
-            self._writer.execute("VACUUM")
-        except sqlite3.Error as error:
-            _log.warning("store_cannot_shrink", file=str(self._path), reason=str(error), remedy="free some of its disk")
 
     def _number(self, pragma: str) -> int:
         return int(self._writer.execute(f"PRAGMA {pragma}").fetchone()[0])
@@ -133,21 +117,21 @@ class SqliteKV(OneWriter):
         connection.close()
 
     def compact(self, low: bytes, high: bytes) -> None:
-        """SQLite uses freed pages again by itself; the log is folded into the file."""
+        """Move the write-ahead log into the file; SQLite reuses freed pages by itself."""
         with self._lock, storage_errors("sqlite compact", sqlite3.Error):
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def reclaim(self) -> None:
-        """Freed pages beyond a quarter of those in use go back to the system; a write waits for one piece at most."""
+        """Return freed pages beyond a quarter of those in use; a write waits for one step at most."""
         for _ in range(RECLAIM_PAGES_MAX // RECLAIM_PIECE_PAGES):
             with self._lock, storage_errors("sqlite reclaim", sqlite3.Error):
-                if self._closed or self._number("auto_vacuum") != INCREMENTAL:
+                if self._closed:
                     return
                 free = self._number("freelist_count")
                 kept = max(FREE_PAGES_KEPT, (self._number("page_count") - free) // 4)
                 if free <= kept:
                     break
-                # A script, because this statement has a step a page and no rows: ``execute`` would take the first step.
+                # A script, because the statement takes one step for each page, and ``execute`` makes only the first.
                 self._writer.executescript(f"PRAGMA incremental_vacuum({min(RECLAIM_PIECE_PAGES, free - kept)})")
             time.sleep(RECLAIM_PAUSE_SECONDS)  # the lock is not fair, and a write may be waiting
         else:
@@ -157,7 +141,7 @@ class SqliteKV(OneWriter):
                 self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def halt(self) -> None:
-        """Nothing runs in the background here."""
+        """Does nothing: SQLite has no background work."""
 
     def close(self) -> None:
         with self._lock, self._pool_lock, self._get_lock:
@@ -168,7 +152,7 @@ class SqliteKV(OneWriter):
 
 
 class SqliteSnapshot(SnapshotBase):
-    """A read transaction; closing it gives the connection back."""
+    """A read transaction; closing it returns its connection to the pool."""
 
     def __init__(self, store: SqliteKV, connection: sqlite3.Connection) -> None:
         self._store = store

@@ -32,7 +32,6 @@ def read(data: bytes) -> tuple[Decoder, Rows]:
 
 
 async def test_it_has_every_row_of_one_moment() -> None:
-    """What is published while it is read is not in it."""
     kv = MemoryKV()
     async with serving(kv) as topics:
         await topics.create("t")
@@ -71,7 +70,6 @@ async def test_publishing_goes_on_beside_it_and_a_second_one_waits(monkeypatch: 
 
 
 async def test_a_reader_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The snapshot is given back, and what it got is no backup."""
     monkeypatch.setattr(rest_backup, "PIECE_SECONDS_MAX", 0.2)
     async with serving() as topics:
         await topics.create("t")
@@ -131,7 +129,6 @@ def granted(answer: Answer) -> tuple[int, str]:
 
 
 async def test_both_verbs_must_be_granted_on_every_topic(tmp_path: Path) -> None:
-    """It holds every message of every topic."""
     entries = (
         entry("all", "administer consume", "*"),
         entry("reads", "consume", "*"),

@@ -14,7 +14,6 @@ from fairlead_messaging.server.log import topics as topic_records
 
 
 def test_errors_as_responses() -> None:
-    """Code, text and facts in the body; the pause in whole seconds, at least one."""
     answer = http.error_response(Conflict("no", code="c", state="aborted"))
     assert answer.status == 409 and isinstance(answer.body, bytes)
     assert msgspec.json.decode(answer.body) == {"error": {"code": "c", "message": "no", "state": "aborted"}}
@@ -23,8 +22,6 @@ def test_errors_as_responses() -> None:
 
 
 async def test_a_defect_is_500_without_its_traceback(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logged in full, answered without detail."""
-
     def broken(*_: object) -> None:
         raise RuntimeError("the inner workings")
 
@@ -69,7 +66,6 @@ async def test_bodies_together_are_bounded() -> None:
 
 
 async def test_a_body_that_does_not_arrive_is_ended() -> None:
-    """408, and nothing stays counted."""
     async with serving(request_seconds_max=0.05) as topics:
         await topics.create("t")
         reader, writer = await opened(topics)
@@ -100,7 +96,6 @@ async def test_pages_that_no_client_takes_are_bounded_and_ended() -> None:
 
 
 async def test_waiting_readers_are_bounded() -> None:
-    """One too many is refused, unless there is something to read."""
     async with serving(long_polls_max=2) as topics:
         await topics.create("t")
         waiting = [asyncio.create_task(topics.payloads("t", wait_ms=20_000)) for _ in range(2)]

@@ -90,7 +90,6 @@ class Client:
 
 
 async def test_half_heads_make_room_for_others() -> None:
-    """The longest waiting go; a request that is being answered stays."""
     async with serving(ConnectionLimits(total=20, peer=10, peer_waiting=5)) as (port, metrics):
         busy = await Client.connect(port, b"GET /later HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         halves = [await Client.connect(port, b"GET / HT") for _ in range(50)]
@@ -102,7 +101,6 @@ async def test_half_heads_make_room_for_others() -> None:
 
 
 async def test_with_every_connection_busy_probes_are_answered() -> None:
-    """Others are refused, with what to do."""
     async with serving(ConnectionLimits(total=20, peer=4, peer_waiting=4)) as (port, _):
         busy = [await Client.connect(port, b"GET /later HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(4)]
         await asyncio.sleep(0)
@@ -119,7 +117,6 @@ async def test_with_every_connection_busy_probes_are_answered() -> None:
 
 
 async def test_deadlines_for_head_and_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing, half a head, and nothing after an answer: each is closed by itself."""
     async with serving(ConnectionLimits(total=20, peer=20, peer_waiting=20)) as (port, metrics):
         silent, half = await Client.connect(port), await Client.connect(port, HALF)
         idle = await Client.connect(port)
@@ -205,8 +202,6 @@ def _quietly(do: object) -> bool:
 
 
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    """The address and the system's reason, and nothing else."""
-
     async def listen() -> None:
         [port] = free_ports(1)
         with socket.socket() as taken:

@@ -3,60 +3,31 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import AsyncIterator
 
-import pytest
+import pytest_asyncio
 from tests.support.topics.messaging import Topics, serving
 
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 
 
+@pytest_asyncio.fixture
+async def topics() -> AsyncIterator[Topics]:
+    """Without any."""
+    async with serving() as running:
+        yield running
+
+
 async def test_create_get_list_delete(topics: Topics) -> None:
-    """A topic lives from its PUT to its DELETE, with its ttl as text among its properties."""
-    await topics.create("t", ttl=10)
-    assert await topics.ok("GET", "topics/t") == {"name": "t", "properties": {"ttl": "10", "generation": "1"}}
+    await topics.create("t", ttl="2147483647")
+    assert await topics.ok("GET", "topics/t") == {"name": "t", "properties": {"ttl": "2147483647", "generation": "1"}}
     assert await topics.ok("GET", "topics") == ["t"]
     await topics.ok("DELETE", "topics/t")
     assert (await topics.ask("GET", "topics/t")).status == 404
     assert await topics.ok("GET", "topics") == []
 
 
-async def test_a_body_is_optional_and_ttl_has_a_default(topics: Topics) -> None:
-    """Seven days unless the settings say otherwise."""
-    await topics.create("t")
-    assert (await topics.properties("t"))["ttl"] == "604800"
-
-
-@pytest.mark.parametrize("ttl", [0, -1, "", "abc", 2147483648, 1.5, True, None, [], " 5", "+5"])
-async def test_a_bad_ttl_is_refused(topics: Topics, ttl: object) -> None:
-    """400 each time, and no topic is created."""
-    assert (await topics.ask("PUT", "topics/t", {"ttl": ttl})).status == 400
-    assert (await topics.ask("GET", "topics/t")).status == 404
-
-
-async def test_the_largest_ttl(topics: Topics) -> None:
-    """2147483647 seconds, as a number or as text."""
-    await topics.create("t", ttl=2147483647)
-    await topics.create("u", ttl="2147483647")
-
-
-@pytest.mark.parametrize(
-    "body", [b"[1]", b"{", b"\xff", b'"x"', b'{"a": null}', b'{"a": {}}', b'{"a": [1]}', b"[" * 5000]
-)
-async def test_bad_properties_are_refused(topics: Topics, body: bytes) -> None:
-    """400 with the reason, never 500."""
-    assert (await topics.ask("PUT", "topics/t", body)).status == 400
-
-
-@pytest.mark.parametrize("query", ["offsets?ts=", "inspect?limit="])
-@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "1e3", "%D9%A3", "x", "NaN"])
-async def test_numbers_that_are_none_are_refused(topics: Topics, query: str, number: str) -> None:
-    """400 with the reason, however many digits."""
-    await topics.create("t")
-    assert (await topics.ask("GET", f"topics/t/{query}{number}")).status == 400
-
-
 async def test_a_body_is_what_its_encoding_says(topics: Topics) -> None:
-    """What cannot be unpacked is refused, what unpacks to more than a body may be is too large."""
     await topics.create("t")
     packed = {"Content-Encoding": "gzip", "Content-Type": "application/json", "Connection": "close"}
     whole = gzip.compress(b"{}" * 9000)
@@ -68,17 +39,7 @@ async def test_a_body_is_what_its_encoding_says(topics: Topics) -> None:
     assert (await topics.ask("POST", "topics/t/publish", bomb, headers=packed)).status == 413
 
 
-@pytest.mark.parametrize("name", ["a.b", "a:b", "a%20b", "%C3%A9", "a" * 201, "a%2Fb"])
-async def test_bad_names_are_refused(topics: Topics, name: str) -> None:
-    """Letters, digits, underscore and hyphen only; namespaces too."""
-    answer = await topics.ask("PUT", f"topics/{name}")
-    assert answer.status == 400, answer
-    assert (await topics.ask("PUT", f"/v1/namespaces/{name}/topics/t")).status == 400
-    assert (await topics.ask("GET", f"/v1/namespaces/{name}/topics")).status == 400
-
-
 async def test_a_failed_create_leaves_the_topic_alone(topics: Topics) -> None:
-    """409, and the properties stay what they were."""
     await topics.create("t", ttl=10)
     await topics.ok("PUT", "topics/t/properties", {"ttl": 30})
     answer = await topics.ask("PUT", "topics/t", {"ttl": 10})
@@ -87,7 +48,6 @@ async def test_a_failed_create_leaves_the_topic_alone(topics: Topics) -> None:
 
 
 async def test_update_replaces_all_properties(topics: Topics) -> None:
-    """What the update does not name is gone, known ones return to their defaults."""
     await topics.create("t", ttl=100, owner="x", level=3)
     assert await topics.properties("t") == {"ttl": "100", "owner": "x", "level": "3", "generation": "1"}
     await topics.ok("PUT", "topics/t/properties", {"ttl": 30})
@@ -97,7 +57,6 @@ async def test_update_replaces_all_properties(topics: Topics) -> None:
 
 
 async def test_a_delivery_policy_is_shown_as_it_was_given(topics: Topics) -> None:
-    """An update without it takes it away; a bad one changes nothing and says all that is wrong."""
     given = {"minimum_delay": 1, "maximum_delay": 9, "ignore_subscription_override": True}
     await topics.create("t", ttl=5, delivery=given)
     assert (await topics.properties("t"))["delivery"] == given
@@ -113,7 +72,6 @@ async def test_a_delivery_policy_is_shown_as_it_was_given(topics: Topics) -> Non
 
 
 async def test_update_of_a_missing_topic(topics: Topics) -> None:
-    """404, also with a bad body; 400 for a bad body on a topic that is there."""
     assert (await topics.ask("PUT", "topics/t/properties", {"ttl": 1})).status == 404
     assert (await topics.ask("DELETE", "topics/t")).status == 404
     await topics.create("t")
@@ -121,26 +79,16 @@ async def test_update_of_a_missing_topic(topics: Topics) -> None:
 
 
 async def test_generations_count_up_on_every_recreate(topics: Topics) -> None:
-    """The generation read in round i is i; after each delete the topic is not found."""
-    for generation in range(1, 21):
+    for generation in range(1, 4):
         await topics.create("t", generation=7)
-        assert (await topics.properties("t"))["generation"] == str(generation)
+        assert await topics.properties("t") == {"ttl": "604800", "generation": str(generation)}
         await topics.ok("PUT", "topics/t/properties", {"ttl": 9, "generation": 99})
         assert (await topics.properties("t"))["generation"] == str(generation)
         await topics.ok("DELETE", "topics/t")
         assert (await topics.ask("GET", "topics/t")).status == 404
 
 
-async def test_recreate_takes_the_new_properties(topics: Topics) -> None:
-    """Nothing of the deleted topic shines through."""
-    await topics.create("t", ttl=10, owner="x")
-    await topics.ok("DELETE", "topics/t")
-    await topics.create("t", ttl=20)
-    assert await topics.properties("t") == {"ttl": "20", "generation": "2"}
-
-
 async def test_namespaces_and_prefixes_do_not_leak(topics: Topics) -> None:
-    """ns:a, ns:ab and n:sa are three topics of two namespaces."""
     for namespace, name, payload in (("ns", "a", "x"), ("ns", "ab", "y"), ("n", "sa", "z")):
         topics.namespace = namespace
         await topics.create(name)
@@ -155,7 +103,6 @@ async def test_namespaces_and_prefixes_do_not_leak(topics: Topics) -> None:
 
 
 async def test_system_topics_come_from_the_settings() -> None:
-    """``prefix:N`` expands; a second start finds them in place."""
     kv = MemoryKV()
     for _ in range(2):
         async with serving(kv, system_topics=["audit", "metrics:2"]) as topics:
@@ -164,7 +111,6 @@ async def test_system_topics_come_from_the_settings() -> None:
 
 
 async def test_unknown_paths_and_methods_answer_in_json(topics: Topics) -> None:
-    """404 and 405 look like every other error."""
     answer = await topics.ask("GET", "/v1/nothing")
     assert (answer.status, answer.code) == (404, "no_such_path")
     answer = await topics.ask("PATCH", "topics/t")
@@ -172,10 +118,27 @@ async def test_unknown_paths_and_methods_answer_in_json(topics: Topics) -> None:
 
 
 async def test_health(topics: Topics) -> None:
-    """Alive, ready, and counted."""
     assert (await topics.ask("GET", "/healthz")).status == 200
     assert (await topics.ok("GET", "/readyz"))["status"] == "ready"
     await topics.create("t")
     await topics.publish("t", "a")
     text = (await topics.ask("GET", "/metrics")).body.decode()
     assert 'fairlead_messaging_published_messages_total{topic="default/t"} 1.0' in text
+
+
+async def test_a_changed_subscription_keeps_its_place(topics: Topics) -> None:
+    url = "http://127.0.0.1:1/hook"
+    await topics.create("t")
+    path = "topics/t/subscriptions/s"
+    assert (await topics.ask("GET", path)).status == 404
+    assert (await topics.ask("DELETE", path)).status == 404
+    await topics.ok("PUT", path, {"url": url})
+    position = (await topics.ok("GET", path))["position"]
+    await topics.publish("t", "a")
+    await topics.ok("PUT", path, {"url": url + "2", "delivery": {"minimum_delay": 1}})
+    [listed] = await topics.ok("GET", "topics/t/subscriptions")
+    assert (listed["name"], listed["url"], listed["position"]) == ("s", url + "2", position)
+    assert listed["delivery"] == {"minimum_delay": 1}
+    assert (listed["effectiveDelivery"]["minimum_delay"], listed["effectiveDelivery"]["maximum_delay"]) == (1, 30)
+    await topics.ok("DELETE", path)
+    assert await topics.ok("GET", "topics/t/subscriptions") == []

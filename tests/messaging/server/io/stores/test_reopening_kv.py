@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.app import open_store
 from fairlead_messaging.server.io import broker, committer
 from fairlead_messaging.server.io.stores import reopening_kv
+from fairlead_messaging.server.io.stores.data_dir import ServiceDataDir
 from fairlead_messaging.server.io.stores.reopening_kv import ReopeningKV
 from fairlead_messaging.server.settings import MessagingSettings
 from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
@@ -119,7 +122,6 @@ async def test_it_comes_back_by_itself(store: str, trouble: str, disk: SmallDisk
 @pytest.mark.process
 @pytest.mark.parametrize("store", STORES)
 async def test_space_that_comes_and_goes(store: str, disk: SmallDisk) -> None:
-    """Several times in a row, found full by a publish or by a probe."""
     kv = opened(store, disk.path / "data")
     async with serving(kv) as topics:
         await topics.create("t", ttl=1)
@@ -195,7 +197,6 @@ async def test_another_folder_in_its_place_is_not_taken(store: str, tmp_path: Pa
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_file_removed_under_it_is_noticed_before_anything_is_acknowledged(store: str, tmp_path: Path) -> None:
-    """What is written to a file without a name is on no disk."""
     kv = opened(store, tmp_path)
     batch = Batch()
     batch.put(b"k", b"v")
@@ -209,7 +210,6 @@ def test_a_file_removed_under_it_is_noticed_before_anything_is_acknowledged(stor
 
 
 def test_readers_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a while; one that stays longer makes it try again later."""
     monkeypatch.setattr(reopening_kv, "DRAIN_SECONDS", 0.05)
     kv = opened("rocksdb", tmp_path)
     assert isinstance(kv, ReopeningKV)
@@ -226,3 +226,38 @@ def test_readers_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     kv.apply(batch)
     assert (kv.trouble, kv.reopened, kv.get(b"k")) == ("", 1, b"v")
     kv.close()
+
+
+# --- The lock: who has the folder, and who has it no longer.
+
+
+SINCE = "2026-11-22T10:00:00+00:00"
+
+
+def test_the_second_names_the_first(tmp_path: Path) -> None:
+    first = ServiceDataDir(tmp_path, SINCE)
+    with pytest.raises(StorageError, match=re.escape(f"process {os.getpid()} since {SINCE}; stop that, or")):
+        ServiceDataDir(tmp_path, SINCE)
+    first.close()
+    ServiceDataDir(tmp_path, SINCE).close()
+
+
+def test_a_folder_that_went_and_came(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    held = ServiceDataDir(folder, SINCE)
+    assert held.is_ours()
+    folder.rename(elsewhere)
+    assert not held.is_ours()
+    ServiceDataDir(folder, SINCE).close()
+    assert not held.is_ours()
+    (folder / "lock").unlink()
+    folder.rmdir()
+    elsewhere.rename(folder)
+    assert held.is_ours()
+    held.close()
+
+
+def test_what_cannot_be_had_is_said(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(StorageError, match="data_dir"):
+        ServiceDataDir(tmp_path / "data", SINCE)

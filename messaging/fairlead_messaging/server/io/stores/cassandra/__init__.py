@@ -1,11 +1,11 @@
-"""Cassandra behind the ordered key-value port: one instance of the service writes at a time, whatever happens.
+"""The ordered key-value port on Cassandra, written by at most one instance of the service at any time.
 
-    cassandra_kv   the store ─→ snapshots ─→ pages        what is read: rows as they lie, and layers over them
+    cassandra_kv   the store ─→ snapshots ─→ pages        reads rows, and layers over them
          ├─→ ownership ─→ journal                          who may write; a batch is durable with one conditional write
-         ├─→ applier ─→ rows                               what is in the journal, written where it is read
+         ├─→ applier ─→ rows                               copies the journal to where it is read
          └─→ session                                       connections, errors with their remedies, tables
 
-Atomic and durable by the journal: a batch is one record there, written together with the condition that this instance
-still is the owner (its epoch) and that the batch before is the last.  Where the record lies afterwards does not matter:
-its rows carry its number as their time, so writing them twice, late, or by an owner of yesterday changes nothing.
+The journal makes batches atomic and durable: each is one record, written on the condition that this instance is still
+the owner (its epoch) and that the previous batch is the last one.  The rows of a batch are written later, with its
+number as their timestamp, so that writing them twice, late, or by a previous owner changes nothing.
 """

@@ -1,7 +1,7 @@
-"""Writes what the journal holds to where it is read, and knows which of it may not be there yet.
+"""Writes the batches of the journal to the rows where they are read, and knows which of them are not there yet.
 
-A batch waits until every snapshot that is open was made after it, so an open snapshot's rows never change under it.
-Where that would hold up writing, the snapshots that are too old are given up.
+A batch waits until all snapshots from before it are closed, so the rows of an open snapshot never change.  If that
+would hold up writing, snapshots that are too old are invalidated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead_wire.io import logs
 WAITING_MAX: Final = SLOTS - 2
 WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
 SNAPSHOT_SECONDS: Final = 4.0
-"""So long a writer that has no room waits for snapshots: less than a lease, which it could not renew meanwhile."""
+"""How long a writer without room waits for snapshots: less than a lease, which it cannot renew meanwhile."""
 ROOM_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 0.5
 
@@ -30,16 +30,16 @@ _log = logs.get("messaging.cassandra")
 
 
 class ApplyAttempt(NamedTuple):
-    """A batch on its way."""
+    """A batch that is being written."""
 
     layer: Layer
     record: RedoRecord
     directory: Directory
-    """As it is with the batch."""
+    """The directory of buckets including the batch."""
 
 
 class Applier:
-    """``changed`` guards all of it, and is notified."""
+    """Applies batches in a background thread; ``changed`` guards its state and is notified."""
 
     def __init__(self, rows: BucketRows, show_unapplied: Callable[[int], None]) -> None:
         self._rows = rows
@@ -49,9 +49,9 @@ class Applier:
         self._open: Counter[int] = Counter()
         self._newest = 0
         self.applied = 0
-        """Every batch up to here is where it is read."""
+        """Every batch up to this number is applied."""
         self.floor = 0
-        """Snapshots before this batch are given up."""
+        """Snapshots from before this batch are invalid."""
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="cassandra-applier", daemon=True)
         self._closing = False
@@ -60,7 +60,7 @@ class Applier:
         self._thread.start()
 
     def begin(self, number: int) -> None:
-        """All up to this number is in place, whichever instance wrote it; what was open before is given up."""
+        """Start from this number: all batches up to it are applied, and snapshots from before are invalid."""
         with self.changed:
             self._waiting.clear()
             if number != self._newest:
@@ -69,7 +69,7 @@ class Applier:
             self.changed.notify_all()
 
     def add(self, attempt: ApplyAttempt) -> None:
-        """It is durable in the journal."""
+        """Add a batch that is durable in the journal."""
         with self.changed:
             self._waiting.append(attempt)
             self._newest = attempt.layer.number
@@ -77,7 +77,7 @@ class Applier:
             self.changed.notify_all()
 
     def opened(self) -> tuple[int, tuple[Layer, ...]]:
-        """For a snapshot: its number, and what is not in place yet."""
+        """Open a snapshot: its number, and the layers that are not applied yet."""
         with self.changed:
             self._open[self._newest] += 1
             return self._newest, tuple(each.layer for each in self._waiting)
@@ -90,7 +90,7 @@ class Applier:
             self.changed.notify_all()
 
     def wait_for_room(self) -> None:
-        """Until the journal takes another batch.  Raises: StorageError."""
+        """Wait until the journal has room for another batch.  Raises: StorageError."""
         began = time.monotonic()
         with self.changed:
             while not self._has_room():
@@ -104,7 +104,7 @@ class Applier:
                 self.changed.wait(0.5)
 
     def close(self, seconds: float) -> None:
-        """After what is waiting, if that can be had in so many seconds: the journal has it all the same."""
+        """Stop; wait that long for pending batches, which are safe in the journal in any case."""
         with self.changed:
             self.changed.wait_for(lambda: not self._waiting or self._trouble, seconds)
             self._closing = True
@@ -138,7 +138,7 @@ class Applier:
                 continue
             with self.changed:
                 if self._waiting[: len(due)] != due:
-                    continue  # begun anew meanwhile
+                    continue  # ``begin`` was called meanwhile
                 del self._waiting[: len(due)]
                 self.applied = due[-1].layer.number
                 self._show_unapplied(len(self._waiting))

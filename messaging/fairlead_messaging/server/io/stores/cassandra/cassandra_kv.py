@@ -4,8 +4,8 @@
                                                           ▲
     snapshot ─→ layers of its day, over rows that are not changed while it is open
 
-A write whose outcome is not known is found out before anything is said: this instance takes the next epoch, which
-rules the write out unless it took place, and reads which of both it was.
+If the outcome of a write is unknown, the store finds out before it answers: this instance takes the next epoch, which
+prevents the write from taking place later, and reads whether it did.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fairlead_messaging.server.io.stores.cassandra.session import SHARD, Cassand
 from fairlead_messaging.server.settings import CassandraModel
 from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import Directory
-from fairlead_messaging.server.store.layer import SILENT, Layer, Silent
+from fairlead_messaging.server.store.layer import UNTOUCHED, Layer, Untouched
 from fairlead_messaging.server.store.ordered_kv import Batch, OneWriter
 from fairlead_wire.io import logs
 
@@ -36,11 +36,11 @@ VALUE_BYTES_MAX: Final = 4096
 
 
 SETTLE_SECONDS: Final = 12.0
-"""How long to look for the outcome of a write before its caller hears that it is unknown."""
+"""How long to try to find out whether a write took place, before its caller is told that this is unknown."""
 SETTLE_PAUSE_SECONDS: Final = 0.3
 DRAIN_SECONDS: Final = 10.0
 SIZE_STEP_BYTES: Final = 1024 * 1024
-"""How much a bucket grows before that is written down."""
+"""How much a bucket grows before its new size is recorded."""
 ABOVE_ALL: Final = b"\xff" * 64
 
 _log = logs.get("messaging.cassandra")
@@ -61,7 +61,7 @@ class Observer(Protocol):
 
 
 def open_cassandra(model: CassandraModel, name: str, observer: Observer) -> CassandraKV:
-    """The store of this service.  Raises: StorageError, which says what to do."""
+    """Open the store of this service.  Raises: StorageError with a remedy."""
     session = CassandraSession(model, observer.note_request)
     return open_shard(session, SHARD, name, observer, session.close)
 
@@ -69,7 +69,7 @@ def open_cassandra(model: CassandraModel, name: str, observer: Observer) -> Cass
 def open_shard(
     session: CassandraSession, shard: str, name: str, observer: Observer, on_close: Callable[[], None] = lambda: None
 ) -> CassandraKV:
-    """One shard of a keyspace.  Raises: as ``CassandraKV``; ``on_close`` was called then."""
+    """Open one shard of a keyspace.  Raises: as ``CassandraKV``, after calling ``on_close``."""
     try:
         return CassandraKV(Journal(session, shard), BucketRows(session, shard), name, observer, on_close)
     except BaseException:
@@ -78,9 +78,9 @@ def open_shard(
 
 
 class CassandraKV(OneWriter):
-    """``close`` ends with ``on_close``.  ``name`` tells others who this is.
+    """``name`` identifies this instance to others; ``close`` calls ``on_close`` at the end.
 
-    Opening waits for an owner that may have ended without a word.  Raises: TakenOver of a living one, StorageError.
+    Opening waits for an owner that may have crashed.  Raises: TakenOver if that is alive, StorageError.
     """
 
     is_remote = True
@@ -124,7 +124,7 @@ class CassandraKV(OneWriter):
     def apply(self, batch: Batch) -> None:
         with self._write_lock:
             if (self._owner.taken_by or self._epoch_is_over) and self._regain() is None and batch.operations:
-                # The batch was made of what the store held before another wrote.
+                # The batch was computed from what the store held before another instance wrote.
                 raise StorageError("cassandra: another instance wrote meanwhile, so this was not written; repeat it")
             if not batch.operations:
                 self._owner.beat(self._applier.applied)
@@ -136,9 +136,9 @@ class CassandraKV(OneWriter):
 
     def get(self, key: bytes) -> bytes | None:
         self._check_owner()
-        said, number = self._recent.get(key)
-        if not isinstance(said, Silent):
-            return said
+        found, number = self._recent.get(key)
+        if not isinstance(found, Untouched):
+            return found
         with self.snapshot() as snapshot:
             value = snapshot.get(key)
         self._recent.keep(key, value, number)
@@ -153,7 +153,7 @@ class CassandraKV(OneWriter):
             )
 
     def compact(self, low: bytes, high: bytes) -> None:
-        """Cassandra does that by itself, once its `gc_grace_seconds` have passed."""
+        """Does nothing: Cassandra compacts by itself, after `gc_grace_seconds`."""
 
     def reclaim(self) -> None:
         """The same."""
@@ -192,7 +192,7 @@ class CassandraKV(OneWriter):
             return found[0] if found else None
 
     def _commit(self, attempt: ApplyAttempt) -> None:
-        """Durable when it returns.  Raises: TakenOver, StorageError when that is not known."""
+        """Write the batch; it is durable when this returns.  Raises: TakenOver; StorageError if that is unknown."""
         deadline = time.monotonic() + SETTLE_SECONDS
         raw = buckets.encode_record(attempt.record)
         while True:
@@ -210,10 +210,10 @@ class CassandraKV(OneWriter):
                 return
             self._observer.note_repeated()
             if time.monotonic() > deadline:
-                raise StorageError("cassandra: the write did not take place, and there is no time to try it again")
+                raise StorageError("cassandra: the write did not take place, and no time is left to try it again")
 
     def _settled(self, deadline: float) -> bool:
-        """Whether the attempt took place.  Raises: StorageError when that cannot be known."""
+        """Whether the attempt took place.  Raises: StorageError if that cannot be found out."""
         while True:
             try:
                 took_place = self._regain()
@@ -221,7 +221,7 @@ class CassandraKV(OneWriter):
                 raise
             except StorageError as error:
                 if time.monotonic() > deadline or self._closing.is_set():
-                    raise UnknownOutcome(f"{error}; whether the write took place is found out with the next") from None
+                    raise UnknownOutcome(f"{error}; the next write will find out whether this one took place") from None
                 time.sleep(SETTLE_PAUSE_SECONDS)
                 continue
             if took_place is None:
@@ -241,9 +241,9 @@ class CassandraKV(OneWriter):
     # --- who writes
 
     def _regain(self) -> bool | None:
-        """Be the owner with an epoch of its own, which rules out what was under way.
+        """Become the owner with a new epoch, which rules out writes of the old one that are still pending.
 
-        Whether the attempt in doubt took place; None when that cannot be known.  Raises: TakenOver, StorageError.
+        Returns whether the attempt in doubt took place; None if that is unknown.  Raises: TakenOver, StorageError.
         """
         state = self._owner.read()
         was_ours = self._owner.is_ours(state) and self._is_loaded
@@ -265,7 +265,7 @@ class CassandraKV(OneWriter):
         return took_place
 
     def _load(self, state: ShardState) -> None:
-        """Begin from what the journal and the tables hold."""
+        """Load the state from the journal and the tables."""
         self._is_loaded, self._epoch_is_over = False, True
         records = self._journal.records_after(state.applied)
         self._rows.apply(records)
@@ -282,7 +282,7 @@ class CassandraKV(OneWriter):
             _log.info("journal_replayed", batches=len(records), epoch=state.epoch)
 
     def _keep(self) -> None:
-        """Be confirmed while nothing is written.  Also the writer does that, with each batch."""
+        """Confirm the ownership while nothing is written; each batch confirms it as well."""
         while not self._closing.wait(BEAT_SECONDS / 4):
             if self._owner.taken_by or not self._owner.needs_beat() or not self._write_lock.acquire(blocking=False):
                 continue
@@ -300,34 +300,34 @@ class CassandraKV(OneWriter):
         if not self._is_loaded or not self._owner.is_confirmed():
             other = self._owner.taken_by
             raise StorageError(
-                f"cassandra: {other} took over; this instance answers nothing" if other
-                else "cassandra: not confirmed as the owner for too long; it goes on by itself when a quorum answers"
+                f"cassandra: {other} took over; this instance refuses all calls" if other
+                else "cassandra: not confirmed as the owner for too long; this ends by itself once a quorum answers"
             )  # fmt: skip
 
     def _check_snapshot(self, number: int) -> None:
         self._check_owner()
         if number < self._applier.floor:
-            raise StorageError("cassandra: this read took so long that newer messages could not wait; repeat it")
+            raise StorageError("cassandra: this read took too long and had to give way to newer messages; repeat it")
 
 
 class RecentValues:
-    """Of the newest state: every batch is applied to it when it is durable."""
+    """A cache of values in the newest state: every durable batch is applied to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: OrderedDict[bytes, bytes | None] = OrderedDict()
         self._number = 0
 
-    def get(self, key: bytes) -> tuple[bytes | Silent | None, int]:
-        """The value, or SILENT; and the number of the last batch, for ``keep``."""
+    def get(self, key: bytes) -> tuple[bytes | Untouched | None, int]:
+        """The value, or UNTOUCHED if it is not cached; and the number of the last batch, for ``keep``."""
         with self._lock:
             if key not in self._values:
-                return SILENT, self._number
+                return UNTOUCHED, self._number
             self._values.move_to_end(key)
             return self._values[key], self._number
 
     def keep(self, key: bytes, value: bytes | None, number: int) -> None:
-        """What was read, unless a batch came between."""
+        """Cache a value that was read, unless a batch came between."""
         with self._lock:
             if number == self._number and (value is None or len(value) <= VALUE_BYTES_MAX):
                 self._values[key] = value

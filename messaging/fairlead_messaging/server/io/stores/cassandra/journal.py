@@ -1,7 +1,7 @@
-"""The journal of a shard: one partition that says who writes, which batch is the last, and holds the newest ones.
+"""The journal of a shard: a partition with the owner, the number of the last batch, and the newest batches.
 
-Every change of it is conditional, in that one partition, so Cassandra orders them all.  It is read serially, which also
-finishes or rules out what was under way when a coordinator died.
+All its changes are conditional and in one partition, so Cassandra orders them.  It is read serially, which also
+completes or rules out writes that were pending when a coordinator died.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlead_wire.io import logs
 
 COMMIT, BEAT, TAKE, READ = "commit", "beat", "take", "read_journal"
 INLINE_BYTES: Final = 128 * 1024
-"""A larger record is written in parts before, and the conditional write counts them."""
+"""Larger records are written in parts first; the conditional write says how many."""
 PARTS_AT_ONCE: Final = 8
 _STATE: Final = "layout, epoch, owner, owner_name, beat, committed, applied"
 
@@ -28,22 +28,22 @@ _log = logs.get("messaging.cassandra")
 
 
 class ShardState(NamedTuple):
-    """Of the shard."""
+    """The state of a shard."""
 
     layout: int
     epoch: int
     owner: str
-    """The id of the instance that writes; "" when it gave that up."""
+    """The id of the instance that writes; "" after it released the shard."""
     owner_name: str
     beat: int
     committed: int
     """Number of the last batch."""
     applied: int
-    """Up to here batches are surely where they are read."""
+    """Batches up to this number are certainly applied."""
 
 
 class Journal:
-    """The statements; and which large batches still lie in parts."""
+    """Reads and writes the journal; knows which large batches still have parts."""
 
     def __init__(self, session: CassandraSession, shard: str) -> None:
         self._session = session
@@ -79,12 +79,12 @@ class Journal:
         )
         this = f"WHERE shard = '{shard}' AND epoch = ? AND number = ?"
         self._read_part = prepare(f"SELECT record FROM journal_parts {this} AND part = ?")
-        # Written once and deleted once: the service's clock, which may be set back between, has no part in it.
+        # Written once and deleted once with fixed timestamps, because a clock may be set back in between.
         self._drop_parts = prepare(f"DELETE FROM journal_parts USING TIMESTAMP 2 {this}")
         self._all_parts = prepare(f"SELECT DISTINCT {parts} FROM journal_parts")
 
     def read(self) -> ShardState:
-        """Begun when it is not there.  Raises: StorageError."""
+        """Read the state, which is created if it is missing.  Raises: StorageError."""
         found = self._session.execute(READ, self._state)
         if not found:
             self._session.execute(TAKE, self._begin)
@@ -100,17 +100,17 @@ class Journal:
         return state
 
     def take(self, state: ShardState, owner: str, name: str) -> bool:
-        """Be the owner from now on, with the next epoch; what others began is ruled out.
+        """Become the owner with the next epoch, which rules out pending writes of others.
 
-        From another owner only if that has not been confirmed since: it reads for a lease's time after.
+        Another owner is replaced only if it has not been confirmed since ``state``: it may read for a lease after that.
         """
         changes = (state.epoch + 1, owner, name, state.beat + 1, state.epoch)
-        if state.owner == owner:  # a commit of our own may take place until then
+        if state.owner == owner:  # our own commit may still take place until then
             return self._applied(TAKE, self._take, changes)
         return self._applied(TAKE, self._take_over, (*changes, state.owner, state.beat, state.committed))
 
     def beat(self, epoch: int, beat: int, applied: int) -> bool:
-        """Still here; False when another is the owner."""
+        """Confirm the ownership; False if another instance is the owner."""
         if not self._applied(BEAT, self._beat, (beat, applied, epoch)):
             return False
         self._drop_applied(applied)
@@ -120,7 +120,7 @@ class Journal:
         return self._applied(BEAT, self._release, (applied, epoch))
 
     def commit(self, epoch: int, number: int, applied: int, raw: bytes) -> bool:
-        """Durable when True.  False: another is the owner, or has been.  Raises: UnknownOutcome, StorageError."""
+        """Whether the batch is durable; False: another instance took over.  Raises: UnknownOutcome, StorageError."""
         parts = 0
         if len(raw) > INLINE_BYTES:
             cut = list(buckets.value_pieces(raw, PIECE_BYTES))
@@ -145,25 +145,25 @@ class Journal:
         return True
 
     def records_after(self, number: int) -> list[RedoRecord]:
-        """Those with a larger number, in order."""
+        """The records with larger numbers, in order."""
         rows = sorted(
             row for row in self._session.execute(READ, self._records) if row[0] is not None and row[0] > number
         )
         return [self._whole(*row) for row in rows]
 
     def drop_orphans(self, state: ShardState, kept: int) -> None:
-        """Parts of batches that came to nothing, or were applied: of earlier epochs and not numbered above ``kept``."""
+        """Delete parts of failed or applied batches: those of earlier epochs with numbers up to ``kept``."""
         for shard, epoch, number in self._session.execute(READ, self._all_parts):
             if shard == self._shard and epoch < state.epoch and (number <= kept or number > state.committed):
                 self._session.execute("drop_parts", self._drop_parts, (epoch, number))
 
     def _drop_applied(self, applied: int) -> None:
-        """The journal itself says that so many are applied: their parts are needed by none who begins from it."""
+        """Delete parts that the journal records as applied, which no instance will need again."""
         while self._large and self._large[0][1] <= applied:
             try:
                 self._session.execute("drop_parts", self._drop_parts, self._large[0])
             except StorageError as error:
-                _log.info("parts_not_dropped", reason=str(error))  # the next owner does it
+                _log.info("parts_not_dropped", reason=str(error))  # the next owner deletes them
             self._large.pop(0)
 
     def _whole(self, number: int, epoch: int, parts: int, raw: bytes) -> RedoRecord:

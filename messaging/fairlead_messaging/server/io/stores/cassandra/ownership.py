@@ -1,9 +1,9 @@
-"""Who writes a shard, and whether that is still us.
+"""The ownership of a shard: which instance writes it, and whether that is still this one.
 
-    epoch    goes up with every owner; every write of the journal names it, so an owner of yesterday writes nothing
-    lease    while it is confirmed no other instance takes over, so what is read here is the newest there is
+    epoch    grows with every owner; every write to the journal names it, so that previous owners cannot write
+    lease    while it is confirmed no other instance takes over, so that this instance reads the newest state
 
-The epoch keeps the rows right whatever clocks do; the lease only decides who waits for whom.
+The epoch keeps the rows correct regardless of clocks; the lease only decides who waits for whom.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from fairlead_messaging.server.io.stores.cassandra.session import UnknownOutcome
 from fairlead_wire.io import logs
 
 LEASE_SECONDS: Final = 6.0
-"""An owner reads without asking for so long after it was last confirmed."""
+"""How long an owner may read after it was last confirmed."""
 MARGIN_SECONDS: Final = 1.5
-"""Another waits for so much longer before it takes over."""
+"""How much longer another instance waits before it takes over."""
 BEAT_SECONDS: Final = 1.5
 CHECK_SECONDS: Final = 0.25
 SIGNS_OF_LIFE: Final = 2
-"""Of the owner, after which another does not start: one may have been under way when it ended."""
+"""How many beats of the owner keep another from starting: one may have been pending when the owner ended."""
 
 _log = logs.get("messaging.cassandra")
 
 
 def steady_clock() -> float:
-    """Goes on while the machine sleeps, where the system has such a clock."""
+    """A monotonic clock that includes time in suspend, where the system has one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def pause(seconds: float) -> None:
-    """While another may still be the owner."""
+    """Wait while another instance may still be the owner."""
     time.sleep(seconds)
 
 
@@ -44,7 +44,7 @@ class TakenOver(StorageError):
 
 
 class Ownership:
-    """One thread changes it at a time; ``is_confirmed`` may be asked from any."""
+    """Only one thread may change it at a time; any may call ``is_confirmed``."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class Ownership:
         return self._clock() - self._confirmed_at >= BEAT_SECONDS
 
     def read(self) -> ShardState:
-        """The journal's state; ``is_ours`` judges it.  Raises: StorageError."""
+        """The state in the journal.  Raises: StorageError."""
         return self._journal.read()
 
     def is_ours(self, state: ShardState) -> bool:
         return state.owner == self.instance
 
     def may_take(self, state: ShardState) -> bool:
-        """Whether its owner gave it up, or did nothing for a lease's time while we looked."""
+        """Whether its owner released it, or was not confirmed for a whole lease while we watched."""
         if not state.owner or self.is_ours(state):
             return True
         now = self._clock()
@@ -93,7 +93,7 @@ class Ownership:
         return now - self._rival_since >= LEASE_SECONDS + MARGIN_SECONDS
 
     def take(self, state: ShardState) -> ShardState:
-        """Be the owner, with the next epoch; the state as it is then.  Raises: TakenOver, StorageError."""
+        """Become the owner with the next epoch; returns the new state.  Raises: TakenOver, StorageError."""
         began = self._clock()
         if not self._journal.take(state, self.instance, self._name):
             raise self.lost(self._journal.read())
@@ -105,7 +105,7 @@ class Ownership:
         return found
 
     def wait_and_take(self) -> ShardState:
-        """At the start; waits for an owner that may have ended without a word.  Raises: TakenOver of a living one."""
+        """Become the owner at the start; waits for one that may have crashed.  Raises: TakenOver if it is alive."""
         began = self._clock()
         signs = 0
         while True:
@@ -113,7 +113,7 @@ class Ownership:
             state = self._journal.read()
             self._rival_since += (
                 self._clock() - looked
-            )  # while Cassandra does not answer its owner cannot write, either
+            )  # while Cassandra does not answer, the owner cannot write either
             if self.may_take(state):
                 try:
                     return self.take(state)
@@ -125,14 +125,14 @@ class Ownership:
             if signs >= SIGNS_OF_LIFE:
                 raise TakenOver(
                     f"cassandra: this keyspace is in use by {state.owner_name}, which is alive; stop that, or give "
-                    "this service a keyspace of its own"
+                    "this service another keyspace"
                 )
             if before is None:
                 _log.info("waiting_for_owner", owner=state.owner_name, seconds=LEASE_SECONDS + MARGIN_SECONDS)
             pause(CHECK_SECONDS)
 
     def beat(self, applied: int) -> None:
-        """Be confirmed.  Raises: TakenOver, StorageError."""
+        """Confirm the ownership.  Raises: TakenOver, StorageError."""
         began = self._clock()
         self._beats += 1
         if not self._journal.beat(self.epoch, self._beats, applied):
@@ -153,11 +153,11 @@ class Ownership:
             self._journal.release(self.epoch, applied)
 
     def lost(self, state: ShardState) -> StorageError:
-        """Notes it when it is so; the error to raise."""
+        """The error to raise when the ownership was lost; remembers who took over."""
         if self.is_ours(state):
-            return StorageError("cassandra: this instance took over anew meanwhile; try again")
+            return StorageError("cassandra: this instance has taken over again meanwhile; try again")
         if not self.taken_by:
             self._on_lost()
         self.taken_by = state.owner_name or "another instance, which ended"
-        self.may_take(state)  # from now on it is watched
-        return TakenOver(f"cassandra: {self.taken_by} took over; this instance writes nothing")
+        self.may_take(state)  # begins to watch the new owner
+        return TakenOver(f"cassandra: {self.taken_by} took over; this instance refuses all writes")

@@ -1,4 +1,4 @@
-"""The rows where they are read: written with their batch's number as time, read in pages."""
+"""The rows of the store: written with the number of their batch as timestamp, read in pages."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from cassandra.query import BatchStatement, BatchType
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores.cassandra.session import PIECE_BYTES, CassandraSession, TooManyTombstones
 from fairlead_messaging.server.store.buckets import BucketChanges, Directory, RedoRecord, value_pieces
-from fairlead_messaging.server.store.layer import SILENT, Layer, Row, Silent, flattened, over, says
+from fairlead_messaging.server.store.layer import UNTOUCHED, Layer, Row, Untouched, flattened, lookup, over
 from fairlead_messaging.server.store.ordered_kv import SnapshotBase
 
 BATCH_BYTES: Final = 256 * 1024
 BATCH_STATEMENTS: Final = 300
 AT_ONCE: Final = 16
 FIRST_ROWS: Final = 16
-"""Of a scan's first page, since many scans want one row; so pages of the largest rows are bounded, too."""
+"""The first page of a scan is small, since many scans need one row; that also bounds pages of the largest rows."""
 PAGE_BYTES: Final = 1024 * 1024
 PAGE_ROWS_MAX: Final = 4000
 STATEMENT_BYTES: Final = 60
-"""What a statement takes beside its key and value."""
+"""The size of a statement besides its key and value."""
 MORE_DIGITS: Final = 32
-"""By which keys between may be longer than both ends, and still be told apart."""
+"""How much longer a key that divides a range may be than both ends of the range."""
 READ, APPLY = "read", "apply"
 
 
 class BucketRows:
-    """Reads are of one bucket at a time."""
+    """The rows of a shard, in buckets, which are read one at a time."""
 
     def __init__(self, session: CassandraSession, shard: str) -> None:
         self._session = session
@@ -54,52 +54,52 @@ class BucketRows:
         self._buckets = prepare(f"SELECT low, bytes FROM buckets WHERE shard = '{shard}'")
 
     def apply(self, records: Sequence[RedoRecord]) -> None:
-        """As often as you like; when it returns all of them are there.  Raises: StorageError."""
+        """Write the rows of these records; idempotent.  Raises: StorageError."""
         self._session.execute_all(APPLY, self._statements(records), AT_ONCE)
 
     def buckets(self) -> dict[bytes, int]:
-        """Every bucket that began, and about how many bytes went into it."""
+        """The lowest key of every bucket, and about how many bytes were written to it."""
         return {low: size for low, size in self._session.execute(READ, self._buckets)}
 
     def scan(self, directory: Directory, low: bytes, high: bytes, check: Callable[[], None]) -> Iterator[Row]:
-        """In order, lazily; ``check`` may raise, and is called before what was read is given out."""
+        """The rows in order, read lazily; ``check`` may raise, and is called before each page is used."""
         for bucket, first, last in directory.spans(low, high):
             yield from self._of_bucket(bucket, first, last, check)
 
     def last_below(self, directory: Directory, low: bytes, high: bytes, check: Callable[[], None]) -> bytes | None:
-        """The greatest key there."""
+        """The greatest key in the range."""
         for bucket, first, last in directory.spans_down(low, high):
-            ask = _Narrowed(first, last)
-            while (asked := ask.last()) is not None:
+            scan = _NarrowableRange(first, last)
+            while (asked := scan.last()) is not None:
                 try:
                     found = self._session.execute(READ, self._last, (bucket, *asked))
                 except TooManyTombstones:
-                    ask.narrow()
+                    scan.narrow()
                     continue
                 check()
                 if found:
                     return bytes(found[0][0])
-                ask.drop_last()
+                scan.drop_last()
         return None
 
     def _of_bucket(self, bucket: bytes, low: bytes, high: bytes, check: Callable[[], None]) -> Iterator[Row]:
-        ask = _Narrowed(low, high)
+        scan = _NarrowableRange(low, high)
         piece, limit = 0, FIRST_ROWS
-        whole = _Whole()
-        while (asked := ask.first()) is not None:
+        whole = _ValueAssembler()
+        while (asked := scan.first()) is not None:
             key, end = asked
             try:
                 found = self._session.execute(READ, self._page, (bucket, key, piece, end, limit))
             except TooManyTombstones:
-                ask.narrow()
+                scan.narrow()
                 continue
             check()
             yield from whole.take(found)
             if len(found) < limit:
-                ask.drop_first()
+                scan.drop_first()
                 piece = 0
             else:
-                ask.go_on(found[-1][0])
+                scan.continue_from(found[-1][0])
                 piece = found[-1][1] + 1
                 size = sum(len(row[3]) + len(row[0]) for row in found) // len(found) + STATEMENT_BYTES
                 limit = max(FIRST_ROWS, min(PAGE_ROWS_MAX, 4 * limit, PAGE_BYTES // size))
@@ -115,7 +115,7 @@ class BucketRows:
                 yield from self._batches(changes, record)
 
     def _batches(self, changes: BucketChanges, record: RedoRecord) -> Iterator[Any]:
-        """Of one partition each, so a batch is one write there."""
+        """Batches of statements, each for one partition, so that Cassandra writes it at once."""
         batch, count, size = self._batch(), 0, 0
         for statement, bytes_ in self._of(changes, record):
             if count and (count >= BATCH_STATEMENTS or size + bytes_ > BATCH_BYTES):
@@ -143,8 +143,8 @@ class BucketRows:
                 yield bound, len(key) + len(piece) + STATEMENT_BYTES
 
 
-class _Whole:
-    """Puts values together again.  Pieces beyond a value's own are left from a longer one before it."""
+class _ValueAssembler:
+    """Joins the pieces of values.  Surplus pieces are left from an earlier, longer value."""
 
     def __init__(self) -> None:
         self._key = b""
@@ -163,8 +163,8 @@ class _Whole:
                 yield key, value if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
-class _Narrowed:
-    """A range of keys that is asked for in parts where a whole one has too many deleted rows."""
+class _NarrowableRange:
+    """A range of keys that is read in parts if it has too many deleted rows to be read at once."""
 
     def __init__(self, low: bytes, high: bytes) -> None:
         self._low, self._high = low, high
@@ -172,7 +172,7 @@ class _Narrowed:
         self._width: int | None = None
 
     def first(self) -> tuple[bytes, bytes] | None:
-        """The next part from below."""
+        """The lowest part that is left."""
         if self._low >= self._high:
             return None
         if self._width is None:
@@ -180,19 +180,19 @@ class _Narrowed:
         return self._low, min(self._high, self._bytes(self._number(self._low) + self._width))
 
     def last(self) -> tuple[bytes, bytes] | None:
-        """The next part from above."""
+        """The highest part that is left."""
         if self._low >= self._high:
             return None
         if self._width is None:
             return self._low, self._high
         return max(self._low, self._bytes(max(0, self._number(self._high) - self._width))), self._high
 
-    def go_on(self, key: bytes) -> None:
-        """From this key on."""
+    def continue_from(self, key: bytes) -> None:
+        """Continue at this key."""
         self._low = key
 
     def drop_first(self) -> None:
-        """The first part is done."""
+        """Record that the lowest part has been read."""
         part = self.first()
         self._low = part[1] if part else self._high
         self._widen()
@@ -203,7 +203,7 @@ class _Narrowed:
         self._widen()
 
     def narrow(self) -> None:
-        """Half of it.  Raises: TooManyTombstones when there is no half."""
+        """Halve the parts.  Raises: TooManyTombstones if they cannot be halved."""
         width = self._width or self._number(self._high) - self._number(self._low)
         if width < 2:
             raise TooManyTombstones("cassandra read: too many deleted rows between two keys")
@@ -222,7 +222,7 @@ class _Narrowed:
 
 
 class CassandraSnapshot(SnapshotBase):
-    """``check(number)`` raises when its rows may not be what they were."""
+    """Rows and the layers over them; ``check(number)`` raises if the rows may have changed."""
 
     def __init__(
         self,
@@ -242,9 +242,9 @@ class CassandraSnapshot(SnapshotBase):
 
     def get(self, key: bytes) -> bytes | None:
         self._check()
-        said = says(self._layers, key)
-        if not isinstance(said, Silent):
-            return said
+        value = lookup(self._layers, key)
+        if not isinstance(value, Untouched):
+            return value
         found = next(self._rows.scan(self._directory, key, key + b"\x00", self._check), None)
         return found[1] if found else None
 
@@ -260,7 +260,7 @@ class CassandraSnapshot(SnapshotBase):
             below = self._rows.last_below(self._directory, low, high, self._check) if low < high else None
             added = next((key for key in reversed(layer.points_in(low, high)) if layer.points[key] is not None), None)
             if below is not None and (added is None or below > added):
-                if layer.says(below) is SILENT:
+                if layer.lookup(below) is UNTOUCHED:
                     value = self.get(below)
                     assert value is not None
                     return below, value
@@ -278,7 +278,7 @@ class CassandraSnapshot(SnapshotBase):
             closed(self.number)
 
     def _below_emptied(self, layer: Layer, key: bytes) -> bytes:
-        """Nothing is between this and the key, which is gone: as far down as a range says so."""
+        """The lowest key from which the layer empties everything up to this deleted key."""
         for first, last in layer.ranges:
             if first <= key < last and not layer.points_in(first, key):
                 return first

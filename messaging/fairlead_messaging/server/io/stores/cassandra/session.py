@@ -1,6 +1,6 @@
-"""Connections to Cassandra: made, asked, closed; what goes wrong is said with its remedy.
+"""Connections to Cassandra, and its errors translated into errors of the store that name a remedy.
 
-Two things may come of a write: it is done, or it is not known whether it is (``UnknownOutcome``).
+A write either took place or has an unknown outcome (``UnknownOutcome``).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from fairlead_messaging.server.settings import CassandraModel, contact_point
 from fairlead_wire import distribution, errors
 from fairlead_wire.io import logs
 
-# --- The tables of the keyspace. A shard is what one instance owns; there is one so far, and every table is
-# keyed by it.
+# --- The tables of the keyspace. A shard is what one instance owns; every table is keyed by it, and so far there is
+# only one.
 
 SHARD: Final = "0"
 LAYOUT: Final = 1
-"""Of these tables; another number in the journal is refused."""
+"""The version of these tables; another number in the journal is refused."""
 SLOTS: Final = 32
-"""Records the journal holds: so many batches may be durable and not yet written where they are read."""
+"""How many records the journal holds, and so how many durable batches may not be applied yet."""
 PIECE_BYTES: Final = 256 * 1024
-"""Larger values lie in several rows; one message to a node stays far below what it takes."""
+"""Larger values are split into several rows, which keeps a message to a node far below its limit."""
 
 TABLES: Final = {
-    # One partition of bounded size a shard. Written by conditional batches alone.
+    # One partition of bounded size for each shard. Written only by conditional batches.
     "journal": """CREATE TABLE IF NOT EXISTS journal (
         shard text, layout int static, epoch bigint static, owner text static, owner_name text static,
         beat bigint static, committed bigint static, applied bigint static,
         slot int, number bigint, written_by bigint, parts int, record blob,
         PRIMARY KEY (shard, slot)) WITH comment = 'fairlead messaging: the newest batches, and who may write'""",
-    # A record too large for one conditional write; deleted when it was applied.
+    # Records too large for one conditional write; deleted once they are applied.
     "journal_parts": """CREATE TABLE IF NOT EXISTS journal_parts (
         shard text, epoch bigint, number bigint, part int, record blob,
         PRIMARY KEY ((shard, epoch, number), part)) WITH comment = 'fairlead messaging: large batches'""",
@@ -45,7 +45,7 @@ TABLES: Final = {
     "buckets": """CREATE TABLE IF NOT EXISTS buckets (
         shard text, low blob, bytes bigint,
         PRIMARY KEY (shard, low)) WITH comment = 'fairlead messaging: partitions of rows by their lowest key'""",
-    # Everything. Written with the number of the batch as its time.
+    # All keys and values. Written with the number of the batch as timestamp.
     "rows": """CREATE TABLE IF NOT EXISTS rows (
         shard text, bucket blob, key blob, piece int, pieces int, value blob,
         PRIMARY KEY ((shard, bucket), key, piece)) WITH comment = 'fairlead messaging: keys and values in order'""",
@@ -79,20 +79,20 @@ PASSWORD_BYTES_MAX: Final = 64 * 1024
 READS: Final = "read"
 
 _log = logs.get("messaging.cassandra")
-# The driver logs each lost connection in lines of its own; what concerns an operator is said here.
+# The driver logs every lost connection; the errors and logs of this module tell operators what they need to know.
 logging.getLogger("cassandra").setLevel(logging.CRITICAL)
 
 
 class UnknownOutcome(StorageError):
-    """Cassandra did not say whether it took place."""
+    """It is unknown whether a write took place."""
 
 
 class TooManyTombstones(StorageError):
-    """More deleted rows lie between than one read may pass."""
+    """A read met more deleted rows than it may skip."""
 
 
 class CassandraSession:
-    """One cluster, one keyspace.  ``note(operation, seconds)`` is called for each request that was answered."""
+    """A session with one keyspace.  ``note(operation, seconds)`` is called for each request that was answered."""
 
     def __init__(self, model: CassandraModel, note: Callable[[str, float], None]) -> None:
         self.model = model
@@ -103,11 +103,11 @@ class CassandraSession:
         datacenter, nodes = self._found_datacenter()
         self._cluster = self._made(TokenAwarePolicy(DCAwareRoundRobinPolicy(datacenter)))
         try:
-            with said("connect", model):
+            with driver_errors("connect", model):
                 self._session: DriverSession = self._cluster.connect()
             self._session.default_fetch_size = None
             self._prepare_keyspace(datacenter, nodes)
-            with said("use the keyspace", model):
+            with driver_errors("use the keyspace", model):
                 self._session.set_keyspace(model.keyspace)
             self._prepare_tables()
             self._judge_durability()
@@ -116,7 +116,7 @@ class CassandraSession:
             raise
 
     def prepare(self, text: str) -> Any:
-        with said("prepare", self.model):
+        with driver_errors("prepare", self.model):
             prepared = self._session.prepare(text)
         prepared.consistency_level = self.consistency
         prepared.serial_consistency_level = self.serial
@@ -125,18 +125,18 @@ class CassandraSession:
     def execute(
         self, operation: str, statement: Any, values: Sequence[Any] | None = None, seconds: float = REQUEST_SECONDS
     ) -> list[tuple[Any, ...]]:
-        """The rows.  Raises: UnknownOutcome of a write, StorageError."""
+        """Execute a statement and return its rows.  Raises: UnknownOutcome for a write, StorageError."""
         began = time.monotonic()
-        with said(operation, self.model):
+        with driver_errors(operation, self.model):
             found = list(self._session.execute(statement, values, timeout=seconds))
         self._note(operation, time.monotonic() - began)
         return found
 
     def execute_all(self, operation: str, statements: Iterator[Any], at_once: int) -> None:
-        """Each of them, some at a time.  Raises: StorageError of the first that failed."""
+        """Execute all statements, ``at_once`` of them concurrently.  Raises: StorageError of the first that failed."""
         began = time.monotonic()
         waiting: list[Any] = []
-        with said(operation, self.model):
+        with driver_errors(operation, self.model):
             for statement in statements:
                 if len(waiting) >= at_once:
                     waiting.pop(0).result()
@@ -151,7 +151,7 @@ class CassandraSession:
     def _made(self, policy: Any) -> Cluster:
         profile = ExecutionProfile(
             load_balancing_policy=policy,
-            retry_policy=FallthroughRetryPolicy(),  # what is not known is found out, not repeated
+            retry_policy=FallthroughRetryPolicy(),  # an unknown outcome must be found out, not repeated
             request_timeout=REQUEST_SECONDS,
             row_factory=tuple_factory,
         )
@@ -173,10 +173,10 @@ class CassandraSession:
         )
 
     def _found_datacenter(self) -> tuple[str, int]:
-        """Name, and how many nodes it has."""
+        """The datacenter's name and its number of nodes."""
         asking = self._made(RoundRobinPolicy())
         try:
-            with said("connect", self.model):
+            with driver_errors("connect", self.model):
                 session = asking.connect()
                 (own,) = session.execute("SELECT data_center, release_version FROM system.local")
                 peers = list(session.execute("SELECT data_center FROM system.peers"))
@@ -202,7 +202,7 @@ class CassandraSession:
             copies = min(3, nodes)
             _log.warning(
                 "keyspace_made", keyspace=name, datacenter=datacenter, copies=copies,
-                remedy="make it yourself before the first start where it shall be otherwise",
+                remedy="to have other options, create it yourself before the first start",
             )  # fmt: skip
             quoted = datacenter.replace("'", "''")
             replication = f"{{'class': 'NetworkTopologyStrategy', '{quoted}': {copies}}}"
@@ -210,14 +210,14 @@ class CassandraSession:
             found = self.execute(READS, query, (name,))
         if not found[0][1]:
             raise StorageError(
-                f"cassandra: keyspace {name} has durable_writes = false, so a node that is killed forgets what was "
-                f"answered: ALTER KEYSPACE {name} WITH durable_writes = true"
+                f"cassandra: keyspace {name} has durable_writes = false, so a node that is killed loses acknowledged "
+                f"writes: ALTER KEYSPACE {name} WITH durable_writes = true"
             )
         copies = sum(int(value.partition("/")[0]) for value in dict(found[0][0]).values() if value[:1].isdigit())
         if copies != 1 and self.model.consistency in ("ONE", "LOCAL_ONE"):
             raise StorageError(
-                f"cassandra.consistency is {self.model.consistency}, and keyspace {name} has {copies} copies: what one "
-                "of them confirmed, another does not have. Use LOCAL_QUORUM"
+                f"cassandra.consistency is {self.model.consistency}, and keyspace {name} has {copies} copies: one may "
+                "lack what another confirmed. Use LOCAL_QUORUM"
             )
 
     def _prepare_tables(self) -> None:
@@ -229,7 +229,7 @@ class CassandraSession:
             self.execute("schema", text, None, 60)
 
     def _judge_durability(self) -> None:
-        """The node that answers says how it syncs; where it may not be asked, the pages say what to look at."""
+        """Warn unless the node that answers syncs its commit log before it acknowledges a write."""
         try:
             found = dict(
                 self.execute(
@@ -241,21 +241,21 @@ class CassandraSession:
             _log.warning(
                 "commitlog_sync_unknown",
                 reason=_first_line(error),
-                remedy=f"GRANT SELECT ON system_views.settings TO {self.model.username}; and look for commitlog_sync: "
+                remedy=f"GRANT SELECT ON system_views.settings TO {self.model.username}; and check for commitlog_sync: "
                 "batch (or group) in cassandra.yaml of every node",
             )
             return
         if found.get("commitlog_sync") == "periodic":
             _log.warning(
                 "commitlog_sync_periodic",
-                reason="a node that is killed forgets what it confirmed in the last seconds; with fewer copies than "
-                "nodes that can fail at once, messages that were answered are lost",
+                reason="a node that is killed loses what it acknowledged in the last seconds; if all nodes with a copy "
+                "fail at once, acknowledged messages are lost",
                 remedy="commitlog_sync: batch (or group) in cassandra.yaml of every node",
             )
 
 
 class _Login(PlainTextAuthProvider):  # type: ignore[misc, unused-ignore]
-    """Reads the password for every connection."""
+    """Reads the password file for every connection."""
 
     def __init__(self, model: CassandraModel) -> None:
         super().__init__(model.username, "")
@@ -267,7 +267,7 @@ class _Login(PlainTextAuthProvider):  # type: ignore[misc, unused-ignore]
 
 
 def read_password(file: Path) -> str:
-    """Without the end of its line.  Raises: StorageError."""
+    """The password in the file, without the end of its line.  Raises: StorageError."""
     try:
         with file.open("rb") as opened:
             return opened.read(PASSWORD_BYTES_MAX).decode().rstrip("\r\n")
@@ -288,8 +288,8 @@ def _tls(model: CassandraModel) -> ssl.SSLContext | None:
 
 
 @contextmanager
-def said(operation: str, model: CassandraModel) -> Iterator[None]:
-    """The driver's errors as ours, with what to do about them."""
+def driver_errors(operation: str, model: CassandraModel) -> Iterator[None]:
+    """Turn errors of the driver into errors of the store that name a remedy."""
     try:
         yield
     except StorageError:
@@ -302,27 +302,27 @@ def said(operation: str, model: CassandraModel) -> Iterator[None]:
         raise _tls_failed(operation, error) from None
     except cassandra.Unauthorized as error:
         raise StorageError(
-            f"cassandra {operation}: user {model.username} lacks a right ({_first_line(error)}): "
+            f"cassandra {operation}: user {model.username} lacks a permission ({_first_line(error)}): "
             f"GRANT CREATE, SELECT, MODIFY ON KEYSPACE {model.keyspace} TO {model.username}; to have the keyspace "
             "made, CREATE ON ALL KEYSPACES"
         ) from None
     except cassandra.Unavailable as error:
         raise StorageError(
             f"cassandra {operation}: {error.alive_replicas} of the {error.required_replicas} copies that "
-            f"{model.consistency} needs are up; it goes on by itself when more are"
+            f"{model.consistency} needs are up; this ends by itself once enough are"
         ) from None
     except cassandra.ReadFailure as error:
         if TOO_MANY_TOMBSTONES in (error.error_code_map or {}).values():
-            raise TooManyTombstones(f"cassandra {operation}: too many deleted rows lie between") from None
+            raise TooManyTombstones(f"cassandra {operation}: too many deleted rows in the range") from None
         raise StorageError(f"cassandra {operation}: {_first_line(error)}") from None
     except cassandra.ReadTimeout as error:
         raise StorageError(f"cassandra {operation}: no answer in time ({_first_line(error)})") from None
     except (cassandra.WriteTimeout, cassandra.WriteFailure, cassandra.OperationTimedOut) as error:
-        raise UnknownOutcome(f"cassandra {operation}: not known whether it took place ({_first_line(error)})") from None
+        raise UnknownOutcome(f"cassandra {operation}: unknown whether it took place ({_first_line(error)})") from None
     except (cassandra.DriverException, OSError, TypeError, ValueError) as error:
         raise UnknownOutcome(f"cassandra {operation}: {errors.described(error, _first_line(error))}") from None
     except Exception as error:
-        # The driver's connections raise classes of their own, which share no base but this.
+        # The errors of the driver's connections share no other base class.
         if type(error).__module__.startswith("cassandra."):
             raise UnknownOutcome(f"cassandra {operation}: {errors.described(error, _first_line(error))}") from None
         raise
@@ -337,9 +337,9 @@ def _unreachable(operation: str, model: CassandraModel, errors: list[Any]) -> St
         if isinstance(error, ssl.SSLError) or "SSL" in str(error):
             return _tls_failed(operation, error)
     if any(isinstance(error, cassandra.Unavailable) for error in errors):
-        return StorageError(f"cassandra {operation}: too few copies are up; it goes on by itself when more are")
+        return StorageError(f"cassandra {operation}: too few copies are up; this ends by itself once enough are")
     reason = "; ".join(sorted({_first_line(each) for each in errors})) or "no connection to any node"
-    tls = "" if model.tls_ca else "; a node that wants TLS needs cassandra.tls_ca"
+    tls = "" if model.tls_ca else "; for nodes with TLS set cassandra.tls_ca"
     return UnknownOutcome(
         f"cassandra {operation}: none of {', '.join(model.contact_points)} can be used ({reason[:400]}{tls})"
     )
@@ -354,7 +354,7 @@ def _tls_failed(operation: str, error: Exception) -> StorageError:
 
 def _login_refused(model: CassandraModel, error: Exception) -> StorageError:
     if model.username is None:
-        return StorageError("cassandra wants a login: set cassandra.username and cassandra.password_file")
+        return StorageError("cassandra requires a login: set cassandra.username and cassandra.password_file")
     text = _first_line(error)
     if "password_file" in text:
         return StorageError(text)

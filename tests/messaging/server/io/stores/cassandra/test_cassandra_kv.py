@@ -20,7 +20,7 @@ from fairlead_messaging.server.io.stores.cassandra.cassandra_kv import (
 from fairlead_messaging.server.io.stores.cassandra.ownership import TakenOver
 from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot
 from fairlead_messaging.server.store import buckets
-from fairlead_messaging.server.store.layer import SILENT, Layer
+from fairlead_messaging.server.store.layer import UNTOUCHED, Layer
 from fairlead_messaging.server.store.memory_kv import MemoryKV
 from fairlead_messaging.server.store.ordered_kv import Batch, OrderedKV
 
@@ -72,7 +72,7 @@ def test_what_became_of_a_write_may_be_found_out_later() -> None:
     kv = opened(disk)
     put(kv, b"a")
     disk.fates = ["lost"] + ["never"] * 100
-    with pytest.raises(StorageError, match="no answer; whether"):
+    with pytest.raises(StorageError, match="no answer; the next write will find out whether"):
         put(kv, b"b")
     disk.fates = []
     put(kv, b"c")
@@ -81,7 +81,6 @@ def test_what_became_of_a_write_may_be_found_out_later() -> None:
 
 
 def test_nothing_is_answered_while_no_node_does() -> None:
-    """And it goes on by itself."""
     disk = Disk()
     kv = opened(disk)
     disk.is_down = True
@@ -97,7 +96,6 @@ def test_nothing_is_answered_while_no_node_does() -> None:
 
 
 def test_a_second_instance_is_told_who_the_first_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While that shows signs of life."""
     disk = Disk()
     first = opened(disk, name="process 4711 on till")
     monkeypatch.setattr(ownership, "pause", lambda seconds: first.apply(Batch()))
@@ -180,7 +178,6 @@ def test_snapshots_that_hold_up_writing_are_given_up(monkeypatch: pytest.MonkeyP
 
 
 def test_a_topic_gets_buckets_as_it_grows_and_loses_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows stay in order over them, and a range that covers one drops it whole."""
     monkeypatch.setattr(buckets.changes, "__defaults__", (100,))
     disk = Disk()
     kv = opened(disk)
@@ -277,7 +274,6 @@ def seen(kv: OrderedKV) -> tuple[list[tuple[bytes, bytes]], object]:
 
 
 def test_a_batch_changes_what_is_at_hand() -> None:
-    """Rewritten, deleted, in a range, too large; what is not asked for is not kept."""
     recent = RecentValues()
     for key in (b"a", b"b", b"c", b"d"):
         recent.keep(key, b"0", 0)
@@ -289,23 +285,21 @@ def test_a_batch_changes_what_is_at_hand() -> None:
     batch.put(b"e", b"1")
     recent.apply(Layer.of(batch, 1))
     assert [recent.get(key) for key in (b"a", b"b", b"c", b"d", b"e")] == [
-        (b"1", 1), (None, 1), (SILENT, 1), (SILENT, 1), (SILENT, 1)
+        (b"1", 1), (None, 1), (UNTOUCHED, 1), (UNTOUCHED, 1), (UNTOUCHED, 1)
     ]  # fmt: skip
 
 
 def test_what_was_read_before_a_batch_is_not_kept() -> None:
-    """It may be older."""
     recent = RecentValues()
     recent.apply(Layer.of(Batch(), 1))
     recent.keep(b"a", b"old", 0)
-    assert recent.get(b"a") == (SILENT, 1)
+    assert recent.get(b"a") == (UNTOUCHED, 1)
 
 
 def test_it_is_bounded() -> None:
-    """The least recently asked for goes."""
     recent = RecentValues()
     for number in range(KEYS_MAX + 1):
         recent.keep(b"%d" % number, b"", 0)
-    assert recent.get(b"0")[0] is SILENT and recent.get(b"1")[0] == b""
+    assert recent.get(b"0")[0] is UNTOUCHED and recent.get(b"1")[0] == b""
     recent.clear(5)
-    assert recent.get(b"1") == (SILENT, 5)
+    assert recent.get(b"1") == (UNTOUCHED, 5)

@@ -47,7 +47,6 @@ def test_a_silent_owner_is_waited_for(world: World) -> None:
 
 
 def test_time_without_answers_does_not_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An owner that hears nothing either is not silent."""
     world.instance("first").wait_and_take()
     second, read = world.instance("second"), TwinJournal.read
     slow = iter([0.0, 60.0, 0.0])
@@ -79,7 +78,6 @@ def test_an_owner_that_was_confirmed_at_the_last_moment_stays(world: World, monk
 
 
 def test_an_owner_that_gave_it_up_is_not_waited_for(world: World) -> None:
-    """A stop is followed by a start at once."""
     first = world.instance("first")
     first.wait_and_take()
     first.release(0)
@@ -88,7 +86,6 @@ def test_an_owner_that_gave_it_up_is_not_waited_for(world: World) -> None:
 
 
 def test_an_answer_that_was_lost_is_asked_for_again(world: World) -> None:
-    """Whether it took place or not."""
     for fate in ("lost", "never"):
         world.disk.fates = [fate]
         owner = world.instance(fate)
@@ -98,7 +95,6 @@ def test_an_answer_that_was_lost_is_asked_for_again(world: World) -> None:
 
 
 def test_confirming_is_due_after_a_while(world: World) -> None:
-    """And reading ends without it."""
     owner = world.instance("one")
     owner.wait_and_take()
     assert not owner.needs_beat()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from tests.support.processes import wait_until
 from tests.support.topics.cassandra_twin import Disk
 
 from fairlead_messaging.api.errors import StorageError
-from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot, _Narrowed, _Whole
+from fairlead_messaging.server.io.stores.cassandra import applier
+from fairlead_messaging.server.io.stores.cassandra.applier import Applier, ApplyAttempt
+from fairlead_messaging.server.io.stores.cassandra.rows import CassandraSnapshot, _NarrowableRange, _ValueAssembler
 from fairlead_messaging.server.io.stores.cassandra.session import TooManyTombstones
 from fairlead_messaging.server.store import buckets
 from fairlead_messaging.server.store.buckets import Changes, Directory
@@ -17,8 +20,7 @@ from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_values_are_put_together_over_pages() -> None:
-    """What is left of a longer value before is passed over."""
-    whole = _Whole()
+    whole = _ValueAssembler()
     assert list(whole.take([(b"a", 0, 2, b"1")])) == []
     assert list(whole.take([(b"a", 1, 2, b"2"), (b"a", 2, 3, b"stale"), (b"b", 0, 1, b"")])) == [
         (b"a", b"12"), (b"b", b"")
@@ -27,8 +29,7 @@ def test_values_are_put_together_over_pages() -> None:
 
 @pytest.mark.parametrize("down", [False, True])
 def test_parts_cover_a_range_without_a_gap(down: bool) -> None:
-    """From either end, after any number of refusals."""
-    ask = _Narrowed(b"a", b"c")
+    ask = _NarrowableRange(b"a", b"c")
     ask.narrow()
     ask.narrow()
     parts = []
@@ -44,14 +45,10 @@ def test_parts_cover_a_range_without_a_gap(down: bool) -> None:
 
 
 def test_one_key_cannot_be_narrowed() -> None:
-    """Then there is no way around."""
-    ask = _Narrowed(b"a", b"a\x00")
+    ask = _NarrowableRange(b"a", b"a\x00")
     with pytest.raises(TooManyTombstones):
         for _ in range(1000):
             ask.narrow()
-
-
-# --- Rows and the layers over them.
 
 
 def snapshot_over(*rows: bytes, layer: Batch) -> tuple[CassandraSnapshot, list[int]]:
@@ -65,7 +62,6 @@ def snapshot_over(*rows: bytes, layer: Batch) -> tuple[CassandraSnapshot, list[i
 
 
 def test_layers_lie_over_rows() -> None:
-    """In single reads, scans and from the end."""
     batch = Batch()
     batch.delete_range(b"b", b"e")
     batch.put(b"c", b"new")
@@ -81,3 +77,42 @@ def test_layers_lie_over_rows() -> None:
     assert closed == [2]
     with pytest.raises(StorageError, match="closed"):
         snapshot.get(b"a")
+
+
+# --- What is durable comes where it is read, behind every open snapshot.
+
+
+def attempt(number: int) -> ApplyAttempt:
+    batch = Batch()
+    batch.put(b"T%d" % number, b"")
+    layer = Layer.of(batch, number)
+    return ApplyAttempt(layer, buckets.record_of(layer, Directory(), Changes([], [])), Directory())
+
+
+def test_an_open_snapshot_holds_back_what_came_after_it() -> None:
+    disk, shown = Disk(), [0]
+    applying = Applier(disk.stored(), shown.append)
+    applying.start()
+    applying.add(attempt(1))
+    wait_until("it is applied", lambda: applying.applied == 1, seconds=60)
+    number, layers = applying.opened()
+    assert (number, layers) == (1, ())
+    applying.add(attempt(2))
+    newer, layers = applying.opened()
+    assert newer == 2 and [layer.number for layer in layers] == [2]
+    assert applying.applied == 1 and shown[-1] == 1
+    applying.closed(1)
+    wait_until("it is applied", lambda: applying.applied == 2, seconds=60)
+    assert len(disk.rows) == 2 and shown[-1] == 0
+    applying.closed(2)
+    applying.close(1)
+
+
+def test_a_writer_without_room_is_refused_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applier, "ROOM_SECONDS", 0.0)
+    monkeypatch.setattr(applier, "WAITING_MAX", 1)
+    applying = Applier(Disk().stored(), lambda count: None)
+    applying.wait_for_room()
+    applying.add(attempt(1))
+    with pytest.raises(StorageError, match="rows cannot be written"):
+        applying.wait_for_room()

@@ -14,8 +14,8 @@ from fairlead_messaging.server.io.stores.cassandra.session import (
     CassandraSession,
     TooManyTombstones,
     UnknownOutcome,
+    driver_errors,
     read_password,
-    said,
 )
 from fairlead_messaging.server.settings import CassandraModel
 
@@ -25,8 +25,8 @@ MODEL = CassandraModel(contact_points=["a:1"], username="till", password_file="/
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (cassandra.OperationTimedOut(), UnknownOutcome, "not known whether it took place"),
-        (cassandra.WriteTimeout("late", write_type=0), UnknownOutcome, "not known"),
+        (cassandra.OperationTimedOut(), UnknownOutcome, "unknown whether it took place"),
+        (cassandra.WriteTimeout("late", write_type=0), UnknownOutcome, "unknown whether"),
         (cassandra.Unavailable("x", alive_replicas=1, required_replicas=2), StorageError, "1 of the 2 copies"),
         (cassandra.AuthenticationFailed("no"), StorageError, "refused the login of user till"),
         (cassandra.Unauthorized("no"), StorageError, "GRANT CREATE, SELECT, MODIFY ON KEYSPACE fairlead TO till"),
@@ -40,21 +40,18 @@ MODEL = CassandraModel(contact_points=["a:1"], username="till", password_file="/
     ],
 )
 def test_errors_say_what_to_do(error: Exception, kind: type[StorageError], words: str) -> None:
-    """And whether anything is known of a write."""
-    with pytest.raises(StorageError) as raised, said("read", MODEL):
+    with pytest.raises(StorageError) as raised, driver_errors("read", MODEL):
         raise error
     assert type(raised.value) is kind or issubclass(type(raised.value), kind)
     assert words in str(raised.value)
 
 
 def test_what_is_none_of_the_drivers_passes() -> None:
-    """A mistake of ours is not dressed up."""
-    with pytest.raises(KeyError), said("read", MODEL):
+    with pytest.raises(KeyError), driver_errors("read", MODEL):
         raise KeyError("ours")
 
 
 def test_the_password_is_read_from_its_file(tmp_path: Path) -> None:
-    """Without the end of its line."""
     file = tmp_path / "password"
     file.write_text("a b\n")
     assert read_password(file) == "a b"
@@ -76,8 +73,6 @@ def test_nodes_that_forget_are_warned_of(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Also when it cannot be known."""
-
     def execute(*_: object) -> list[tuple[str, str]]:
         if isinstance(answer, StorageError):
             raise answer

@@ -1,20 +1,19 @@
-"""SQLite's own; what all stores promise is in tests/conformance."""
+"""What only SQLite or only RocksDB does; what all stores promise is in tests/conformance."""
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from fairlead_messaging.api.errors import StorageError
 from fairlead_messaging.server.io.stores import sqlite_kv
+from fairlead_messaging.server.io.stores.rocksdb_kv import RocksKV
 from fairlead_messaging.server.io.stores.sqlite_kv import SqliteKV
 from fairlead_messaging.server.store.ordered_kv import Batch
 
 
 def test_commits_are_on_disk(tmp_path: Path) -> None:
-    """Full synchronisation with the write-ahead log, nothing less."""
     store = SqliteKV(tmp_path)
     assert store._writer.execute("PRAGMA synchronous").fetchone() == (2,)
     assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -22,7 +21,6 @@ def test_commits_are_on_disk(tmp_path: Path) -> None:
 
 
 def test_a_get_does_not_wait_for_a_write(tmp_path: Path) -> None:
-    """The event loop asks for single keys while the disk is busy."""
     store = SqliteKV(tmp_path)
     with store._lock:
         assert store.get(b"k") is None
@@ -30,7 +28,6 @@ def test_a_get_does_not_wait_for_a_write(tmp_path: Path) -> None:
 
 
 def test_connections_of_closed_snapshots_are_used_again(tmp_path: Path) -> None:
-    """And no more are kept than allowed."""
     store = SqliteKV(tmp_path)
     snapshots = [store.snapshot() for _ in range(sqlite_kv.IDLE_READERS_MAX + 3)]
     for each in snapshots:
@@ -39,18 +36,16 @@ def test_connections_of_closed_snapshots_are_used_again(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_closed_store_refuses(tmp_path: Path) -> None:
-    """As a StorageError."""
-    store = SqliteKV(tmp_path)
+@pytest.mark.parametrize("kind", [SqliteKV, RocksKV])
+def test_a_closed_store_refuses(kind: type[SqliteKV] | type[RocksKV], tmp_path: Path) -> None:
+    store = kind(tmp_path)
     store.close()
-    with pytest.raises(StorageError):
-        store.apply(Batch())
-    with pytest.raises(StorageError):
-        store.snapshot()
+    for use in (lambda: store.apply(Batch()), lambda: store.get(b"k"), store.snapshot):
+        with pytest.raises(StorageError):
+            use()
 
 
 def test_a_snapshot_does_not_wait_for_a_write(tmp_path: Path) -> None:
-    """Not for its beginning, its reads or its end; it sees what was there before."""
     store = SqliteKV(tmp_path)
     store.apply(putting(b"k", b"before"))
     with store._lock:
@@ -83,7 +78,6 @@ def size(folder: Path) -> int:
 
 
 def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bounded piece a pass, down to what is in use and a little more; the log as well."""
     monkeypatch.setattr(sqlite_kv, "RECLAIM_PAGES_MAX", 4096)
     store = SqliteKV(tmp_path)
     fill_and_empty(store)
@@ -99,23 +93,9 @@ def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store.close()
 
 
-def test_a_file_of_an_earlier_version_can_shrink_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Written anew at its opening, unless it is large; then it is said what to do."""
-    path = tmp_path / sqlite_kv.FILE_NAME
-    before = sqlite3.connect(path, isolation_level=None)
-    before.execute("PRAGMA journal_mode=WAL")
-    before.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
-    before.execute("INSERT INTO kv VALUES (?, ?)", (b"a", b"1"))
-    before.close()
-    monkeypatch.setattr(sqlite_kv, "CONVERTED_PAGES_MAX", 0)
-    store = SqliteKV(tmp_path)
-    assert store._number("auto_vacuum") == 0 and store.get(b"a") == b"1"
-    store.reclaim()
+def test_a_directory_is_open_once(tmp_path: Path) -> None:
+    store = RocksKV(tmp_path)
+    with pytest.raises(StorageError):
+        RocksKV(tmp_path)
     store.close()
-    monkeypatch.undo()
-    store = SqliteKV(tmp_path)
-    assert store._number("auto_vacuum") == sqlite_kv.INCREMENTAL and store.get(b"a") == b"1"
-    fill_and_empty(store)
-    store.reclaim()
-    assert size(tmp_path) < 6_000_000
-    store.close()
+    RocksKV(tmp_path).close()
