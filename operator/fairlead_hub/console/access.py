@@ -42,7 +42,7 @@ def refusal(headers: Mapping[str, str], *, secure: bool) -> str:
     if not secure:
         return browser.refusal(_Without(headers) if followed else headers)
     # The name is that of the certificate; but a browser shows its certificate for any page that asks.
-    if browser.is_of_another(headers.get("Origin"), headers.get("Host", "")):
+    if browser.is_cross_origin(headers.get("Origin"), headers.get("Host", "")):
         return "another origin's page has no business here"
     if not followed and headers.get("Sec-Fetch-Site", "none") not in browser.OWN_SITE:
         return "another site's page has no business here"

@@ -69,5 +69,5 @@ def test_what_is_broken_is_refused(encoding: str, content: bytes) -> None:
 
 
 def test_an_encoding_that_is_not_known_is_refused_by_name() -> None:
-    with pytest.raises(Malformed, match="'br' is not known here: send gzip, deflate or none"):
+    with pytest.raises(Malformed, match="'br' is not supported: send gzip, deflate or none"):
         Unpacker("br")

@@ -77,9 +77,9 @@ TEXT = f"fl1-{'a' * 10}-{'b' * 26}-{PIN}"
         (TEXT[:-1], "its pin has 63 characters and must have 64"),
         (TEXT[4:], "its beginning or its end is missing"),
         (TEXT.rpartition("-")[0], "its beginning or its end is missing"),
-        (f"{TEXT[:-1]}x", "its pin has characters that none has"),
+        (f"{TEXT[:-1]}x", "its pin has invalid characters"),
         (TEXT.replace("b" * 26, "b" * 27), "its secret has 27 characters"),
-        (TEXT.replace("a" * 10, "a" * 9 + "1"), "its id has characters that none has"),
+        (TEXT.replace("a" * 10, "a" * 9 + "1"), "its id has invalid characters"),
         (f"{TEXT}{f'.{PIN}' * 4}", "it has 5 pins"),
     ],
 )

@@ -211,7 +211,7 @@ def test_a_file_of_the_same_size_and_time_behind_a_link_is_another(authority, tm
 async def test_a_listener_may_ask_for_no_certificate(authority):
     """As the node's own API, which asks for a token; it goes over to new files all the same."""
     files = issue(authority, "edge-1")
-    server = tls.server_context(files, asks_clients=False)
+    server = tls.server_context(files, verifies_clients=False)
     tls.renew(server, files)
     await greet_any(server, ssl.create_default_context(cafile=str(authority.certificate)))
     assert server.get_ca_certs() == []
@@ -233,7 +233,7 @@ async def test_what_is_spoken_without_a_certificate_is_agreed_on(authority):
             spoken: asyncio.Queue[str] = asyncio.Queue()
 
             def connected(_, writer, spoken=spoken):
-                spoken.put_nowait(tls.speaks(writer.get_extra_info("ssl_object")))
+                spoken.put_nowait(tls.negotiated_protocol(writer.get_extra_info("ssl_object")))
                 writer.close()
 
             listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=server)
@@ -244,7 +244,7 @@ async def test_what_is_spoken_without_a_certificate_is_agreed_on(authority):
                 writer.close()
             finally:
                 listening.close()
-    assert tls.speaks(None) == ""
+    assert tls.negotiated_protocol(None) == ""
 
 
 def test_a_key_that_others_may_read_is_logged(authority):
@@ -281,7 +281,7 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
         ("edge-2", datetime.timedelta(days=30), "is the one of edge-2, not of edge-1"),
         ("edge-1", datetime.timedelta(seconds=25), "replace it"),
     ):
-        monkeypatch.setattr(tls, "_reminded", LogLimiter(tls.REMINDED_SECONDS))
+        monkeypatch.setattr(tls, "_reminders", LogLimiter(tls.REMINDER_SECONDS))
         pair = authority.issue(name, valid=valid)
         files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
         assert bool(files.unfit("edge-1")) == (words != "replace it")

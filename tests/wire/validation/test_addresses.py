@@ -128,7 +128,9 @@ async def _mixed_up(is_tls: bool, tmp_path: Path) -> dict[str, str]:
     return hints
 
 
-@pytest.mark.parametrize(("is_tls", "said"), [(True, "if it speaks TLS there"), (False, "does not speak TLS there")])
+@pytest.mark.parametrize(
+    ("is_tls", "said"), [(True, "if the server speaks TLS"), (False, "does not speak TLS on this port")]
+)
 async def test_the_other_scheme_is_named(is_tls: bool, said: str, tmp_path: Path) -> None:
     """By every library that our programs ask with."""
     hints = await _mixed_up(is_tls, tmp_path)

@@ -1,4 +1,4 @@
-"""The API group of Fairlead's custom resources, as the files in ``crds`` define it, and the annotations people set."""
+"""The API group of Fairlead's custom resources, as defined in ``crds``, and the annotations that people set."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ GROUP: Final = "fairlead.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 ROOT: Final = f"apis/{API_VERSION}"
-"""Path of its resources at an API server, without a slash at either end."""
+"""Path of its resources at an API server, without leading or trailing slash."""
 
-# Instructions to the hub, as annotations.
+# Annotations that instruct the hub.
 
 PAUSED: Final = f"{GROUP}/paused"
-"""On an EdgeNode or a delivered object: the reason why nothing is sent."""
+"""On an EdgeNode or a delivered object: nothing is sent; the value is the reason."""
 APPROVE_DELETIONS: Final = f"{GROUP}/approve-deletions"
-"""On an EdgeNode: the id of the deletions that its deletion guard stopped."""
+"""On an EdgeNode: the id of the deletions stopped by the deletion guard, which may now be sent."""
 APPROVE_IDENTITY: Final = f"{GROUP}/approve-identity"
-"""On an EdgeNode: the identity that is held back, and may be used from now on."""
+"""On an EdgeNode: the identity that was held back and may be used from now on."""
 APPROVE_FENCE: Final = f"{GROUP}/approve-fence"
-"""On an EdgeNode: the fencing number that the node may give up."""
+"""On an EdgeNode: the fencing number that the node may reset."""
 RESYNC: Final = f"{GROUP}/resync"
 """On an EdgeNode: any new value makes the node reconnect and compare everything."""

@@ -1,6 +1,6 @@
 """The latest spans this hub recorded, for the console; there is none where nothing is recorded.
 
-spans = open_spans(…, around=ring.around)      every span goes to the collector as before, and is noted at its end
+spans = open_spans(…, wrap=ring.around)        every span goes to the collector as before, and is noted at its end
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ async def test_certificates(tmp_path: Path) -> None:
         async with HubServer(context=server(ours, wrong)) as hub:
             assert (await dial(hub.url, client(ours, edge))).failed == "tls"
     admits_all = tls.server_context(  # as a hub that signs
-        tls.Files(ca=ours.certificate, cert=wrong.certificate, key=wrong.key), asks_clients=False
+        tls.Files(ca=ours.certificate, cert=wrong.certificate, key=wrong.key), verifies_clients=False
     )
     async with HubServer(context=admits_all) as hub:
         trip = await dial(hub.url, client(ours, edge))
