@@ -444,7 +444,6 @@ def test_everything_that_is_wrong_is_said(room: str, text: str, said: list[str],
 @pytest.mark.process
 @pytest.mark.parametrize("room", MODELS)
 def test_the_program_prints_them_and_exits_2(room: str, tmp_path: Path) -> None:
-    """A line each, with program and file, or the variable."""
     file = tmp_path / "settings.toml"
     file.write_text('log_levl = "x"\nlog_level = "loud"\n')
     command = [sys.executable, "-m", "fairlead_cli.main", room, "run", "--config", str(file)]

@@ -41,7 +41,6 @@ def other() -> None:
     ],
 )
 def test_the_default_is_run(line: list[str], printed: str) -> None:
-    """Its options may follow the group's own."""
     assert CliRunner().invoke(group, line).output.strip() == printed
 
 
@@ -49,5 +48,4 @@ def test_the_default_is_run(line: list[str], printed: str) -> None:
     ("line", "words"), [(["--help"], "Commands:"), (["nonsense"], "No such command"), (["--url"], "requires")]
 )
 def test_all_else_is_as_usual(line: list[str], words: str) -> None:
-    """Help, mistakes."""
     assert words in CliRunner().invoke(group, line).output
