@@ -84,7 +84,6 @@ TEXT = f"fl1-{'a' * 10}-{'b' * 26}-{PIN}"
     ],
 )
 def test_a_token_that_was_copied_wrong_says_where(damaged: str, said: str) -> None:
-    """Without repeating any of it."""
     with pytest.raises(ValueError, match=f"is not a join token: {said}") as refused:
         join_token.parse(damaged)
     assert "b" * 10 not in str(refused.value)

@@ -23,7 +23,6 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_an_address_that_is_taken_is_named() -> None:
-    """With host and port, and nothing stays open."""
     [taken] = bound("127.0.0.1", 0, backlog=1)
     port = taken.getsockname()[1]
     with taken, pytest.raises(OSError, match=f"127.0.0.1:{port}: ") as refused:
@@ -97,7 +96,6 @@ async def test_the_oldest_that_is_opening_makes_way() -> None:
 
 
 async def test_it_looks_again_and_again_until_it_is_closed() -> None:
-    """For those that wait too long."""
     looked = 0
 
     def look() -> None:

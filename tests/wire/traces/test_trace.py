@@ -53,7 +53,6 @@ def test_what_is_written_is_read(trace_id: str, span_id: str, sampled: bool) -> 
 
 
 def test_only_the_lowest_flag_counts() -> None:
-    """Others may be set by later versions of the standard."""
     assert trace.sampled(EXAMPLE[:-2] + "03") is not None
     assert trace.parse(EXAMPLE[:-2] + "02") is not None and trace.sampled(EXAMPLE[:-2] + "02") is None
 
@@ -90,7 +89,6 @@ def test_who_began_the_trace_decides() -> None:
 
 
 def test_no_client_gets_more_than_the_ceiling() -> None:
-    """And what was refused is counted."""
     one = sampler(ceiling=3.0)
     assert [one.samples_incoming(place(1), 0.0) for _ in range(5)] == [True] * 3 + [False] * 2
     assert one.over_ceiling == 2
