@@ -6,11 +6,10 @@ import builtins
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from fairlead_cli import manifests
-from fairlead_cli.manifests import ManifestFinding, NotReadable, read_documents
+from fairlead_cli.manifests import NotReadable, read_documents
 
 BAD = "FROM /messages/* WHERE temp > 5 INTO $upstream"
 
@@ -87,23 +86,6 @@ def test_the_reasons_of_a_document_that_is_no_manifest() -> None:
         (1, 19, "schemaVersion"),
         (2, 11, "routes"),
     ]
-
-
-def test_as_json() -> None:
-    finding = ManifestFinding(line=1, column=2, end_column=3, message="m")
-    assert msgspec.to_builtins(finding) == {
-        "severity": "error",
-        "line": 1,
-        "column": 2,
-        "endColumn": 3,
-        "name": "",
-        "message": "m",
-    }
-
-
-def test_what_cannot_be_read() -> None:
-    with pytest.raises(NotReadable):
-        manifests.read("{")
 
 
 def test_mistakes_of_routes_are_listed_beside_those_of_the_document() -> None:

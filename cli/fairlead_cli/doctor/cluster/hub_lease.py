@@ -1,4 +1,4 @@
-"""Does a hub run?  What the API objects say is the last known state where none does."""
+"""Is a hub running?  If not, the API objects show the last known state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def warn(kube: Kube) -> None:
-    """One line on stderr where no hub holds a valid Lease; nothing where that cannot be read."""
+    """Print a line on stderr if no hub holds a valid Lease; print nothing if the Lease cannot be read."""
     from fairlead_cli.doctor.cluster import programs
     from fairlead_hub import leadership
     from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable

@@ -111,12 +111,6 @@ def test_what_the_service_refuses_is_exit_1(run: Run) -> None:
     assert run("create", "../x/t").exit_code == 2, "wrong use: no topic can be called so"
 
 
-def test_help_teaches(run: Run) -> None:
-    shown = CliRunner().invoke(build(), ["topics", "--help"]).stdout
-    for word in ("tail -f", "lag", "transactions invalidate", "replay", "--config"):
-        assert word in shown
-
-
 def test_topics_of_all_namespaces(run: Run) -> None:
     for name in ("a/t", "b/t", "b/u", "c/gone"):
         run("create", name)
