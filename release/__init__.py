@@ -1,4 +1,4 @@
-"""What a release is made of, in a folder: `make packages`, `make release`.
+"""Builds the files of a release in a folder: `make packages`, `make release`.
 
     source ──► python_packages   wheel, sdist
        │   ──► deb                the agent for Debian: unit, settings, what it needs of Python's packages

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make what a release has, in a folder.
+"""Build the files of a release in a folder.
 
     python -m release                wheel, sdist, package for Debian, charts
     python -m release --images       and the images (2.1 GB)
@@ -28,12 +28,12 @@ PROVENANCE = "provenance.intoto.json"
 
 
 def say(text: str) -> None:
-    """Progress: standard error only."""
+    """Print progress, on standard error only."""
     print(f"release: {text}", file=sys.stderr, flush=True)
 
 
 def make(found: Source, target: Path, *, with_images: bool = False) -> list[Path]:
-    """Everything, with documents and checksums; what an earlier run left in the folder is replaced."""
+    """Build everything, with documents and checksums; files of earlier runs are replaced."""
     ours = target.resolve() == source.ROOT / "dist" or (target / SUMS).exists()
     if not ours and target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ReleaseError(f"{target} holds something else than a release; name another --target, or empty it")

@@ -16,7 +16,7 @@ CHARTS = ("fairlead", "fairlead-edge")
 
 
 def build(found: Source, target: Path) -> list[Path]:
-    """Write both; ``helm package`` would write today's time into them."""
+    """Write both charts; ``helm package`` is not used because it would include today's time."""
     target.mkdir(parents=True, exist_ok=True)
     return [_archive(found, name, target) for name in CHARTS]
 

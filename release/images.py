@@ -1,4 +1,4 @@
-"""The images as OCI archives under a release's name, and the layers of each for its document."""
+"""The images as OCI archives named after a release, and the layers of each for its SBOM."""
 
 from __future__ import annotations
 

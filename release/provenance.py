@@ -1,4 +1,4 @@
-"""Which source and which builder made which bytes: an in-toto statement with SLSA's predicate, and SHA256SUMS."""
+"""Records which source and builder made which files: an in-toto statement with SLSA's predicate, and SHA256SUMS."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://fairlead.dev/build/make-release/v1"
 DESK = "https://fairlead.dev/builder/desk"
-"""Of a `make release` on any machine: it vouches for nothing, which is what the name says."""
+"""The builder of a `make release` on any machine; as its name says, it guarantees nothing."""
 LOCK = Path("requirements/dev.lock")
 BLOCK = 1 << 20
 
@@ -28,7 +28,7 @@ def digest(path: Path) -> str:
 
 
 def statement(source: Source, files: Iterable[Path], environ: Mapping[str, str] = os.environ) -> bytes:
-    """About these files; without times, so that the same build says the same."""
+    """The statement about these files; without times, so that equal builds have equal statements."""
     git: dict[str, Any] = {"uri": _repository(environ), "name": "source"}
     if source.commit != UNKNOWN_COMMIT:
         git["digest"] = {"gitCommit": source.commit}
@@ -59,7 +59,7 @@ def statement(source: Source, files: Iterable[Path], environ: Mapping[str, str] 
 
 
 def checksums(files: Iterable[Path]) -> str:
-    """As `sha256sum --check` reads them."""
+    """The checksums in the format of `sha256sum --check`."""
     return "".join(f"{digest(path)}  {path.name}\n" for path in sorted(files, key=lambda path: path.name))
 
 

@@ -1,4 +1,4 @@
-"""Wheel and sdist."""
+"""Builds the wheel and the sdist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from release.source import ReleaseError, Source
 
 
 def build(found: Source, target: Path) -> list[Path]:
-    """Write both into ``target``; the wheel is built from the staged tree, as the sdist is."""
+    """Write both into ``target``; both are built from the staged tree."""
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         staged = source.stage(found, Path(folder) / f"fairlead-{found.version}")

@@ -1,4 +1,4 @@
-"""What lies in an archive, as a CycloneDX document: Python packages, jars, Java, and the system's libraries.
+"""Lists the contents of an archive as a CycloneDX document: Python packages, jars, Java, and the system's libraries.
 
 It is read from the archive itself, not from a list of what was asked for: what is not in the bytes is not in the
 document, and what came along with something else is.
@@ -27,14 +27,14 @@ from release.source import Source
 Component = dict[str, Any]
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _INSIDE = re.compile(r"/(python3[.\d]*|fairlead|java)/")
-"""Extension modules and Java's own libraries are part of what they came with."""
+"""Extension modules and Java's own libraries belong to the component that installed them."""
 _PYTHON = re.compile(r"python3\.\d+")
 _JAR = re.compile(r"(?P<name>.+?)-(?P<version>\d[\w.+-]*)\.jar$")
 NAMESPACE = uuid.UUID("6f0f3a1c-2f57-5c53-9f0c-0d6b8a0d8f5e")
 
 
 def document(source: Source, name: str, archives: Iterable[Path]) -> bytes:
-    """The document of one package or image; ``archives`` are the tars that lie on top of each other."""
+    """The document of one package or image; ``archives`` are its layers, in order."""
     paths = list(archives)
     found = sorted(merged(component for path in paths for component in components(path)), key=_order)
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
@@ -58,12 +58,12 @@ def document(source: Source, name: str, archives: Iterable[Path]) -> bytes:
 
 
 def merged(found: Iterable[Component]) -> list[Component]:
-    """Each thing once, however many layers or jars have it."""
+    """Each component once, however many layers or jars contain it."""
     return list({each["bom-ref"]: each for each in found}.values())
 
 
 def components(archive: Path) -> Iterator[Component]:
-    """Of one tar, in its order."""
+    """The components of one tar, in its order."""
     with tarfile.open(archive) as tar:
         for member in tar:
             path = PurePosixPath(member.name)
@@ -84,7 +84,7 @@ def components(archive: Path) -> Iterator[Component]:
 
 
 def python_package(metadata: str) -> Component:
-    """From a distribution's own metadata."""
+    """A Python package, from its metadata."""
     read = HeaderParser().parsestr(metadata)
     name = re.sub(r"[-_.]+", "-", read["Name"]).lower()
     made = _component("library", name, read["Version"], f"pkg:pypi/{name}@{read['Version']}")
@@ -96,7 +96,7 @@ def python_package(metadata: str) -> Component:
 
 
 def jar(file: str, content: bytes) -> Iterator[Component]:
-    """What a jar says it was made of (a shaded one is several); one that says nothing, by its name."""
+    """The components that a jar declares (several if it is shaded); without a declaration, its file name."""
     found = []
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
         for entry in sorted(packed.namelist()):
@@ -111,14 +111,14 @@ def jar(file: str, content: bytes) -> Iterator[Component]:
 
 
 def java(text: str) -> Component:
-    """From the runtime's `release` file."""
+    """The Java runtime, from its `release` file."""
     said = dict(re.findall(r'(?m)^(\w+)="(.*)"$', text))
     version = said.get("JAVA_RUNTIME_VERSION") or said.get("JAVA_VERSION", "")
     return _component("platform", "openjdk", version, f"pkg:generic/openjdk@{version}")
 
 
 def system_library(path: PurePosixPath, content: bytes) -> Component:
-    """A library outside of any package: its digest, and the system's package when that one has the same bytes."""
+    """A library outside any package: its digest, and the system package that contains the same file, if any."""
     digest = hashlib.sha256(content).hexdigest()
     made = _component("library", path.name, "", "", reference=f"file:{path}")
     made["hashes"] = [{"alg": "SHA-256", "content": digest}]

@@ -1,4 +1,4 @@
-"""The tree that is released: its tracked files, version and time."""
+"""The released tree: its tracked files, version and time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_GIT_EPOCH = 1_580_601_600
-"""2020-02-02, which hatchling takes too: of a tree without history and without SOURCE_DATE_EPOCH."""
+"""2020-02-02, as in hatchling: for a tree without history and without SOURCE_DATE_EPOCH."""
 UNKNOWN_COMMIT = "unknown"
 
 
 class ReleaseError(Exception):
-    """Something the user can act on; the text is the whole message."""
+    """An error that the user can fix; the text is the whole message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Source:
 
 
 def read(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Source:
-    """Look at a checkout, or at an unpacked sdist."""
+    """Read a checkout or an unpacked sdist."""
     version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
     commit = _git(root, "rev-parse", "HEAD")
     given = environ.get("SOURCE_DATE_EPOCH", "")
@@ -52,7 +52,7 @@ def read(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> Source:
 
 
 def tracked(root: Path) -> list[Path]:
-    """The files that belong to the project, relative to its root and sorted; without a history, all but the ignored."""
+    """The project's files, sorted and relative to its root; without a history, all files that are not ignored."""
     listed = _git(root, "ls-files", "-z")
     if listed:
         return sorted(path for name in listed.split("\0") if name and (root / (path := Path(name))).is_file())
@@ -62,7 +62,7 @@ def tracked(root: Path) -> list[Path]:
 
 
 def _ignored(root: Path) -> list[str]:
-    """What is made in an unpacked sdist is none of its files, as in a checkout."""
+    """Files built in an unpacked sdist do not belong to it, as in a checkout."""
     listed = root / ".gitignore"
     return [line.strip("/") for line in listed.read_text().splitlines() if line] if listed.exists() else []
 
@@ -79,7 +79,7 @@ def stage(source: Source, target: Path) -> Path:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git says of this very folder; "" where it is no checkout.
+    """The output of git for this folder; "" if it is not a checkout.
 
     Raises ReleaseError where it is one and git says nothing: which files belong to it is not known then.
     """

@@ -1,7 +1,7 @@
-"""Batch forms: one JSON object a line in, one answer a line out, in the same order.
+"""Batch commands: one JSON object per line in, one answer per line out, in the same order.
 
-Made for pipes: a line is answered before the next is read, a line that is not a JSON object is answered with an error,
-the next one is read as if nothing had happened, and no line takes more memory than the limit.
+They are made for pipes: each line is answered before the next is read, a bad line is answered with an error and does
+not affect the next, and no line uses more memory than the limit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ import click
 import msgspec
 
 LINE_BYTES_MAX = 4 * 1024 * 1024
-"""Longest line read, its newline included: room for a message of 256 KiB and a manifest, both quoted."""
+"""Longest line, including its newline: room for a message of 256 KiB and a manifest, both quoted."""
 
 
 class BadBatchLine(ValueError):
-    """The line is not what this form takes; the text says why."""
+    """The line is not a valid request; the text says why."""
 
 
 def answer_lines(
     answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
 ) -> None:
-    """Answer standard input line by line on standard output; `answer` may raise `BadLine`, `decode` `ValueError`."""
+    """Answer standard input line by line on standard output.
+
+    `answer` may raise `BadBatchLine`, `decode` may raise `ValueError`.
+    """
     source, target = sys.stdin.buffer, sys.stdout.buffer
     try:
         while line := _read_line(source):
@@ -33,26 +36,26 @@ def answer_lines(
                 target.write(msgspec.json.encode(_answer(answer, decode, line)) + b"\n")
                 target.flush()
     except BrokenPipeError:
-        # The reader went away (`| head`): that is its right, not our failure. Standard output is pointed elsewhere so
-        # that the interpreter's own flush at exit does not complain.
+        # The reader ended (`| head`), which is not an error. Standard output is redirected so that the interpreter's
+        # flush at exit does not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
 
 
 def error(message: str) -> dict[str, Any]:
-    """The answer to a line that could not be used at all: the same shape as a compile error, without a position."""
+    """The answer to an unusable line: the same shape as a compile error, without a position."""
     return {"error": [{"message": message}]}
 
 
 def reject_terminal(example: str) -> None:
-    """Someone who types the command alone would wait for ever: show what it wants."""
+    """At a terminal, show an example instead of waiting for input."""
     if sys.stdin.isatty():
         raise click.UsageError(
-            f"reads one JSON object a line from standard input, for example:\n  echo '{example}' | ..."
+            f"reads JSON from standard input, one object per line, for example:\n  echo '{example}' | ..."
         )
 
 
 def _read_line(source: BinaryIO) -> bytes:
-    """The next line, cut at one byte beyond the limit; the rest of such a line is skipped."""
+    """The next line, truncated to one byte more than the limit; the rest of a longer line is skipped."""
     line = source.readline(LINE_BYTES_MAX + 1)
     rest = line
     while len(line) > LINE_BYTES_MAX and rest and not rest.endswith(b"\n"):
@@ -72,7 +75,7 @@ def _answer(
     except RecursionError:
         return error("not usable: nested too deeply")
     if not isinstance(request, dict):
-        return error("expected one JSON object a line")
+        return error("expected one JSON object per line")
     try:
         return answer(request)
     except BadBatchLine as reason:

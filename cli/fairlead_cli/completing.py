@@ -1,6 +1,6 @@
 """Names for shell completion, within a second.
 
-An error yields no names and prints nothing: it must not disturb the line that is being typed.
+Errors yield no names and print nothing, so that they do not disturb the command line being typed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from click.shell_completion import CompletionItem
 
 SECONDS = 1.0
 VARIABLE = "FAIRLEAD_COMPLETE_SECONDS"
-"""Another limit, for clusters far away."""
+"""Overrides the time limit, for distant clusters."""
 
 
 def limit() -> float:
-    """How long names may take."""
+    """The time limit for names."""
     with contextlib.suppress(ValueError):
         return float(os.environ.get(VARIABLE, SECONDS))
     return SECONDS
 
 
 def within(ask: Callable[[], Iterable[str]]) -> list[str]:
-    """What ``ask`` returns, sorted; nothing if it takes too long or fails in any way."""
+    """The names ``ask`` returns, sorted; none if it fails or takes too long."""
     found: list[str] = []
 
     def asked() -> None:
@@ -46,12 +46,12 @@ def within(ask: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def beginning(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
-    """The names that begin with what was typed."""
+    """The names that begin with the typed text."""
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def given(context: click.Context, name: str) -> Any:
-    """The value of an option on the line, also before the command's own name."""
+    """The value of an option on the command line, also one before the command's name."""
     at: click.Context | None = context
     while at is not None:
         if at.params.get(name) is not None:

@@ -10,7 +10,7 @@ from fairlead_wire.validation import mistakes
 
 
 class DefaultCommand(click.Group):
-    """``default`` is run where no command is named; the help of the group names it."""
+    """``default`` runs if no command is given; the help of the group names it."""
 
     def __init__(self, *arguments: Any, default: str = "list", **rest: Any) -> None:
         super().__init__(*arguments, **{**rest, "no_args_is_help": False})

@@ -1,9 +1,8 @@
-"""`kubectl_complete-fairlead`: kubectl asks it what may follow on its command line.
+"""`kubectl_complete-fairlead`: suggests words for kubectl's command line.
 
 kubectl ─words, the last one unfinished─▶ click's own completion ─▶ lines VALUE<TAB>HELP, then :DIRECTIVE
 
-The directives are cobra's: 4 says that no names of files are meant, 0 that the shell may complete them, 2 that no blank
-is to follow.
+The directives are cobra's: 4 means no file names, 0 that the shell may complete file names, 2 that no space follows.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ FILES, NO_BLANK, NO_FILES = 0, 2, 4
 
 
 def answer(words: Sequence[str]) -> list[str]:
-    """The lines for what stands behind `kubectl fairlead`; an empty last word is one that has not begun."""
+    """The suggestions for the words after `kubectl fairlead`; an empty last word means that none was begun."""
     from fairlead_cli.main import build
 
     *before, incomplete = words or [""]

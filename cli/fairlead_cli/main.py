@@ -1,4 +1,4 @@
-"""The root command: groups, the `run` of every room, and the nouns other modules bring."""
+"""The root command: groups, the `run` command of every program, and the commands of other modules."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fairlead_wire import distribution
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-"""Wrong use; also settings that cannot be used, and a room whose packages are not installed."""
+"""Wrong usage; also invalid settings, and a program whose packages are not installed."""
 CANNOT_BE_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of writing to standard output: the disk behind it is full. click handles a closed pipe."""
+"""Errors of writing to standard output, such as a full disk. click handles a closed pipe."""
 
 ROOMS = {
     "hub": "Keeps edge nodes' objects up to date; runs in the cluster.",
@@ -27,7 +27,7 @@ ROOMS = {
     "ingest": "Writes topics into Delta tables, with Spark.",
 }
 ROOM_DEFAULTS = {"ingest": "jobs"}
-"""What a room's group does without a command."""
+"""The default command of a program's group, if it has one."""
 NOUNS = (
     *(
         "routes",
@@ -64,7 +64,7 @@ NOUNS = (
     *("cluster.rbac", "cluster.node", "cluster.token", "send"),
     *("ingest.letters", "ingest.repair"),
 )
-"""Modules of ``commands`` that add commands; one that is not there is left out."""
+"""Modules of ``commands`` that add commands; missing ones are skipped."""
 
 EXTRAS = {
     **{room: room for room in ROOMS},
@@ -98,29 +98,29 @@ EXTRAS = {
         "hub",
     ),
 }
-"""Which extra brings what a command needs."""
+"""The extra that installs what a command needs."""
 
-HELP = """Fairlead keeps a Kubernetes cluster and its edge nodes true to each other over bad links, and carries what the
-nodes say into tables.
+HELP = """Fairlead keeps Kubernetes objects in sync between a cluster and its edge nodes over unreliable links, and
+brings the nodes' messages into tables.
 
 \b
 Ask the cluster:       fairlead nodes -w
                        fairlead objects edge-1
                        fairlead explain configmap/prices -n shop --node edge-1
-Run a room:            fairlead edge run --config edge.toml
+Run a program:         fairlead edge run --config edge.toml
 Check a manifest:      fairlead routes check routes.json
 Try a condition:       echo '{"condition": "as_number(temp) > 20", "message": {"properties": {"temp": "21"}}}'
                          | fairlead routes eval
 See a retry policy:    fairlead backoff plot
 See what is wrong:     fairlead doctor
 
-Every key of a configuration file is also an environment variable: FAIRLEAD_<ROOM>_<KEY>. Exit codes: 0 done, 1 it
-found or met a problem, 2 it was asked for something it cannot do (the reason is on standard error).
+Every key of a configuration file is also an environment variable: FAIRLEAD_<PROGRAM>_<KEY>.
+Exit codes: 0 success, 1 a problem was found or met, 2 wrong usage (the reason is on standard error).
 """
 
 
 def _program_name() -> str:
-    """kubectl runs a plugin under its own file name; people call it with a blank."""
+    """kubectl runs a plugin under its file name; users type it with a space."""
     return "kubectl fairlead" if Path(sys.argv[0]).stem == "kubectl-fairlead" else "fairlead"
 
 
@@ -132,7 +132,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 
 
 class Program(click.Group):
-    """Every command imports what it needs when it runs; what is not installed is a sentence with its remedy."""
+    """Every command imports what it needs when it runs; a missing package is reported with its remedy."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for number, text in enumerate(args, 1):
@@ -159,7 +159,7 @@ class Program(click.Group):
 
 
 def not_installed(noun: str, missing: ModuleNotFoundError) -> str:
-    """Which package a command lacks, and how to get it."""
+    """The message for a missing package, with how to install it."""
     remedy = distribution.install(EXTRAS[noun])
     return f"fairlead {noun}: the package {missing.name} is not installed; install it with: {remedy}"
 
@@ -169,7 +169,7 @@ def not_installed(noun: str, missing: ModuleNotFoundError) -> str:
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
 )
 def root() -> None:
-    """The root command; what people read is HELP."""
+    """The root command; its help text is HELP."""
 
 
 def _start(room: str, config: Path | None) -> int:
@@ -219,7 +219,7 @@ def _add_nouns() -> None:
 
 
 def build() -> click.Group:
-    """The whole command tree; building it twice gives the same tree."""
+    """The whole command tree."""
     if not root.commands:
         for room, purpose in ROOMS.items():
             _add_room(room, purpose)

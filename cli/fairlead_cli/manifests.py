@@ -1,9 +1,9 @@
-"""What is wrong or odd with the manifests in a file, each with its place in that file.
+"""Checks the manifests in a file, and reports each finding with its position.
 
 file ─read_documents→ LocatedDocument (the value, and where each path of keys begins) ─read→ PlacedManifest
-     ─check→ names of good routes, findings ─shown→ file:line:col: message, and carets
+     ─check→ names of valid routes, findings ─shown→ file:line:col: message, and carets
 
-The route language is imported when a manifest is checked; reading documents needs no other room.
+The route language is imported when a manifest is checked; reading documents needs no other package.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KIND = "EdgeRoutes"
 
 
 class ManifestFinding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_column": "endColumn"}):
-    """Lines and columns of the file, from 1, the end exclusive; `name` is the route's, empty for the whole manifest."""
+    """Lines and columns count from 1, the end is exclusive; `name` is the route's, empty for the whole manifest."""
 
     severity: Literal["error", "warning"] = "error"
     line: int
@@ -45,7 +45,7 @@ class ManifestFinding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_co
     message: str
 
     def shown(self, file: str, text: str) -> str:
-        """FILE:LINE:COL: MESSAGE, the line, and carets below the place."""
+        """FILE:LINE:COL: MESSAGE, the line, and carets below the position."""
         lines = text.split("\n")
         line = lines[self.line - 1].removesuffix("\r") if self.line <= len(lines) else ""
         padding = "".join("\t" if char == "\t" else " " for char in line[: self.column - 1])
@@ -59,7 +59,7 @@ class ManifestFinding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_co
 
 @dataclass(frozen=True)
 class PlacedManifest:
-    """A manifest, or the object it is in, at `path` of its document."""
+    """A manifest, or the object that contains it, at `path` of its document."""
 
     document: LocatedDocument
     path: KeyPath
@@ -118,7 +118,7 @@ def check_text(text: str) -> tuple[list[str], list[ManifestFinding]]:
 
 
 def check(placed: PlacedManifest) -> tuple[list[str], list[ManifestFinding]]:
-    """The names of the good routes, and the findings in the order of the file."""
+    """The names of the valid routes, and the findings in the order of the file."""
     checker = _Checker(placed)
     names = checker.check()
     return names, sorted(checker.findings, key=lambda finding: (finding.line, finding.column))
@@ -164,7 +164,7 @@ class _Checker:
         return [route.name for route in manifest.routes]
 
     def mistake(self, bad: RouteProblem, severity: Literal["error", "warning"] = "error") -> None:
-        """A place in the route's text when there is one, else its field."""
+        """A position in the route's text if there is one, otherwise its field."""
         from fairlead_edge.routes.errors import CompileError
 
         if bad.line is not None and bad.column is not None and bad.end_column is not None:
@@ -181,7 +181,7 @@ class _Checker:
         self.add(severity, line, column, column + 1, name, message)
 
     def inside(self, name: str, error: CompileError, severity: Literal["error", "warning"] = "error") -> None:
-        """A place inside a route's text, as a place in the file."""
+        """A position in a route's text, converted to a position in the file."""
         value = self.manifest["routes"][name]
         path = (*self.path, "routes", name)
         text = value
@@ -206,7 +206,7 @@ class _Checker:
 
 @dataclass
 class LocatedDocument:
-    """A decoded document. `spans` has, for each path of keys, the characters of the file its value takes."""
+    """A decoded document. `spans` maps each path of keys to the range of characters of its value in the file."""
 
     text: str
     value: Any
@@ -215,7 +215,7 @@ class LocatedDocument:
     repeated: list[KeyPath] = field(default_factory=list)
 
     def place(self, path: KeyPath) -> tuple[int, int]:
-        """Line and column, from 1, where the value (or the nearest one around it that is there) begins."""
+        """Line and column, from 1, where the value (or the nearest enclosing one that exists) begins."""
         while path not in self.spans and path:
             path = path[:-1]
         return self._line_and_column(self.spans.get(path, (0, 0))[0])
@@ -235,7 +235,7 @@ class LocatedDocument:
         return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
 
     def _offsets(self, path: KeyPath, value: str) -> Iterator[int]:
-        """Where in the file each character of the value stands."""
+        """The position in the file of each character of the value."""
         start, end = self.spans[path]
         if self.json:
             for found in _JSON_CHAR.finditer(self.text, start + 1, end - 1):
@@ -257,7 +257,7 @@ class LocatedDocument:
 
 
 class NotReadable(ValueError):
-    """The file is neither JSON nor YAML; `line` and `column` say where that shows."""
+    """The file is neither JSON nor YAML; `line` and `column` locate the error."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
@@ -266,7 +266,7 @@ class NotReadable(ValueError):
 
 
 class NoYamlPackage(NotReadable):
-    """The file may be good YAML: the package that reads it is not installed."""
+    """The file may be valid YAML, but the package that reads it is not installed."""
 
     def __init__(self) -> None:
         super().__init__("YAML needs the package pyyaml; install it with: pip install pyyaml")
@@ -294,7 +294,7 @@ def _json(text: str) -> LocatedDocument:
 
 
 class _JsonSpans:
-    """Walks JSON that is known to be right, noting where values begin and end."""
+    """Walks valid JSON and notes where values begin and end."""
 
     def __init__(self, document: LocatedDocument) -> None:
         self.text = document.text

@@ -1,4 +1,4 @@
-"""Values that several commands take: a lifetime, a place in a topic, a delivery policy, an address."""
+"""Types of values that several commands share: a lifetime, a position in a topic, a delivery policy, an address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORM = re.compile(r"([1-9][0-9]{0,8})([smhd])")
 
 
 class Lifetime(click.ParamType[datetime.timedelta]):
-    """Between two limits, both allowed."""
+    """A duration between two limits, inclusive."""
 
     name = "lifetime"
 
@@ -60,7 +60,7 @@ _AGO = re.compile(r"(\d{1,9})([smhd])")
 
 
 class PlaceParameter(click.ParamType[str | int]):
-    """An id as it is, or milliseconds since 1970."""
+    """An id, or milliseconds since 1970."""
 
     name = "place"
 
@@ -84,14 +84,14 @@ class PlaceParameter(click.ParamType[str | int]):
 
 
 def is_beyond(message_id: str, end: str | int | None) -> bool:
-    """Whether a message lies behind `end`: behind that message, or at that time and later."""
+    """Is a message past `end`: after that message, or at that time or later?"""
     if end is None:
         return False
     return int(message_id[:16], 16) >= end if isinstance(end, int) else message_id > end.lower()
 
 
 class Policy(click.ParamType["DeliveryPolicy"]):
-    """The JSON of a delivery policy."""
+    """A delivery policy as JSON."""
 
     name = "json"
 
@@ -112,7 +112,7 @@ class Policy(click.ParamType["DeliveryPolicy"]):
 
 
 def policy_shown(policy: DeliveryPolicy) -> str:
-    """In a few words: how often, and between which delays."""
+    """A short description: how many retries, and between which delays."""
     from fairlead_wire import delivery_policy
 
     count = delivery_policy.retries(policy)
@@ -123,7 +123,7 @@ def policy_shown(policy: DeliveryPolicy) -> str:
 
 
 class Url(click.ParamType[str]):
-    """With one of ``schemes``, without its last slash; refused ones are shown without what may be a password."""
+    """A URL with one of ``schemes``, without a trailing slash; errors do not show a possible password."""
 
     name = "URL"
 

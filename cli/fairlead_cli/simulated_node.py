@@ -2,7 +2,7 @@
 
     SimulatedNode.run ── hello ▸ compare ▸ updates ▸ acks ──▶ the hub, again after every break
 
-It obeys the protocol as an edge does (digest and UID checked, cumulative acks) and misbehaves as asked:
+It follows the protocol like an agent (digest and UID checked, cumulative acks) and misbehaves on request:
 ``never-ack``, ``nack``, ``lose-acks``, ``slow``, ``flapping``.
 """
 
@@ -29,7 +29,7 @@ from fairlead_wire.objects import digest, resource
 
 Behaviour = Literal["well", "slow", "never-ack", "nack", "lose-acks", "flapping"]
 LOST_SHARE = 0.3
-"""Of ack frames, with ``lose-acks``."""
+"""Share of ack frames that ``lose-acks`` drops."""
 SLOW_SECONDS = 0.5
 FLAPPING_SECONDS = 5.0
 RETRY_SECONDS = 1.0
@@ -39,7 +39,7 @@ EPOCH_MAX = 1 << 53
 
 
 class SimulatedObject(msgspec.Struct, frozen=True):
-    """What the node holds of one object."""
+    """The version of one object that the node holds."""
 
     path: str
     uid: str
@@ -48,13 +48,13 @@ class SimulatedObject(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct):
-    """What one node saw since it was made."""
+    """Counters of one node."""
 
     connections: int = 0
     updates: int = 0
     deletes: int = 0
     same: int = 0
-    """Updates that brought what was held already."""
+    """Updates with content that was already held."""
     bytes_down: int = 0
     bytes_up: int = 0
     refused: dict[str, int] = {}
@@ -84,7 +84,7 @@ class SimulatedNode:
         self.figures = Figures()
         self.welcome: message.Welcome | None = None
         self.answers: list[message.Ack | message.Nack] = []
-        """To what was sent up with ``say``."""
+        """Responses to what was sent with ``say``."""
         self.connected = asyncio.Event()
         self._context = context
         self._random = random or Random(name)
@@ -100,13 +100,13 @@ class SimulatedNode:
         self.epoch = self._random.randrange(1, EPOCH_MAX)
 
     def wipe(self) -> None:
-        """A new disk."""
+        """Empty the store, as a new disk would."""
         self.held.clear()
         self.contents.clear()
         self.epoch = self._random.randrange(1, EPOCH_MAX)
 
     async def run(self) -> None:
-        """Connect, converse, connect again."""
+        """Connect, run the session, and reconnect."""
         while True:
             wait = equal_jitter(RETRY_SECONDS, self._random.random())
             try:
@@ -129,25 +129,25 @@ class SimulatedNode:
             await asyncio.sleep(wait)
 
     async def say(self, header: message.FromEdge, content: bytes = b"") -> None:
-        """Send a frame of your own (upstream, status, or nonsense)."""
+        """Send any frame (upstream, status, or an invalid one)."""
         assert self._socket is not None
         data = codec.encode(header, content)
         self.figures.bytes_up += len(data)
         await self._socket.send(data)
 
     def certify(self, context: ssl.SSLContext) -> None:
-        """Show another certificate from the next connection on."""
+        """Use another certificate from the next connection on."""
         self._context = context
 
     async def drop(self) -> None:
-        """Break the connection without a word."""
+        """Drop the connection without closing it."""
         if self._socket is not None:
             self._socket.transport.abort()
 
     # ---- conversation ----------------------------------------------------------------------------
 
     async def _converse(self, socket: ClientConnection) -> float:
-        """Returns how long the hub wants us to stay away."""
+        """Returns how long the hub asks the node to wait before it reconnects."""
         self._socket = socket
         self._to_ack = 0
         self._parts.clear()

@@ -35,11 +35,11 @@ AT_ONCE = 8
 
 
 class BuildError(Exception):
-    """Something the user can act on; the text is the whole message."""
+    """An error that the user can fix; the text is the whole message."""
 
 
 class NotFetched(BuildError):
-    """No program to fetch with, no network, no answer."""
+    """No program to download with, no network, or no response."""
 
 
 def main() -> int:
@@ -105,7 +105,7 @@ def pins() -> dict[str, str]:
 
 
 def checked(layout: Path, made: Path) -> Path:
-    """`made`, with exactly the jars that are pinned. Raises `BuildError`."""
+    """Returns `made` if it contains exactly the pinned jars. Raises `BuildError`."""
     made.mkdir()
     pinned = pins()
     strange = {str(each.relative_to(layout)) for each in layout.rglob("*.jar")} - pinned.keys()

@@ -40,9 +40,9 @@ HERE = Path(__file__).resolve().parent
 PROGRESS_EVERY_SECONDS = 30.0
 LOOK_SECONDS = 0.5
 LINK_SHARE = 0.02
-"""Of a build, for the linker, of which nothing can be counted (measured: 4.4 s of 283 s for kube-apiserver)."""
+"""Share of a build for the linker, whose progress is unknown (measured: 4.4 s of 283 s for kube-apiserver)."""
 ESTIMATE_AFTER_SECONDS = 60.0
-"""Before, too little is known of this machine."""
+"""Before, this machine's speed is not known well enough."""
 WHY = "compiled from pinned Go sources, which takes minutes and happens once for each set of pins"
 LOG_TAIL_LINES = 15
 KEPT_CACHES = 4
@@ -79,7 +79,7 @@ PROGRAMS: Mapping[str, Program] = {
     "versitygw": Program(module="versitygw", package="github.com/versity/versitygw/cmd/versitygw", seconds=60),
 }
 APART = ("certmanager", "versitygw")
-"""Modules with a cache folder of their own."""
+"""Modules with their own cache folder."""
 CERT_MANAGER = "github.com/cert-manager/cert-manager"
 DEFAULT = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 NODE = ("kube-scheduler", "kube-proxy", "kubelet", "coredns", "helm")
@@ -87,14 +87,14 @@ NODE = ("kube-scheduler", "kube-proxy", "kubelet", "coredns", "helm")
 
 @dataclass(frozen=True, kw_only=True)
 class Compilation:
-    """How far one `go build` is: Go packages `compiled` of those to compile; both 0 until they are counted."""
+    """Progress of one `go build`: Go packages `compiled` of the total; both 0 until they are counted."""
 
     packages: int = 0
     compiled: int = 0
 
     @property
     def share(self) -> float:
-        """0 to 1 - LINK_SHARE: the end is known when the program is there."""
+        """0 to 1 - LINK_SHARE; the rest is done when the program exists."""
         return (1 - LINK_SHARE) * min(1.0, self.compiled / self.packages) if self.packages else 0.0
 
     def __str__(self) -> str:
@@ -106,14 +106,14 @@ class Compilation:
 
 
 def remaining(share: float, seconds: float) -> str:
-    """How much longer, as this machine went so far; empty in its first minute."""
+    """The remaining time, estimated from the speed so far; empty in the first minute."""
     if seconds < ESTIMATE_AFTER_SECONDS or not 0 < share < 1:
         return ""
     return f"about {max(1, round(seconds * (1 - share) / share / 10)) * 10} s left"
 
 
 def compilation(name: str, folder: Path) -> Compilation:
-    """Of the program that is being built in `folder`, by its plan and its log."""
+    """The progress of the program being built in `folder`, from its plan and its log."""
     try:
         packages = int((folder / f".{name}.packages").read_text())
         log = (folder / f"{name}.log").read_text(errors="replace")
@@ -125,11 +125,11 @@ def compilation(name: str, folder: Path) -> Compilation:
 
 
 class BuildError(Exception):
-    """Something the user can act on; the text is the whole message."""
+    """An error that the user can fix; the text is the whole message."""
 
 
 def say(text: str) -> None:
-    """Progress and errors: standard error only, so that standard output stays one path."""
+    """Print progress or errors on standard error, so that standard output is only one path."""
     print(f"control plane: {text}", file=sys.stderr, flush=True)
 
 
@@ -170,7 +170,7 @@ def stamps(module: str) -> dict[str, str]:
 
 
 def fingerprint(modules: Path = HERE, only: str = "") -> str:
-    """16 hex digits that name the content of every go.mod and go.sum, but of those APART: the cache key.
+    """The cache key: 16 hex digits of a digest of every go.mod and go.sum, except those in APART.
 
     `only` names one module that is APART: its own program text counts as well.
     """
@@ -214,7 +214,7 @@ def assets_of(environ: Mapping[str, str]) -> Path | None:
 
 @contextlib.contextmanager
 def locked(path: Path, waiting: str) -> Iterator[None]:
-    """Hold an exclusive file lock; says `waiting` once when another process has it. Dies with its process."""
+    """Hold an exclusive file lock; prints `waiting` once if another process holds it. Released at the process's end."""
     with path.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -225,7 +225,7 @@ def locked(path: Path, waiting: str) -> Iterator[None]:
 
 
 def require_go(module: str) -> str:
-    """The path of a Go that can build `module`, or the sentence that says what to install."""
+    """The path of a Go that can build `module`, or a message that says what to install."""
     wanted = re.search(r"^go (\d+\.\d+)", (HERE / module / "go.mod").read_text(), re.MULTILINE)
     least = wanted.group(1) if wanted else "1.26"
     remedy = (
@@ -251,7 +251,7 @@ def environment() -> dict[str, str]:
 
 
 def plan(go: str, flags: Sequence[str], program: Program) -> int:
-    """How many packages the build cache lacks; 0 when Go cannot tell, and then `go build` says why."""
+    """The number of packages missing in the build cache; 0 if Go cannot tell, in which case `go build` says why."""
     command = [go, "list", *flags, "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", program.package]
     done = subprocess.run(
         command, cwd=HERE / program.module, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True
@@ -260,7 +260,7 @@ def plan(go: str, flags: Sequence[str], program: Program) -> int:
 
 
 def run_go(name: str, command: Sequence[str], module: str, folder: Path, position: str) -> None:
-    """Run one `go build -v`, printing how far it is; raises BuildError with the end of its log."""
+    """Run one `go build -v`, printing its progress; raises BuildError with the end of its log."""
     log = folder / f"{name}.log"
     started = said = time.monotonic()
     with log.open("wb") as output:
@@ -291,7 +291,7 @@ def run_go(name: str, command: Sequence[str], module: str, folder: Path, positio
 
 
 def build(name: str, folder: Path, position: str) -> Path:
-    """Make `folder/name` unless it is there, under its own lock; returns its path."""
+    """Build `folder/name` under its own lock unless it exists; returns its path."""
     target = folder / name
     if is_program(target):
         return target
@@ -339,7 +339,7 @@ def copy_beside(go: str, program: Program, into: Path) -> None:
 
 
 def compose(sources: Mapping[str, Path], cache: Path) -> Path:
-    """A folder of links to programs that live in different places, named by what it holds."""
+    """A folder of links to programs in different places, named by a digest of its content."""
     key = hashlib.sha256("\n".join(f"{name}={path}" for name, path in sorted(sources.items())).encode()).hexdigest()
     folder = cache / f"composed-{key[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -360,7 +360,7 @@ def forget_old(cache: Path) -> None:
 
 
 def provide(names: Sequence[str], environ: Mapping[str, str]) -> Path:
-    """A folder with every program in `names`; builds what neither KUBEBUILDER_ASSETS nor the cache has."""
+    """A folder with every program in `names`; builds those that are neither in KUBEBUILDER_ASSETS nor in the cache."""
     given = assets_of(environ)
     sources = {name: given / name for name in names if is_program(given / name)} if given else {}
     if given and len(sources) == len(names):
@@ -385,7 +385,7 @@ def provide(names: Sequence[str], environ: Mapping[str, str]) -> Path:
 
 
 def parse(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The names to provide, in build order, without doubles."""
+    """The names to provide, in build order, without duplicates."""
     parser = argparse.ArgumentParser(description="build the pinned Kubernetes programs once and print their folder")
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help=f"of {', '.join(PROGRAMS)}; default: {', '.join(DEFAULT)}"
@@ -400,7 +400,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def end_as_by_ctrl_c() -> None:
-    """SIGTERM, and SIGHUP of a closed terminal, end this process as Ctrl-C does: what it started is ended, too."""
+    """Make SIGTERM, and SIGHUP of a closed terminal, act like Ctrl-C, so that child processes are ended, too."""
 
     def interrupted(number: int, frame: object) -> None:
         raise KeyboardInterrupt

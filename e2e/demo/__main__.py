@@ -28,7 +28,7 @@ from fairlead_wire import errors
 
 FOLDER = ROOT / ".run" / "demo"
 MARKER = ".fairlead-demo"
-"""Of folders that the user names, only one with this file in it is emptied."""
+"""A folder named by the user is emptied only if it contains this file."""
 INTERRUPTED = 130
 
 
@@ -47,7 +47,7 @@ def look_around(stack: Stack, screen: Screen) -> None:
 
 
 def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
-    """Play the story, or only raise the house and apply the harbour; returns the exit code."""
+    """Play the story, or only start the programs and apply the harbour; returns the exit code."""
     if Record.of(folder).alive():
         print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """One message that the edge answered for: its id, and when (Unix seconds) the answer was here."""
+    """One message that the edge accepted: its id, and when (Unix seconds) the response arrived."""
 
     id: str
     node: str
@@ -66,7 +66,7 @@ class Ledger:
     accepted: dict[str, Accepted] = field(default_factory=dict)
 
     def note(self, message: Accepted) -> None:
-        """Add one; an id that two messages share is a fault of the edge and raises ValueError."""
+        """Add one; two messages with the same id are an error of the edge and raise ValueError."""
         if message.id in self.accepted:
             raise ValueError(f"{message.node} answered the id {message.id} twice for different messages")
         self.accepted[message.id] = message

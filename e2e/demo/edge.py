@@ -31,14 +31,14 @@ class Refused(AssertionError):
 
 @dataclass(frozen=True, kw_only=True)
 class Edge:
-    """A node's agent on this machine; `token` is where it keeps the token that Secrets need."""
+    """A node's agent on this machine; `token` is the file of the token required for Secrets."""
 
     name: str
     port: int
     token: Path
 
     def headers(self) -> dict[str, str]:
-        """That show the token."""
+        """Headers with the token."""
         return {"Authorization": f"Bearer {self.token.read_text().strip()}"} if self.token.exists() else {}
 
     def request(self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Any:
@@ -78,7 +78,7 @@ class Edge:
 
 @dataclass(kw_only=True)
 class Watch:
-    """A watch on a list path, read by a thread of its own until `close`."""
+    """A watch on a list path, read by its own thread until `close`."""
 
     edge: Edge
     path: str

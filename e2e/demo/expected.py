@@ -1,4 +1,4 @@
-"""What a node should hold, worked out from the cluster alone and not with the hub's code: the demo's own judgement.
+"""Computes what a node should hold from the cluster alone, without the hub's code.
 
 Pods bound to the node ─► what they mount or name ─┐
 ConfigMaps for everybody, PriorityClass, EdgeRoutes ┴─► the node's share ──compare──► differences, in words
@@ -20,7 +20,7 @@ CONTENT = ("spec", "data", "binaryData", "type", "value", "description", "immuta
 
 
 def key(item: Object) -> Key:
-    """Kind and name: in this story nothing more is needed to tell two objects apart."""
+    """Kind and name; in this story they identify an object."""
     return item["kind"], item["metadata"]["name"]
 
 
@@ -54,7 +54,7 @@ def _sources(holder: Object) -> Iterator[Key]:
 
 
 def share(node: str, items: Iterable[Object]) -> dict[Key, Object]:
-    """The objects of the harbour that `node` should hold, out of everything in the cluster that the rule speaks of."""
+    """The objects of the harbour that `node` should hold, out of all objects in the cluster of the rule's kinds."""
     everything = {key(item): item for item in items}
     bound = {
         name: item
@@ -80,7 +80,7 @@ def content(item: Object) -> dict[str, Any]:
 
 
 def differences(wanted: Mapping[Key, Object], held: Mapping[Key, Object]) -> list[str]:
-    """What is missing, too much or not equal, one line each; empty when the edge is true to the cluster."""
+    """Missing, extra and different objects, one line each; empty if the edge matches the cluster."""
     found = [f"{kind} {name} is missing" for kind, name in sorted(wanted.keys() - held.keys())]
     found += [f"{kind} {name} should not be there" for kind, name in sorted(held.keys() - wanted.keys())]
     for name in sorted(wanted.keys() & held.keys()):

@@ -12,7 +12,7 @@ JAVA_LEAST = 17
 
 
 class Missing(Exception):
-    """A tool that is not there; the text is one sentence with what to install."""
+    """A missing tool; the text is one sentence with what to install."""
 
 
 def require_java() -> None:

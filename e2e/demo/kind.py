@@ -17,11 +17,11 @@ REMEDY = "install kind (go install sigs.k8s.io/kind@latest), or leave KIND=1 awa
 
 
 class NoKind(Exception):
-    """kind or its engine is not there; the text is one sentence with what to do."""
+    """kind or its engine is missing; the text is one sentence with what to do."""
 
 
 def provide(folder: Path) -> Path:
-    """Make the cluster unless it is there, and return its kubeconfig in `folder`.  Raises NoKind."""
+    """Create the cluster unless it exists, and return its kubeconfig in `folder`.  Raises NoKind."""
     if shutil.which("kind") is None:
         raise NoKind(f"KIND=1 needs kind and found none; {REMEDY}")
     kubeconfig = folder / FILE

@@ -1,4 +1,4 @@
-"""What the story promises of messages, checked by counting: each is one row, and alarms go first."""
+"""Checks by counting what the story promises of messages: each is one row, and alarms go first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from e2e.demo.count import Accepted, Row, Verdict, first_and_last, percentile
 
 BESIDE_SECONDS = 0.1
-"""Alarms leave the edge first, but topics are written beside each other: one write may end that much before another."""
+"""Alarms leave the edge first, but topics are written in parallel: one write may end so much earlier than another."""
 
 
 class Wrong(AssertionError):
@@ -23,7 +23,7 @@ def check_counts(verdict: Verdict, when: str) -> None:
 
 
 def check_order(node: str, away: Sequence[Accepted], rows: Sequence[Row], returned: float) -> str:
-    """Alarms that the node took while it was ``away`` left before the telemetry it took then; returns the sentence.
+    """Check that alarms accepted while the node was ``away`` left before its telemetry; returns a sentence.
 
     Raises Wrong when they did not.  ``returned``: when the link came back.
     """

@@ -1,4 +1,4 @@
-"""The link of one node: a small TCP proxy in a process of its own.
+"""The link of one node: a small TCP proxy in its own process.
 
     edge ──► 127.0.0.1:LISTEN ──proxy──► 127.0.0.1:TARGET ──► hub
 
@@ -21,7 +21,7 @@ MEND = signal.SIGUSR2
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy one direction until its end, then close the other side's door."""
+    """Copy one direction until its end, then shut down the other side."""
     try:
         while chunk := await reader.read(CHUNK_BYTES):
             writer.write(chunk)
@@ -33,7 +33,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 class Link:
-    """Carries, or is cut."""
+    """A link that is connected or cut."""
 
     def __init__(self, listen: int, target: int) -> None:
         self._listen = listen
@@ -48,7 +48,7 @@ class Link:
             print(f"link {self._listen} -> {self._target}", flush=True)
 
     def cut(self) -> None:
-        """Refuse what is tried, break what is open."""
+        """Refuse new connections and close the open ones."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -57,7 +57,7 @@ class Link:
             print(f"link {self._listen} cut", flush=True)
 
     async def _carry(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        """Join one accepted connection with the hub; a hub that is not there closes it."""
+        """Connect one accepted connection to the hub; it is closed if the hub is unreachable."""
         self._open.add(back)
         try:
             far, onward = await asyncio.open_connection(HOST, self._target)
@@ -73,7 +73,7 @@ class Link:
 
 
 async def serve(listen: int, target: int) -> None:
-    """Carry, obeying the two signals, until killed."""
+    """Forward connections, obeying the two signals, until killed."""
     orders: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for order in (CUT, MEND):
         asyncio.get_running_loop().add_signal_handler(order, orders.put_nowait, order)

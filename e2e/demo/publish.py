@@ -23,11 +23,11 @@ GIVE_UP_SECONDS = 240.0
 
 
 class NotAccepted(AssertionError):
-    """The edge answered, but did not take a message as its routes say it must."""
+    """The edge responded, but did not accept a message as its routes require."""
 
 
 class Publisher:
-    """Replays `part` to one edge; `wait()` gives what went wrong, if anything."""
+    """Replays `part` to one edge; `wait()` raises the error, if any."""
 
     def __init__(self, edge: Edge, part: Sequence[Publication], ledger: Ledger) -> None:
         self.edge = edge
@@ -41,12 +41,12 @@ class Publisher:
         self._thread = threading.Thread(target=self._run, name=f"publisher-{edge.name}", daemon=True)
 
     def start(self) -> Publisher:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Give up what is left, for a run that failed elsewhere."""
+        """Abandon the rest, after a run that failed elsewhere."""
         self._stopped.set()
 
     @property

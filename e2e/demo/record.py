@@ -1,4 +1,4 @@
-"""What a run started, on disk, so that another process can end exactly that and nothing else.
+"""Records on disk which processes a run started, so that another process can end exactly these.
 
 A process is known by its id and the kernel's start time of it: an id that was given to another process does not match.
 """

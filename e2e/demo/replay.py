@@ -104,7 +104,7 @@ def parts(items: Sequence[Publication], shares: Sequence[int]) -> list[list[Publ
 
 
 def series() -> dict[str, list[Publication]]:
-    """What each node has to say, from the series that the installed package carries."""
+    """The messages of each node, from the series in the installed package."""
     from vega_datasets import data
 
     def text(name: str) -> str:

@@ -17,7 +17,7 @@ PLAIN_WIDTH = 160
 
 
 class Screen:
-    """One run's voice; every line carries the seconds since it began."""
+    """The output of one run; every line shows the seconds since it began."""
 
     def __init__(self, chapters: int = 0) -> None:
         """`chapters`: how many there will be; each says which of them it is."""
@@ -48,7 +48,7 @@ class Screen:
         self._console.print(f"[dim]{self.seconds:6.1f} s[/dim]  {text}", soft_wrap=True)
 
     def fail(self, text: str) -> None:
-        """Why it did not work; printed as it is, since logs hold brackets of their own."""
+        """Why it failed; printed without markup, because logs may contain brackets."""
         self._console.print(text, markup=False, soft_wrap=True, style="red")
 
     def quote(self, text: str) -> None:
@@ -79,7 +79,7 @@ class Screen:
         progress: Callable[[], str] = lambda: "",
         describe: Callable[[], str] = lambda: "",
     ) -> T:
-        """Wait for a condition with a deadline, showing that and how it goes on; returns its true answer."""
+        """Wait for a condition with a deadline, showing the progress; returns the condition's value."""
         started = time.monotonic()
         printed = started
 

@@ -54,12 +54,12 @@ def toml(values: Mapping[str, object]) -> str:
 
 
 class Stack:
-    """Everything that runs; `stop()` ends it all, in the order in which it hurts least."""
+    """All running programs; `stop()` ends them in a safe order."""
 
     def __init__(
         self, folder: Path, kubeconfig: Path | None, *, outlive: bool, screen: Screen, controllers: bool = True
     ) -> None:
-        """`kubeconfig` is the user's cluster, None for one of our own; `outlive` leaves things up at our end.
+        """`kubeconfig` is the user's cluster, None for our own; `outlive` leaves the programs running at our end.
 
         `controllers`: whether our own cluster also ends namespaces and collects what has lost its owner.
         """
@@ -71,7 +71,7 @@ class Stack:
         self._tls: Mapping[str, object] = {}
         self._identity: Mapping[str, object] = {}
         self.brought_definitions = False
-        """True when the cluster had none of our definitions before; then they go again at the end."""
+        """True if the cluster had none of our definitions before; then they are deleted at the end."""
         self._outlive = outlive
         self._screen = screen
         ours = Cluster(folder / "cluster", outlive=outlive, controllers=controllers, on_change=self._note)
@@ -88,9 +88,9 @@ class Stack:
     # --- what runs
 
     def start_cluster(self) -> None:
-        """Bring up our own control plane; a cluster of the user's is there already.
+        """Start our own control plane, unless the user's cluster is used.
 
-        From now on every address is known, so who looks around need not wait for the rest.
+        All addresses are known from here on, so they are published before the other programs start.
         """
         if self._cluster is not None:
             self._cluster.start()
@@ -140,7 +140,7 @@ class Stack:
         self._ready(node, self.edges[node].port, self._start(node, command), READY_SECONDS)
 
     def join_link(self, node: str) -> None:
-        """Let the node's link carry."""
+        """Restore the node's link."""
         name = f"link-{node}"
         command = [sys.executable, "-m", "e2e.demo.proxy", str(self._links[node]), str(self._hub_link)]
         running = self._start(name, command, folder=ROOT)
@@ -149,7 +149,7 @@ class Stack:
         )
 
     def cut_link(self, node: str) -> None:
-        """Break what the link carries, and refuse what is tried."""
+        """Cut the node's link: close open connections and refuse new ones."""
         self.running.pop(f"link-{node}").kill()
 
     def follow(self, node: str, namespace: str, name: str) -> Running:
@@ -234,7 +234,7 @@ class Stack:
         return done.stdout
 
     def addresses(self) -> list[tuple[str, str]]:
-        """Who serves where, for people who look around."""
+        """The addresses of the programs, for people who explore."""
         programs, cluster = shlex.quote(str(self.kubernetes.assets)), shlex.quote(str(self.kubernetes.kubeconfig))
         return [
             ("kubectl", f"export PATH={programs}:$PATH KUBECONFIG={cluster}"),

@@ -29,7 +29,7 @@ SHARES = (500, 800, 200)
 UPDATES = 20
 
 ACTS = ("raise_house", "go_down", "begin_up", "cut", "return_home", "finish_up")
-"""Each is a chapter on the screen."""
+"""The chapters on the screen."""
 
 NOTICE_SECONDS = 180.0
 REPLAY_SECONDS = 300.0
@@ -214,7 +214,7 @@ class Story:
         self._screen.say(f"{wanted} messages accepted, {wanted} rows; ingest drained and ended")
 
     def conclude(self) -> str:
-        """Judge, draw, and give the last line."""
+        """Check the result, draw the picture, and return the last line."""
         verdict = self.judge()
         promises.check_counts(verdict, "at the end")
         rows = self._witness.rows()
@@ -262,7 +262,7 @@ class Story:
         )
 
     def tidy_cluster(self) -> None:
-        """Take what the demo made out of a cluster of the user's."""
+        """Delete what the demo created in the user's cluster."""
         self._api.kubectl("-n", "harbour", "delete", "pods", "--all", "--force", "--grace-period=0", check=False)
         self._api.kubectl("delete", "-f", str(APP), "--ignore-not-found", "--wait=false", check=False)
         self._api.kubectl("delete", "node", *NODES, "--ignore-not-found", check=False)
@@ -339,7 +339,7 @@ class Story:
         self._api.kubectl("-n", "harbour", "patch", "configmap", "tide-table", "--type=merge", "-p", patch)
 
     def mark(self, text: str, node: str, start: float, end: float = 0.0) -> None:
-        """Remember something for the picture."""
+        """Record something for the picture."""
         self._marks.append(picture.Mark(text=text, node=node, start=start, end=end or start))
 
     def note_hub_figures(self) -> None:

@@ -1,4 +1,4 @@
-"""Read the Delta table the way any reader would: with deltalake and Arrow, knowing nothing of ingest."""
+"""Reads the Delta table like any reader: with deltalake and Arrow, without ingest's code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seconds(value: datetime.datetime | str) -> float:
 
 
 def read_rows(table: Path) -> list[Row]:
-    """Every row of the newest version; none when the table is not there yet."""
+    """Every row of the newest version; none if the table does not exist yet."""
     try:
         columns = DeltaTable(str(table)).to_pyarrow_table(columns=list(COLUMNS)).to_pydict()
     except TableNotFoundError:

@@ -1,4 +1,4 @@
-"""The demo's witness: asks cluster, edges and table from outside, and waits until they agree.
+"""Queries cluster, edges and table from outside, and waits until they agree.
 
 It knows the public interfaces only: kubectl, the edges' local API, the Delta table.
 """

@@ -29,7 +29,7 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """What a container of this image starts with."""
+    """The start configuration of this image's containers."""
 
     name: str
     entrypoint: Sequence[str]
@@ -123,7 +123,7 @@ def write(image: Image, layers: Sequence[Layer], target: Path) -> None:
 
 
 def compressed_size(path: Path) -> int:
-    """Bytes of a file after gzip -6: what a registry would store and send."""
+    """Size of a file after gzip -6, as a registry would store and send it."""
 
     class Counter(io.RawIOBase):
         total = 0

@@ -35,9 +35,9 @@ CLUSTER = "ingest-cluster"
 """Ingest as driver and executors on Kubernetes: one thin layer more than `ingest`."""
 TAG = "e2e"
 TRACES = "traces"
-"""In every image: an extra cannot be added to one that is there. Loaded only where traces are on."""
+"""In every image, because extras cannot be added to an existing one. Loaded only if traces are on."""
 MORE: Mapping[str, Sequence[str]] = {"ingest": ("iceberg",), "messaging": ("cassandra",)}
-"""Further extras of a room's image."""
+"""Further extras of a program's image."""
 KEPT_LAYERS = 24
 ENVIRON = {
     "PATH": "/usr/local/bin:/opt/java/bin:/usr/bin:/bin",
@@ -52,7 +52,7 @@ ENVIRON = {
 
 
 def say(text: str) -> None:
-    """Progress: standard error only."""
+    """Print progress, on standard error only."""
     print(f"images: {text}", file=sys.stderr, flush=True)
 
 
@@ -84,7 +84,7 @@ def hash_of(*parts: str | Path) -> str:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One builder at a time; two would only make the same twice."""
+    """Allow one builder at a time; two would only do the same work twice."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -86,7 +86,7 @@ def run(config: Path | None) -> int:
         ring = SpanRing()
         around = ring.around if settings.console.enabled else None
         spans = open_spans(
-            settings.traces, room=ROOM, version=distribution.version(), environ=os.environ, around=around
+            settings.traces, room=ROOM, version=distribution.version(), environ=os.environ, wrap=around
         )
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)

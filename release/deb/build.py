@@ -13,7 +13,7 @@ from release.source import ReleaseError, Source
 
 
 def build(source: Source, target: Path, *, version: str = "") -> Path:
-    """Write the package; ``version`` other than the source's is for trying upgrades."""
+    """Write the package; a ``version`` other than the source's is for testing upgrades."""
     for program, package in (("dpkg-deb", "dpkg"), ("strip", "binutils")):
         if shutil.which(program) is None:
             raise ReleaseError(f"the package for Debian needs {program}; install {package} and try again")

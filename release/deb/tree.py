@@ -30,7 +30,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "armhf"}
 
 
 def architecture() -> str:
-    """As Debian calls this machine's."""
+    """This machine's architecture, as Debian calls it."""
     try:
         return ARCHITECTURES[platform.machine()]
     except KeyError:
@@ -40,13 +40,13 @@ def architecture() -> str:
 
 
 def debian_version(version: str) -> str:
-    """0.2.0rc1 comes before 0.2.0, which Debian writes 0.2.0~rc1; then which Python the package is for."""
+    """The Debian version: 0.2.0rc1 becomes 0.2.0~rc1, which sorts before 0.2.0; then the package's Python version."""
     major, minor = sys.version_info[:2]
     return re.sub(r"(?<=\d)\.?(a|b|rc|dev)(?=\d)", r"~\1", version) + f"+py{major}.{minor}"
 
 
 def fill(source: Source, root: Path, *, version: str) -> None:
-    """Everything, control files included; modes do not depend on the umask."""
+    """All files, including control files; modes do not depend on the umask."""
     _code(source, root, version)
     _system(source, root)
     _documents(source, root, version)
@@ -81,7 +81,7 @@ def _code(source: Source, root: Path, version: str) -> None:
 
 
 def _strip(site: Path) -> None:
-    """Drop what only a debugger or a linker reads; the libraries that wheels edited after linking stay as they are."""
+    """Remove symbols that only debuggers and linkers read; libraries edited by wheels after linking are not changed."""
     extensions = sorted(str(path) for path in native.binaries(site) if ".libs/" not in str(path))
     subprocess.run(["strip", "--strip-unneeded", *extensions], check=True, stdin=subprocess.DEVNULL)
 
@@ -149,7 +149,7 @@ def _control(source: Source, root: Path, version: str) -> None:
 
 
 def _glibc(site: Path) -> str:
-    """The newest version of the C library that any of the binaries asks for."""
+    """The newest version of the C library that any of the binaries requires."""
     wanted = {
         tuple(int(part) for part in found.split(b"."))
         for path in native.binaries(site)

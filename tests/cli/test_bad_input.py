@@ -216,7 +216,6 @@ def test_no_option_of_topics_itself_breaks_it(
 def test_no_option_of_any_command_breaks_it(
     path: tuple[str, ...], files: dict[str, str], urls: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One bad value at a time, in place of a good one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(retry, "PATIENT", None)  # no service comes back here
     command = COMMANDS[path]

@@ -23,17 +23,12 @@ MODELS: dict[str, Any] = {
     "ingest": IngestSettings,
 }
 INSECURE = 'security = "insecure"\n'
+NO_TLS_FILES = [f'{key}: required with security = "mtls"' for key in ("tls_ca", "tls_cert", "tls_key")]
 BAD: list[tuple[str, str, list[str]]] = [
     (
         "hub",
         'lisen = "x"\nsecurty = "insecure"\n',
-        [
-            "lisen: unknown key; did you mean listen?",
-            "securty: unknown key; did you mean security?",
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
-        ],
+        ["lisen: unknown key; did you mean listen?", "securty: unknown key; did you mean security?", *NO_TLS_FILES],
     ),
     (
         "hub",
@@ -104,9 +99,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         [
             "log_level: must be one of debug, info, warning, error, is 'verbose'",
             "identity.link_ca: must be text, is 5",
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
+            *NO_TLS_FILES,
         ],
     ),
     (
@@ -140,10 +133,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "edge",
         INSECURE + 'node = "e"\nhub_url = "ws://h"\ndata_dir = "d"\nhealth_listen = "x"\n',
-        [
-            "health_listen: must be host:port, is 'x'",
-            "hub_url: must name the port, for example ws://h:10000",
-        ],
+        ["health_listen: must be host:port, is 'x'", "hub_url: must name the port, for example ws://h:10000"],
     ),
     (
         "edge",
@@ -157,12 +147,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "edge",
         'node = "e"\nhub_url = "ws://h:1"\ndata_dir = "d"\n',
-        [
-            'hub_url: ws:// only with security = "insecure"',
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
-        ],
+        ['hub_url: ws:// only with security = "insecure"', *NO_TLS_FILES],
     ),
     (
         "edge",
@@ -179,9 +164,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "edge",
         INSECURE + 'node = "e"\nhub_url = "ws://u:secret@h:1x"\ndata_dir = "d"\n',
-        [
-            "hub_url: must be wss://host:port, is 'ws://[secret]@h:1x'",
-        ],
+        ["hub_url: must be wss://host:port, is 'ws://[secret]@h:1x'"],
     ),
     (
         "edge",
@@ -202,22 +185,14 @@ BAD: list[tuple[str, str, list[str]]] = [
             "max_bytes: unknown key; did you mean store.max_bytes?",
         ],
     ),
-    (
-        "edge",
-        "node = \n",
-        [
-            "not TOML: Invalid value (at line 1, column 8)",
-        ],
-    ),
+    ("edge", "node = \n", ["not TOML: Invalid value (at line 1, column 8)"]),
     (
         "messaging",
         'http_listn = "x"\nstore = "paper"\n',
         [
             "store: must be one of rocksdb, sqlite, memory, cassandra, is 'paper'",
             "http_listn: unknown key; did you mean http_listen?",
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
+            *NO_TLS_FILES,
         ],
     ),
     (
@@ -240,10 +215,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "messaging",
         INSECURE + 'access = "hub"\nsystem_topics = [1]\n',
-        [
-            "access: must be a list, is 'hub'",
-            "system_topics[0]: must be text, is 1",
-        ],
+        ["access: must be a list, is 'hub'", "system_topics[0]: must be text, is 1"],
     ),
     (
         "messaging",
@@ -256,12 +228,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "messaging",
         'security = "mtls"\nstore = "cassandra"\n',
-        [
-            'cassandra.contact_points: required with store = "cassandra": name some of its nodes',
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
-        ],
+        ['cassandra.contact_points: required with store = "cassandra": name some of its nodes', *NO_TLS_FILES],
     ),
     (
         "messaging",
@@ -295,18 +262,13 @@ BAD: list[tuple[str, str, list[str]]] = [
         [
             "data_dir: must be text, is 5",
             "request_seconds_max: must be a number from 0.05 to 3600, is inf",
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
+            *NO_TLS_FILES,
         ],
     ),
     (
         "ingest",
         'messaging_ur = "x"\n',
-        [
-            "messaging_url: required, but not set",
-            "messaging_ur: unknown key; did you mean messaging_url?",
-        ],
+        ["messaging_url: required, but not set", "messaging_ur: unknown key; did you mean messaging_url?"],
     ),
     (
         "ingest",
@@ -317,13 +279,7 @@ BAD: list[tuple[str, str, list[str]]] = [
             'messaging_url: must begin with http:// with security = "insecure"',
         ],
     ),
-    (
-        "ingest",
-        INSECURE + 'messaging_url = "http://h:1"\n',
-        [
-            "topics: required, but not set (or give [[pipelines]])",
-        ],
-    ),
+    ("ingest", INSECURE + 'messaging_url = "http://h:1"\n', ["topics: required, but not set (or give [[pipelines]])"]),
     (
         "ingest",
         INSECURE + 'messaging_url = "http://h:1"\n'
@@ -331,10 +287,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         'table = "t"\n'
         'checkpoint = "t/c"\n'
         'format = "csv"\n',
-        [
-            "format: must be one of envelope, raw, is 'csv'",
-            "topics: one is named twice",
-        ],
+        ["format: must be one of envelope, raw, is 'csv'", "topics: one is named twice"],
     ),
     (
         "ingest",
@@ -404,9 +357,7 @@ BAD: list[tuple[str, str, list[str]]] = [
             "reader: must be letters, digits, '.', '_' and '-' only, at most 128, is 'a/b'",
             "request_seconds: must be a number above 0, is 0",
             'messaging_url: must begin with https:// with security = "mtls"',
-            'tls_ca: required with security = "mtls"',
-            'tls_cert: required with security = "mtls"',
-            'tls_key: required with security = "mtls"',
+            *NO_TLS_FILES,
             "topics: required, but not set (or give [[pipelines]])",
         ],
     ),
@@ -444,7 +395,6 @@ def test_everything_that_is_wrong_is_said(room: str, text: str, said: list[str],
 @pytest.mark.process
 @pytest.mark.parametrize("room", MODELS)
 def test_the_program_prints_them_and_exits_2(room: str, tmp_path: Path) -> None:
-    """A line each, with program and file, or the variable."""
     file = tmp_path / "settings.toml"
     file.write_text('log_levl = "x"\nlog_level = "loud"\n')
     command = [sys.executable, "-m", "fairlead_cli.main", room, "run", "--config", str(file)]

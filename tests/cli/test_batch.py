@@ -30,7 +30,6 @@ def test_answers_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("line", [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b"[" * 100_000, b'{"a":"\\ud800"}'])
 def test_a_bad_line_is_answered_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
-    """Never a crash, never a missing answer."""
     first, second = run(monkeypatch, line + b'\n{"n": 1}\n')
     assert list(first) == ["error"] and first["error"][0]["message"]
     assert second == {"got": {"n": 1}}

@@ -19,8 +19,6 @@ def test_names_sorted_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("error", [OSError("away"), click.ClickException("no"), SystemExit(1), KeyError("items")])
 def test_what_goes_wrong_is_silent(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever it is."""
-
     def ask() -> list[str]:
         raise error
 
@@ -29,7 +27,6 @@ def test_what_goes_wrong_is_silent(error: BaseException, capsys: pytest.CaptureF
 
 
 def test_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit; a limit that is no number is the usual one."""
     never = threading.Event()
     monkeypatch.setenv(completing.VARIABLE, "0.05")
     assert completing.within(lambda: [str(never.wait(300))]) == []
@@ -39,7 +36,6 @@ def test_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_stands_on_the_line() -> None:
-    """The nearest context that has it."""
     above = click.Context(click.Command("topics"))
     above.params = {"url": "http://a", "config": None}
     below = click.Context(click.Command("tail"), parent=above)

@@ -41,7 +41,6 @@ def other() -> None:
     ],
 )
 def test_the_default_is_run(line: list[str], printed: str) -> None:
-    """Its options may follow the group's own."""
     assert CliRunner().invoke(group, line).output.strip() == printed
 
 
@@ -74,5 +73,4 @@ def test_a_name_is_for_the_default() -> None:
     ("line", "words"), [(["--help"], "Commands:"), (["nonsense"], "No such command"), (["--url"], "requires")]
 )
 def test_all_else_is_as_usual(line: list[str], words: str) -> None:
-    """Help, mistakes."""
     assert words in CliRunner().invoke(group, line).output

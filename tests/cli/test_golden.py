@@ -119,7 +119,6 @@ def test_it_prints_what_it_printed(name: str, cluster: Cluster, monkeypatch: pyt
 
 
 def test_no_golden_text_is_left_over() -> None:
-    """Each belongs to a command that is still tried."""
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(COMMANDS)
 
 

@@ -47,5 +47,4 @@ def test_they_print_what_they_printed(messaging: Topics, monkeypatch: pytest.Mon
 
 
 def test_no_golden_text_is_left_over() -> None:
-    """Each belongs to a command that is still tried."""
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(COMMANDS)

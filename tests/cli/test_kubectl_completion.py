@@ -8,7 +8,6 @@ from fairlead_cli import kubectl_completion
 
 
 def test_commands_with_their_help() -> None:
-    """A name, a tab, the help; names of files are not meant."""
     lines = kubectl_completion.answer(["topi"])
     assert lines[-1] == ":4" and lines[0].split("\t")[0] == "topics" and lines[0].split("\t")[1]
 
@@ -23,7 +22,6 @@ def test_options_and_their_values() -> None:
 
 
 def test_files() -> None:
-    """The shell completes them."""
     assert kubectl_completion.answer(["routes", "check", ""])[-1] == ":0"
 
 
@@ -33,7 +31,6 @@ def test_nothing_at_all() -> None:
 
 
 def test_the_program_ends_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever happens: exit code 0 and a directive."""
     ended: list[int] = []
     monkeypatch.setattr("os._exit", ended.append)
     monkeypatch.setattr("sys.argv", ["kubectl_complete-fairlead", "topi"])

@@ -6,11 +6,10 @@ import builtins
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from fairlead_cli import manifests
-from fairlead_cli.manifests import ManifestFinding, NotReadable, read_documents
+from fairlead_cli.manifests import NotReadable, read_documents
 
 BAD = "FROM /messages/* WHERE temp > 5 INTO $upstream"
 
@@ -43,7 +42,6 @@ def test_which_manifests_a_file_holds(value: Any, names: list[str]) -> None:
 
 @pytest.mark.parametrize("wrap", [lambda a: a["spec"], lambda a: a, lambda a: {"kind": "List", "items": [1, a]}])
 def test_a_mistake_is_shown_where_it_stands(wrap: Any) -> None:
-    """However deep the manifest is in the file."""
     text = json.dumps(wrap(edge_routes("a", good="FROM /messages INTO $upstream", bad=BAD)), indent=2)
     (placed,) = manifests.read(text)
     names, (finding,) = manifests.check(placed)
@@ -54,7 +52,6 @@ def test_a_mistake_is_shown_where_it_stands(wrap: Any) -> None:
 
 
 def test_findings_come_in_the_order_of_the_file() -> None:
-    """Fields, places inside routes and warnings together."""
     text = json.dumps(
         spec(a={"route": BAD, "ttl": 5, "priority": 77}, b="FROM /x INTO $upstream", c={"route": 5}), indent=1
     )
@@ -89,7 +86,6 @@ def test_a_range_over_several_characters() -> None:
 
 
 def test_the_reasons_of_a_document_that_is_no_manifest() -> None:
-    """At their keys, or where those should be."""
     (placed,) = manifests.read('{"schemaVersion": "7.0",\n"routes": []}')
     names, findings = manifests.check(placed)
     assert names == []
@@ -100,27 +96,7 @@ def test_the_reasons_of_a_document_that_is_no_manifest() -> None:
     ]
 
 
-def test_as_json() -> None:
-    """The names of the outside contract."""
-    finding = ManifestFinding(line=1, column=2, end_column=3, message="m")
-    assert msgspec.to_builtins(finding) == {
-        "severity": "error",
-        "line": 1,
-        "column": 2,
-        "endColumn": 3,
-        "name": "",
-        "message": "m",
-    }
-
-
-def test_what_cannot_be_read() -> None:
-    """Neither JSON nor YAML."""
-    with pytest.raises(NotReadable):
-        manifests.read("{")
-
-
 def test_mistakes_of_routes_are_listed_beside_those_of_the_document() -> None:
-    """All at once, in the order of the file."""
     routes = {"a": {"route": "FROM"}, "b": {"route": "FROM /* INTO $upstream", "priority": 12}}
     store = {"timeToLiveSecs": "x"}
     text = json.dumps({"schemaVersion": "1.1", "routes": routes, "storeAndForwardConfiguration": store})
@@ -162,7 +138,6 @@ def test_json_places() -> None:
     ],
 )
 def test_inside_a_json_text(quoted: str, value: str, line: int, column: int, expected: int) -> None:
-    """Escapes take more room in the file than in the text."""
     (document,) = read_documents('{"key":' + quoted + "}")
     assert document.value["key"] == value
     assert document.place_inside(("key",), value, line, column) == (1, expected)
@@ -181,13 +156,11 @@ def test_inside_a_json_text(quoted: str, value: str, line: int, column: int, exp
     ],
 )
 def test_inside_a_yaml_text(text: str, line: int, column: int, expected: tuple[int, int]) -> None:
-    """Plain, quoted, literal and folded."""
     (document,) = read_documents(text)
     assert document.place_inside(("k",), document.value["k"], line, column) == expected
 
 
 def test_yaml_documents_and_names_given_twice() -> None:
-    """Each document has its own places; empty ones are left out."""
     first, second = read_documents("a: 1\n---\n---\nb: [1, {c: 2}]\nb: 3\n")
     assert (first.value, second.value) == ({"a": 1}, {"b": 3})
     assert second.repeated == [("b",)]
@@ -195,13 +168,11 @@ def test_yaml_documents_and_names_given_twice() -> None:
 
 
 def test_json_names_given_twice() -> None:
-    """The last one counts, the document remembers."""
     (document,) = read_documents('{"a": 1, "a": 2, "b": {"a": 3}}')
     assert (document.value, document.repeated) == ({"a": 2, "b": {"a": 3}}, [("a",)])
 
 
 def test_a_place_in_what_is_not_there() -> None:
-    """The nearest place around it."""
     (document,) = read_documents('{"a": {"b": "x"}}')
     assert document.place_inside(("a", "z"), "x", 1, 1) == (1, 7)
 
@@ -217,7 +188,6 @@ def test_a_place_in_what_is_not_there() -> None:
     ],
 )
 def test_a_file_that_cannot_be_read(text: str, said: str, place: tuple[int, int]) -> None:
-    """With the place where that shows."""
     with pytest.raises(NotReadable) as refused:
         read_documents(text)
     assert said in str(refused.value)
@@ -225,7 +195,6 @@ def test_a_file_that_cannot_be_read(text: str, said: str, place: tuple[int, int]
 
 
 def test_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSON still works; for YAML one sentence says what to install."""
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:

@@ -19,7 +19,6 @@ TYPE = Lifetime(datetime.timedelta(minutes=1), datetime.timedelta(days=30))
     ("text", "seconds"), [("60s", 60), ("1m", 60), ("90m", 5400), ("1h", 3600), ("30d", 2_592_000), ("720h", 2_592_000)]
 )
 def test_a_time_with_its_unit(text: str, seconds: int) -> None:
-    """Both limits are allowed."""
     assert TYPE.convert(text, None, None) == datetime.timedelta(seconds=seconds)
 
 
@@ -43,7 +42,6 @@ def test_what_is_no_time_or_beyond_the_limits(text: str, sentence: str) -> None:
 
 
 def test_a_default_is_taken_as_it_is() -> None:
-    """click converts defaults, too."""
     assert TYPE.convert(datetime.timedelta(hours=1), None, None) == datetime.timedelta(hours=1)
 
 
@@ -65,12 +63,10 @@ ID = "0000018bcfe56800" + "0" * 24
     ],
 )
 def test_ids_and_times(text: str, place: str | int) -> None:
-    """A time without a zone is UTC, as everything shown is."""
     assert PlaceParameter().convert(text, None, None) == place
 
 
 def test_how_long_ago() -> None:
-    """In seconds, minutes, hours, days."""
     for text, seconds in (("30s", 30), ("15m", 900), ("2h", 7200), ("1d", 86_400)):
         before = time.time() * 1000
         place = PlaceParameter().convert(text, None, None)
@@ -80,7 +76,6 @@ def test_how_long_ago() -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "15", "-15m", "15 m", "zz", "9" * 39])
 def test_other_texts_are_refused_with_the_forms_that_are_known(text: str) -> None:
-    """Plain digits are milliseconds; only what cannot be is refused."""
     if text == "15":
         assert PlaceParameter().convert(text, None, None) == 15
         return
@@ -89,7 +84,6 @@ def test_other_texts_are_refused_with_the_forms_that_are_known(text: str) -> Non
 
 
 def test_an_end_is_a_message_or_a_time() -> None:
-    """The message itself is within; a time is not."""
     at = 1_700_000_000_000
     assert not is_beyond(ID, None)
     assert not is_beyond(ID, ID)
@@ -102,7 +96,6 @@ def test_an_end_is_a_message_or_a_time() -> None:
 
 
 def test_json_becomes_a_policy() -> None:
-    """As everywhere else: what is absent has its default."""
     made = parameters.Policy().convert('{"minimum_delay": 1}', None, None)
     assert made == DeliveryPolicy(minimum_delay=1)
     assert parameters.Policy().convert(made, None, None) is made
@@ -118,14 +111,12 @@ def test_json_becomes_a_policy() -> None:
     ],
 )
 def test_everything_wrong_is_said(text: str, says: tuple[str, ...]) -> None:
-    """In one sentence."""
     with pytest.raises(click.BadParameter) as refused:
         parameters.Policy().convert(text, None, None)
     assert all(part in refused.value.message for part in says)
 
 
 def test_a_policy_in_a_few_words() -> None:
-    """How often and between which delays."""
     none = DeliveryPolicy(
         retries_with_no_delay=0, minimum_delay_retries=0, maximum_delay_retries=0, backoff_retries=0
     )  # fmt: skip

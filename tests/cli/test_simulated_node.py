@@ -27,7 +27,6 @@ async def node_at(hub: HubServer, **options: Any) -> AsyncIterator[SimulatedNode
 
 
 async def test_it_stores_and_acknowledges() -> None:
-    """What it acknowledged it holds, and reports in its next hello."""
     async with HubServer() as hub, node_at(hub) as node:
         peer = await hub.accept()
         await peer.welcome(fence=7)
@@ -40,7 +39,6 @@ async def test_it_stores_and_acknowledges() -> None:
 
 
 async def test_the_behaviour_nack_refuses_everything() -> None:
-    """`nack`: permanent, nothing is stored."""
     async with HubServer() as hub, node_at(hub, behaviour="nack") as node:
         peer = await hub.accept()
         await peer.welcome(fence=1)
@@ -50,7 +48,6 @@ async def test_the_behaviour_nack_refuses_everything() -> None:
 
 
 async def test_the_behaviour_silent_never_acknowledges() -> None:
-    """`never-ack`: the update is seen, and nothing comes back."""
     async with HubServer() as hub, node_at(hub, behaviour="never-ack") as node:
         peer = await hub.accept()
         await peer.welcome(fence=1)
@@ -63,7 +60,6 @@ async def test_the_behaviour_silent_never_acknowledges() -> None:
 
 
 async def test_a_wiped_disk_has_a_new_epoch() -> None:
-    """And holds nothing."""
     node = SimulatedNode("edge-1", "ws://127.0.0.1:1")
     before = node.epoch
     node.wipe()

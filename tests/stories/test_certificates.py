@@ -104,7 +104,7 @@ async def test_one_of_another_authority(meeting: Meeting, log_lines: io.StringIO
     """Only the hub can know, and the node gets its reason."""
     hub, edge = meeting.ours.issue("hub", hosts=("127.0.0.1",)), meeting.theirs.issue("edge-1")
     await meeting.hold(hub, edge)
-    assert "its authority is not one the other side knows" in meeting.reason
+    assert "the other side does not trust its authority" in meeting.reason
     assert "issued by theirs" in meeting.reason and until(edge) in meeting.reason
     [line] = events(log_lines.getvalue(), "certificate_refused")
     assert line["name"] == "edge-1" and "issued by theirs" in line["reason"] and "issuer" in line["check"]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from benchmarks.collect import BadRow, Row, checked, collect, modules, number, table
+from benchmarks.collect import BadRow, Row, checked, collect
 from benchmarks.goals import GOALS, ROOMS
 
 
@@ -44,19 +44,6 @@ def test_a_name_is_listed_once_whoever_measures_it() -> None:
     assert [each["met"] for each in rows if each["name"] == "in.million"] == [True]
 
 
-def test_every_benchmark_module_of_every_room_is_found() -> None:
-    """A module that is not found would leave its goals unmeasured, and nothing would fail."""
-    assert modules() == [
-        "benchmarks.downstream.bench_downstream",
-        "benchmarks.ingest.bench_executors",
-        "benchmarks.ingest.bench_ingest",
-        "benchmarks.ingest.bench_store",
-        "benchmarks.messaging.bench_messaging",
-        "benchmarks.upstream.bench_routes",
-        "benchmarks.upstream.bench_upstream",
-    ]
-
-
 def test_only_leaves_other_rooms_alone() -> None:
     """With ONLY= neither the modules nor the goals of other rooms appear."""
     rows = collect("messaging", ["a"], print, load=lambda _: module("ingest", row("in.million")))  # type: ignore[arg-type, return-value]
@@ -81,9 +68,3 @@ def test_an_incomplete_row_is_refused_by_name() -> None:
     del incomplete["unit"]  # type: ignore[misc]
     with pytest.raises(BadRow, match="bench_z: a row lacks unit"):
         checked(incomplete, "bench_z")
-
-
-def test_the_table_is_for_people() -> None:
-    """Big figures have separators, absent ones a dash."""
-    assert (number(1234567.0), number(0.12345), number(None)) == ("1,234,567", "0.123", "–")
-    assert "in.idle" in table([row("in.idle", value=None)])

@@ -28,11 +28,6 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_arguments_it_provides_the_four() -> None:
-    """`make control-plane` promises these four."""
-    assert set(build.parse([])) == {"kube-apiserver", "kube-controller-manager", "etcd", "kubectl"}
-
-
 def test_a_real_node_needs_more() -> None:
     """`--with node` adds and never repeats."""
     names = build.parse(["--with", "node", "helm", "kubectl"])
@@ -44,15 +39,6 @@ def test_an_unknown_program_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit, match="2"):
         build.parse(["kubeapiserver"])
     assert "no such program: kubeapiserver; known are etcd" in capsys.readouterr().err
-
-
-def test_every_module_pins_content_and_versions() -> None:
-    """Each program's module folder has a go.mod and a go.sum, and the stamps carry its version."""
-    for name, program in build.PROGRAMS.items():
-        for file in ("go.mod", "go.sum"):
-            assert (build.HERE / program.module / file).is_file(), f"{name}: {program.module}/{file}"
-    assert build.stamps("kubernetes")["k8s.io/component-base/version.gitVersion"] == "v1.36.3"
-    assert build.stamps("helm")["helm.sh/helm/v3/internal/version.version"] == "v3.22.0"
 
 
 def test_a_changed_pin_changes_the_cache_folder(tmp_path: Path) -> None:
@@ -74,12 +60,6 @@ def test_a_pin_apart_changes_its_own_folder_alone(tmp_path: Path) -> None:
     assert build.fingerprint(tmp_path) == before[0]
     assert build.fingerprint(tmp_path, "certmanager") != before[1]
     assert build.place("cert-manager", tmp_path) != build.place("helm", tmp_path) == tmp_path / build.fingerprint()
-
-
-def test_the_cache_follows_xdg(tmp_path: Path) -> None:
-    """$XDG_CACHE_HOME when set, ~/.cache otherwise."""
-    assert build.cache_root({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "fairlead" / "controlplane"
-    assert build.cache_root({"HOME": "/home/x"}) == Path("/home/x/.cache/fairlead/controlplane")
 
 
 @pytest.mark.process

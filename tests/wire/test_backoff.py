@@ -21,7 +21,6 @@ def test_pauses_double_up_to_the_longest() -> None:
 def test_no_less_is_waited_than_asked_for_and_never_more_than_the_longest(
     failures: int, draw: float, asked: float | None
 ) -> None:
-    """Also where a hub asks for a year."""
     pause = BACKOFF.pause(failures, draw, asked=asked)
     assert 2.5 <= pause <= 3600.0
     assert asked is None or pause >= min(asked, 3600.0)
@@ -44,5 +43,4 @@ def test_a_pause_is_drawn_from_its_upper_half(seconds: float, draw: float) -> No
     ],
 )  # fmt: skip
 def test_seconds_within_a_limit(text: str | None, seconds: float | None) -> None:
-    """However many digits: more than the limit is the limit."""
     assert retry_after_seconds(text, 3600.0) == seconds

@@ -35,7 +35,6 @@ KEYS = [*NodeDelivery.__struct_fields__, "typo"]
 
 @PAIRS
 def test_keys_and_defaults_are_the_same(model: Any, struct: Any) -> None:
-    """Also in their order, which is the one of the reference page."""
     assert [each.name for each in MODELS.fields(model)] == [each.name for each in STRUCTS.fields(struct)]
     assert model().policy() == struct() and type(model().policy()) is struct
 

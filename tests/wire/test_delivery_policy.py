@@ -14,6 +14,7 @@ from fairlead_edge.outbox.delivery import UPSTREAM_POLICY
 from fairlead_wire import delivery_policy
 from fairlead_wire.delivery_policy import Curve, Delay, DeliveryPolicy, policy_summary
 
+GEOMETRIC = [5, 7.755986, 12.031065, 18.662556, 28.949306, 44.906085, 69.658198, 108.053608, 167.612464, 260]
 CURVES: tuple[Curve, ...] = ("linear", "arithmetic", "geometric", "exponential")
 EXPONENTIAL = DeliveryPolicy(
     retries_with_no_delay=0,
@@ -43,14 +44,8 @@ def seconds(policy: DeliveryPolicy) -> list[float]:
     [
         ("linear", [5, 33.333333, 61.666667, 90, 118.333333, 146.666667, 175, 203.333333, 231.666667, 260]),
         ("arithmetic", [5, 10.666667, 22, 39, 61.666667, 90, 124, 163.666667, 209, 260]),
-        (
-            "geometric",
-            [5, 7.755986, 12.031065, 18.662556, 28.949306, 44.906085, 69.658198, 108.053608, 167.612464, 260],
-        ),
-        (
-            "exponential",
-            [5, 7.755986, 12.031065, 18.662556, 28.949306, 44.906085, 69.658198, 108.053608, 167.612464, 260],
-        ),
+        ("geometric", GEOMETRIC),
+        ("exponential", GEOMETRIC),
     ],
 )
 def test_curves_of_the_seeds_picture(curve: str, expected: list[float]) -> None:
@@ -83,19 +78,16 @@ def test_one_retry_waits_the_minimum(curve: str) -> None:
 
 @pytest.mark.parametrize("curve", CURVES)
 def test_no_retries_is_an_empty_schedule(curve: str) -> None:
-    """Zero retries: nothing is waited and nothing divides by zero."""
     assert delivery_policy.schedule(only_backoff(backoff_retries=0, retry_backoff_function=curve)) == []
 
 
 @pytest.mark.parametrize("curve", CURVES)
 def test_equal_ends_make_a_constant_curve(curve: str) -> None:
-    """Minimum = maximum: the ratio is 1 and the step 0."""
     policy = only_backoff(minimum_delay=7, maximum_delay=7, backoff_retries=4, retry_backoff_function=curve)
     assert seconds(policy) == [7.0] * 4
 
 
 def test_a_tiny_minimum_does_not_overflow() -> None:
-    """The ratio of the ends may be larger than a float can hold."""
     policy = only_backoff(
         minimum_delay=5e-324, maximum_delay=1e9, backoff_retries=3, retry_backoff_function="geometric"
     )
@@ -106,7 +98,6 @@ def test_a_tiny_minimum_does_not_overflow() -> None:
 
 
 def test_phases_come_in_order() -> None:
-    """Immediate, pre-backoff, backoff, post-backoff."""
     policy = DeliveryPolicy(
         retries_with_no_delay=1, minimum_delay_retries=1, backoff_retries=2, maximum_delay_retries=1
     )
@@ -126,7 +117,6 @@ def test_backoff_retries_are_derived_as_in_zaqar(curve: str, count: int) -> None
 
 
 def test_retries_max_truncates_any_schedule() -> None:
-    """Also one that would be far too long to build."""
     policy = DeliveryPolicy(maximum_delay=1_000_000_000, retries_max=4)
     assert [item.phase for item in delivery_policy.schedule(policy)] == ["immediate"] * 3 + ["pre_backoff"]
     assert delivery_policy.delay(policy, 3) == Delay("pre_backoff", 5.0)
@@ -134,19 +124,10 @@ def test_retries_max_truncates_any_schedule() -> None:
 
 
 def test_total_time_limit_stops_before_it_is_passed() -> None:
-    """A retry whose wait would go beyond the limit is not made."""
     assert seconds(only_backoff(backoff_retries=3, maximum_delay=15, total_seconds_max=15)) == [5.0, 10.0]
 
 
-def test_hub_default_is_one_send_and_five_retries() -> None:
-    """1 to 30 s exponential, then the object is parked."""
-    delays = delivery_policy.schedule(EXPONENTIAL)
-    assert [item.phase for item in delays] == ["backoff"] * 5
-    assert (delays[0].seconds, delays[-1].seconds) == (1.0, 30.0)
-
-
 def test_total_seconds_has_no_rounding_noise() -> None:
-    """Ten times 0.1 is 1."""
     assert delivery_policy.total_seconds([Delay("backoff", 0.1)] * 10) == 1.0
 
 
@@ -249,7 +230,6 @@ def test_bad_policies_are_refused_by_key(value: object, reason: str) -> None:
 
 
 def test_a_minimum_of_zero_is_fine_where_it_is_added() -> None:
-    """Only the multiplying curves need a positive minimum."""
     assert seconds(only_backoff(minimum_delay=0, maximum_delay=10, backoff_retries=3)) == [0.0, 5.0, 10.0]
 
 
@@ -307,7 +287,6 @@ def test_zaqars_own_numbers(curve: str, low: int, high: int, expected: list[int]
 
 
 def test_zaqars_default_policy() -> None:
-    """14 retries in 180 seconds, as it runs."""
     delays = delivery_policy.schedule(delivery_policy.parse({"compatibility": "zaqar"}))
     assert (len(delays), delivery_policy.total_seconds(delays)) == (14, 180)
     assert [item.seconds for item in delays if item.phase == "backoff"] == [5, 10, 15, 20, 25]
@@ -381,23 +360,11 @@ def test_sns_limits(value: dict[str, Any], reason: str) -> None:
 
 
 def test_a_policy_within_sns_limits() -> None:
-    """Three retries 20 seconds apart: what SNS does by default."""
-    policy = delivery_policy.parse(
-        {
-            "retries_with_no_delay": 0,
-            "minimum_delay_retries": 0,
-            "maximum_delay_retries": 0,
-            "minimum_delay": 20,
-            "maximum_delay": 20,
-            "backoff_retries": 3,
-            "compatibility": "sns",
-        }
-    )
+    policy = only_backoff(minimum_delay=20, maximum_delay=20, backoff_retries=3, compatibility="sns")
     assert seconds(policy) == [20.0, 20.0, 20.0]
 
 
 def test_the_longest_published_policy_fits() -> None:
-    """SNS's own policy for managed endpoints: 100,015 retries."""
     policy = DeliveryPolicy(
         retries_with_no_delay=3,
         minimum_delay_retries=2,
@@ -411,58 +378,21 @@ def test_the_longest_published_policy_fits() -> None:
     assert delivery_policy.delay(policy, 100_014) == Delay("post_backoff", 20.0)
 
 
-# ---- the curves ----
-
-
-@pytest.mark.parametrize("curve", CURVES)
-def test_a_curve_rises_from_the_lowest_to_the_highest(curve: Curve) -> None:
-    """Both are reached exactly, and no delay is below the one before it."""
-    found = [delivery_policy.curve_delay(curve, 0.1, 1e9, index, 200) for index in range(200)]
-    assert (found[0], found[-1]) == (0.1, 1e9) and found == sorted(found)
-
-
-@pytest.mark.parametrize("curve", CURVES)
-def test_a_curve_of_one_delay_is_its_lowest(curve: Curve) -> None:
-    """As a single retry waits the minimum."""
-    assert delivery_policy.curve_delay(curve, 5, 30, 0, 1) == 5
-
-
-@pytest.mark.parametrize(("curve", "retries"), [("linear", 6), ("arithmetic", 5), ("geometric", 5), ("exponential", 5)])
-def test_zaqar_counts_a_started_step_in_one_curve_only(curve: Curve, retries: int) -> None:
-    """A span of 26 seconds is five steps of five and one that was begun."""
-    assert delivery_policy.zaqar_retries(curve, 4, 30) == retries
-
-
-@pytest.mark.parametrize("curve", CURVES)
-def test_zaqar_waits_whole_seconds(curve: Curve) -> None:
-    """They are cut off, not rounded."""
-    found = [delivery_policy.zaqar_delay(curve, 5, 30, index, 5) for index in range(5)]
-    assert found == sorted(found) and all(each == int(each) for each in found) and found[0] in (4, 5)
-
-
 # ---- a delivery policy in one line ----
-
-NONE: dict[str, Any] = {
-    "retries_with_no_delay": 0,
-    "minimum_delay_retries": 0,
-    "maximum_delay_retries": 0,
-    "backoff_retries": 0,
-}
 
 
 @pytest.mark.parametrize(
     ("policy", "text"),
     [
-        (DeliveryPolicy(**NONE), "no retries"),
+        (only_backoff(backoff_retries=0), "no retries"),
         (DeliveryPolicy(), "3 retries at once, then 3 every 5 s, then 5 from 5 to 30 s (linear), then 3 every 30 s"),
-        (DeliveryPolicy(**{**NONE, "backoff_retries": 1}), "1 retry after 5 s"),
+        (only_backoff(backoff_retries=1), "1 retry after 5 s"),
         (
-            DeliveryPolicy(**{**NONE, "minimum_delay_retries": 2}, retries_max=1, total_seconds_max=0.5, jitter="full"),
-            "2 retries every 5 s; at most 1 retry; at most 0.5 s of waiting; jitter full",
+            only_backoff(backoff_retries=2, retries_max=1, total_seconds_max=0.5, jitter="full"),
+            "2 retries from 5 to 30 s (linear); at most 1 retry; at most 0.5 s of waiting; jitter full",
         ),
         (UPSTREAM_POLICY, "7 retries from 1 to 60 s (exponential), then 190000 every 60 s; jitter equal"),
     ],
 )
 def test_it_says_what_happens_when_nothing_answers_otherwise(policy: DeliveryPolicy, text: str) -> None:
-    """Phase by phase, then what ends it."""
     assert policy_summary(policy) == text

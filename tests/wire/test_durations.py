@@ -23,5 +23,4 @@ from fairlead_wire.durations import span
     ],
 )
 def test_spans_in_the_units_people_say(seconds: float, words: str) -> None:
-    """Two units at most, instead of 965000 s."""
     assert span(seconds) == words

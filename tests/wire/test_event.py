@@ -30,13 +30,11 @@ def test_an_event_is_a_cloud_event():
 
 
 def test_an_event_of_no_node_names_none():
-    """Attributes of CloudEvents are absent, never empty."""
     document = json.loads(event.encode(Event(type="hub.started", time="t"), id="1", source="/s"))
     assert "node" not in document and "subject" not in document
 
 
 def test_a_peers_text_is_cut():
-    """A reason of any length fits."""
     assert event.short("x" * 1024) == "x" * 1024
     assert len(event.short("x" * 100_000)) == event.TEXT_CHARS_MAX
 
@@ -45,7 +43,6 @@ def test_a_peers_text_is_cut():
     ("topic", "reserved"), [("system/events", True), ("systems/events", False), ("default/system", False)]
 )
 def test_the_system_namespace_is_reserved(topic, reserved):
-    """The whole namespace, and only it."""
     assert event.is_reserved(topic) is reserved
 
 
@@ -57,7 +54,6 @@ def test_events_go_to_the_system_namespace_only(topic):
 
 
 def test_no_topic_means_no_events():
-    """Empty, or the default."""
     event.check_topic("")
     event.check_topic(event.TOPIC_DEFAULT)
 
@@ -82,12 +78,5 @@ def published(path: Path) -> set[str]:
 
 
 def test_every_published_type_is_listed_and_no_other() -> None:
-    """Remedy: a line in `event.EVENT_TYPES`, then `make docs`."""
     for publisher, path in PUBLISHERS.items():
         assert {each.name for each in EVENT_TYPES if each.publisher == publisher} == published(path), path.name
-
-
-def test_every_type_says_when_it_is_published() -> None:
-    """In words that no cell of a table breaks."""
-    assert len({each.name for each in EVENT_TYPES}) == len(EVENT_TYPES)
-    assert all(each.when and each.data and "|" not in each.when + each.data for each in EVENT_TYPES)

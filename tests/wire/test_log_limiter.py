@@ -6,13 +6,11 @@ from fairlead_wire.log_limiter import LogLimiter
 
 
 def test_first_then_once_in_a_while_with_the_count() -> None:
-    """Five times in a minute are two lines."""
     limiter = LogLimiter(60.0)
     assert [limiter.due("a", now) for now in (0, 1, 30, 59, 60, 61)] == [1, None, None, None, 4, None]
 
 
 def test_each_key_for_itself() -> None:
-    """One noisy node does not silence another."""
     limiter = LogLimiter(60.0)
     assert [limiter.due(key, 0.0) for key in ("a", "b", "a")] == [1, 1, None]
 

@@ -1,9 +1,9 @@
-"""A delivery policy as people in the cluster write it: in a hub's settings, and in a SyncRule.
+"""A delivery policy as pydantic reads it, in the hub's settings and in a SyncRule.
 
     document ─DeliveryModel→ each key by itself ─check→ keys that must fit together ─policy()→ DeliveryPolicy
 
-The agent and the messaging service read the same policy as a struct (``delivery.DeliveryPolicy``); a test holds the two
-readings together.
+The agent and the messaging service read the same keys into ``delivery_policy.DeliveryPolicy``; a test keeps the two in
+step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead_wire.validation.model import Model
 
 _LIMITS = Field(ge=0, le=delivery_policy.DELAY_SECONDS_LIMIT)
 Seconds = Annotated[int, _LIMITS] | Annotated[float, _LIMITS]
-"""Whole or not: a policy of whole seconds is computed in whole seconds."""
+"""An int stays an int: a policy given in whole seconds is computed in whole seconds."""
 
 
 class DeliveryModel(Model):
@@ -58,5 +58,5 @@ class DeliveryModel(Model):
         return self
 
     def policy(self) -> delivery_policy.DeliveryPolicy:
-        """The same as the core's value.  Raises ``mistakes.Wrong`` for keys that do not go together."""
+        """Convert to the core's type.  Raises ``mistakes.Wrong`` if the keys contradict each other."""
         return delivery_policy.DeliveryPolicy(**self.model_dump())

@@ -1,17 +1,17 @@
-"""How often and after what waits a delivery is tried again: one policy object, used everywhere something is sent.
+"""How often and after what delays a delivery is retried: one policy type for everything that is sent.
 
-    DeliveryPolicy ─delay(n)→ the wait before retry n ─jittered→ spread out ─next_delay→ bounded by time, Retry-After
-                   └schedule→ all of it at once, for people and for tests
+    DeliveryPolicy ─delay(n)→ the delay before retry n ─jittered→ spread out ─next_delay→ bounded by time, Retry-After
+                   └schedule→ all delays at once, for people and for tests
 
-The hub's delivery to nodes, the edge's endpoints and the topics' subscriptions share it.  Retries come in four phases:
-`immediate` (no wait), `pre_backoff` (the minimum), `backoff` (a curve from the minimum to the maximum, both reached
-exactly) and `post_backoff` (the maximum).  All times are seconds.
+The hub's delivery to nodes, the edge's endpoints and the topics' subscriptions use it.  Retries come in four phases:
+`immediate` (no delay), `pre_backoff` (the minimum), `backoff` (a curve from the minimum to the maximum, both reached
+exactly) and `post_backoff` (the maximum).  All times are in seconds.
 
-Sources: seed "support more backoff functions" for names and curves.  Where it contradicts itself: the linear interval
+Names and curves come from the seed, "support more backoff functions".  Where it contradicts itself: the linear interval
 is (maximum - minimum) / (retries - 1), otherwise the last delay would not be the maximum; its geometric and
-exponential curves are algebraically the same, so both names give one curve; a single retry waits the minimum.
-`compatibility="zaqar"` reproduces what Zaqar computes (whole seconds, retries derived from the delays) and what it
-refuses; `"sns"` keeps to the limits of Amazon SNS.
+exponential curves are algebraically equal, so both names give one curve; a single retry waits the minimum.
+`compatibility="zaqar"` computes and refuses what Zaqar does (whole seconds, retries derived from the delays); `"sns"`
+enforces the limits of Amazon SNS.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairlead_wire.validation.mistakes import wrong
 from fairlead_wire.validation.reader import STRUCTS
 
 ZAQAR_STEP_SECONDS = 5
-"""Zaqar derives the number of backoff retries from the delays with this constant; it is configured nowhere."""
+"""Zaqar derives the number of backoff retries from the delays with this constant, which cannot be configured."""
 
 Curve = Literal["linear", "arithmetic", "geometric", "exponential"]
 
@@ -37,14 +37,14 @@ Curve = Literal["linear", "arithmetic", "geometric", "exponential"]
 RETRIES_LIMIT = 200_000
 """Most retries one policy may ask for (the longest policy SNS publishes has 100,015)."""
 DELAY_SECONDS_LIMIT = 1_000_000_000
-"""Longest single delay, about 31 years: beyond it a clock cannot be trusted to come back."""
+"""Longest single delay, about 31 years."""
 ZAQAR_SPAN_SECONDS_MIN = 2 * ZAQAR_STEP_SECONDS
 SNS_DELAY_SECONDS_MIN = 1
 SNS_DELAY_SECONDS_MAX = 3600
 SNS_RETRIES_MAX = 100
 SNS_TOTAL_SECONDS_MAX = 3600
 CURVE_LEFT_OUT = 2
-"""With fewer retries than this the summary names no curve."""
+"""With fewer retries than this, the summary does not name the curve."""
 
 Phase = Literal["immediate", "pre_backoff", "backoff", "post_backoff"]
 Uniform = Callable[[], float]
@@ -62,8 +62,8 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """What to do when a delivery fails.
 
     The first send is not a retry: a policy with five retries sends at most six times.  Bad values raise
-    `mistakes.Wrong` (inside of msgspec's `ValidationError` where msgspec reads them): a `ValueError` that begins with
-    the key.
+    `mistakes.Wrong`, a `ValueError` whose text begins with the key; when msgspec decodes the policy, it is the cause of
+    msgspec's `ValidationError`.
     """
 
     retries_with_no_delay: int = 3
@@ -107,7 +107,7 @@ class DeliveryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def parse(value: object) -> DeliveryPolicy:
-    """A policy from decoded JSON or TOML.  Raises ``mistakes.Wrong`` with everything that is wrong."""
+    """Read a policy from decoded JSON or TOML.  Raises ``mistakes.Wrong`` with every mistake."""
     if isinstance(value, dict) and value.get("compatibility") == "zaqar":
         value = _as_zaqar_reads(value)
     try:
@@ -122,10 +122,10 @@ def choose(
     subscription: DeliveryPolicy | None,
     default: DeliveryPolicy | None = None,
 ) -> DeliveryPolicy:
-    """The policy that counts when a topic (`owner`) and one of its subscriptions both may carry one.
+    """The policy that applies when a topic (`owner`) and one of its subscriptions may each have one.
 
-    Whole policies, never merged by field: the subscription's, else the owner's, else the default; when either sets
-    `ignore_subscription_override` the subscription's is out of the question.
+    Policies are never merged: the subscription's applies, else the owner's, else the default.  If either sets
+    `ignore_subscription_override`, the subscription's is ignored.
     """
     fallback = default or DeliveryPolicy()
     if any(policy is not None and policy.ignore_subscription_override for policy in (owner, subscription)):
@@ -134,7 +134,7 @@ def choose(
 
 
 def _as_zaqar_reads(value: dict[str, Any]) -> dict[str, Any]:
-    """Zaqar looks only at the keys it knows, counts true as 1, and takes an absent value for an empty one."""
+    """Zaqar ignores unknown keys, takes true for 1, and treats null like an absent key."""
     known = {name: item for name, item in value.items() if name in DeliveryPolicy.__struct_fields__}
     delays = ("minimum_delay", "maximum_delay")
     present = {name: item for name, item in known.items() if item is not None or name in delays}
@@ -214,7 +214,7 @@ def retries(policy: DeliveryPolicy) -> int:
 
 
 def delay(policy: DeliveryPolicy, retry: int) -> Delay | None:
-    """The wait before retry number `retry` (from 0), without jitter; None when no retry is left."""
+    """The delay before retry number `retry` (from 0), without jitter; None when no retry is left."""
     return _nominal(policy, retry) if retry < retries(policy) else None
 
 
@@ -227,11 +227,11 @@ def next_delay(
     previous_seconds: float = 0.0,
     retry_after_seconds: float | None = None,
 ) -> Delay | None:
-    """The wait before retry number `retry` (from 0) for a sender that keeps count; None: give up.
+    """The delay before retry number `retry` (from 0), for a sender that counts its retries; None: give up.
 
-    `uniform` is the sender's `generator_of(policy, ...)`, kept for all its retries; `waited_seconds` is what was waited
-    so far for this delivery, `previous_seconds` the wait before this one (for decorrelated jitter),
-    `retry_after_seconds` what the receiver asked for: never less is waited than that.
+    `uniform` is the sender's `generator_of(policy, ...)`, kept for all its retries; `waited_seconds` is the sum of the
+    delays of this delivery so far, `previous_seconds` the latest of them (for decorrelated jitter), and
+    `retry_after_seconds` the minimum that the receiver asked for.
     """
     nominal = delay(policy, retry)
     if nominal is None:
@@ -245,7 +245,7 @@ def next_delay(
 
 
 def schedule(policy: DeliveryPolicy, generator: Random | None = None) -> list[Delay]:
-    """Every wait in order; `generator` is used when the policy asks for jitter and names no seed."""
+    """All delays in order; `generator` is used when the policy asks for jitter without a seed."""
     uniform = generator_of(policy, generator)
     delays: list[Delay] = []
     previous = 0.0
@@ -257,15 +257,15 @@ def schedule(policy: DeliveryPolicy, generator: Random | None = None) -> list[De
 
 
 def total_seconds(delays: list[Delay]) -> float:
-    """The sum of all waits, free of rounding noise."""
+    """The sum of all delays, without rounding errors."""
     return math.fsum(item.seconds for item in delays)
 
 
 def jittered(policy: DeliveryPolicy, seconds: float, previous_seconds: float, uniform: Uniform) -> float:
-    """Spread one wait so that many senders do not come back together; never above the maximum, and no wait stays none.
+    """Apply the policy's jitter to one delay.  The result is at most the maximum; a delay of 0 stays 0.
 
-    `full` draws from 0 to the wait, `equal` from half of it to all of it, `decorrelated` from the minimum to three
-    times the previous wait, forgetting the curve.
+    `full` draws from 0 to the delay, `equal` from half of it to all of it, and `decorrelated`, which ignores the curve,
+    from the minimum to three times the previous delay.
     """
     if policy.jitter == "none" or seconds <= 0:
         return seconds
@@ -280,7 +280,7 @@ def jittered(policy: DeliveryPolicy, seconds: float, previous_seconds: float, un
 
 
 def generator_of(policy: DeliveryPolicy, otherwise: Random | None = None) -> Uniform:
-    """The source of jitter: the policy's `seed`, else `otherwise`, else seed 0."""
+    """The source of jitter: a generator from the policy's `seed`, else `otherwise`, else one with seed 0."""
     if policy.seed is not None:
         return Random(policy.seed).random
     return (otherwise or Random(0)).random
@@ -298,7 +298,7 @@ def _within_time(policy: DeliveryPolicy, delays: list[Delay]) -> list[Delay]:
 
 
 def phases(policy: DeliveryPolicy) -> tuple[tuple[Phase, int], ...]:
-    """How many retries each phase has, before any limit."""
+    """The number of retries in each phase, before any limit."""
     backoff = policy.backoff_retries
     return (
         ("immediate", max(0, policy.retries_with_no_delay)),
@@ -313,7 +313,7 @@ def _derived_retries(policy: DeliveryPolicy) -> int:
 
 
 def _nominal(policy: DeliveryPolicy, number: int) -> Delay:
-    """The wait before retry `number`, which must be below `retries(policy)`."""
+    """The delay before retry `number`, which must be below `retries(policy)`."""
     remaining = iter(phases(policy))
     phase, count = next(remaining)
     while number >= count:
@@ -351,21 +351,21 @@ def curve_delay(curve: Curve, low: float, high: float, index: int, count: int) -
         case "arithmetic":
             seconds = low + (high - low) * index * (index + 1) / (count * (count - 1))
         case "geometric" | "exponential":
-            # By logarithms: high / low could overflow, a difference of logarithms cannot.
+            # With logarithms: high / low could overflow, a difference of logarithms cannot.
             seconds = math.exp(math.log(low) + (math.log(high) - math.log(low)) * index / (count - 1))
     return min(max(seconds, low), high)
 
 
 def zaqar_retries(curve: Curve, low: float, high: float) -> int:
-    """As Zaqar: one retry for each five seconds of span; its linear curve counts a started step, the others do not."""
+    """One retry for each five seconds between the delays; the linear curve rounds up, the others round down."""
     steps = (high - low) / ZAQAR_STEP_SECONDS
     return math.ceil(steps) if curve == "linear" else math.floor(steps)
 
 
 def zaqar_delay(curve: Curve, low: int, high: int, index: int, count: int) -> float:
-    """The delay that Zaqar computes: whole seconds, truncated, in its own order of floating-point steps.
+    """The delay that Zaqar computes: truncated to whole seconds, with its order of floating-point operations.
 
-    A ``count`` of at least 2 follows from its validation (a span of ten seconds).
+    ``count`` is at least 2, because Zaqar's validation requires a span of ten seconds.
     """
     number = index + 1
     match curve:
@@ -389,7 +389,7 @@ def _zaqar_ratio(low: int, high: int, count: int) -> float:
 
 
 def policy_summary(policy: DeliveryPolicy) -> str:
-    """The policy in one line: its retries if nothing answers otherwise, and what ends them.
+    """The policy in one line: its retries, and what limits them.
 
     "7 retries from 1 to 60 s (exponential), then 190000 every 60 s; jitter equal"
     """
@@ -420,7 +420,7 @@ def policy_summary(policy: DeliveryPolicy) -> str:
 
 
 def _counted(count: int, before: list[str]) -> str:
-    """The first one says what is counted."""
+    """The first item of a list names the unit; later ones are only numbers."""
     if before:
         return str(count)
     return "1 retry" if count == 1 else f"{count} retries"

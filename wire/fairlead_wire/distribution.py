@@ -1,7 +1,7 @@
 """The distribution that these packages are installed from.
 
-Packages are imported as ``fairlead_…``, and the command is ``fairlead``. On the public package index that name
-belongs to another project, so the distribution has a name of its own, which is defined here only.
+The packages are ``fairlead_…`` and the command is ``fairlead``, but on the public package index that name belongs to
+another project.  The name of the distribution is therefore a different one, defined only here.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ NAME: Final = "fairlead-kubernetes"
 
 
 def version() -> str:
-    """Version of the installed distribution; all its programs have the same one."""
-    # Not at the top: the command line starts without it.
+    """The version of the installed distribution, shared by all its programs."""
+    # Imported here because the command line starts faster without it.
     from importlib.metadata import version
 
     return version(NAME)
 
 
 def with_extra(extra: str) -> str:
-    """As a requirement: ``fairlead-kubernetes[hub]``."""
+    """A requirement with an extra, such as ``fairlead-kubernetes[hub]``."""
     return f"{NAME}[{extra}]"
 
 
 def install(extra: str) -> str:
-    """The command that adds what an extra brings to the distribution that is installed."""
+    """The command that installs the dependencies of an extra."""
     return f"pip install '{with_extra(extra)}'"

@@ -6,9 +6,9 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 def span(seconds: float) -> str:
-    """Text in the units people use: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "11 d 4 h".
+    """Format a duration: "0.4 s", "12 s", "3 min 20 s", "5 h 2 min", "11 d 4 h".
 
-    A negative duration counts as 0: clocks of two machines differ.
+    A negative duration, as two machines' clocks may produce, is shown as 0.
     """
     seconds = max(0.0, seconds)
     if seconds < 9.95:

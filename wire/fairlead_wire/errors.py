@@ -1,9 +1,9 @@
-"""Errors named by what comes next and by whose fault it was.
+"""Errors named by whose fault they are and what to do next.
 
 FairleadError
   LocalError       our own caller broke the contract: fix the program
-  RemoteError      the peer did: close the session with the reason
-    FrameTooLarge    a limit was met before anything was parsed
+  RemoteError      the peer broke it: close the session with the reason
+    FrameTooLarge    a frame is over a limit; it was not parsed
     Malformed        bytes that are not a frame, or a frame that is not allowed now
   Temporary        try again, after ``retry_after_seconds``
   Permanent        never try the same thing again
@@ -17,11 +17,11 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
 class FairleadError(Exception):
-    """Root of everything Fairlead raises on purpose; ``str()`` is the sentence people read."""
+    """Base of all errors that Fairlead raises deliberately; ``str()`` is a sentence for people."""
 
 
 class LocalError(FairleadError):
-    """Our own caller asked for something the contract forbids; nothing was changed."""
+    """The caller asked for something the contract forbids; nothing was changed."""
 
 
 class RemoteError(FairleadError):
@@ -42,7 +42,7 @@ class Malformed(RemoteError):
 
 
 class Temporary(FairleadError):
-    """It did not work this time; try again after ``retry_after_seconds`` (None: your own policy decides)."""
+    """The attempt failed; try again after ``retry_after_seconds`` (None: as the caller's own policy says)."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class Temporary(FairleadError):
 
 
 class Permanent(FairleadError):
-    """It will never work as asked; ``code`` is stable for programs, the text is for people."""
+    """The same request will always fail; ``code`` is stable, for programs; the text is for people."""
 
     def __init__(self, message: str, *, code: str = "permanent") -> None:
         super().__init__(message)

@@ -1,14 +1,14 @@
-"""What Fairlead reports about itself on a system topic: one JSON document for each event, as CloudEvents 1.0.
+"""Events that Fairlead publishes about itself on a system topic: one CloudEvents 1.0 JSON document each.
 
     {"specversion": "1.0", "eventversion": 1, "id": "…", "source": "/fairlead/hub/…", "time": "…Z",
      "type": "dev.fairlead.object.parked", "subject": "…", "node": "edge-1",
      "datacontenttype": "application/json", "data": {…}}
 
-Hub and ingest share it; ``eventversion`` rises when a field changes its meaning, never when one is added.  Times are
-RFC 3339 in UTC.  Texts from peers and users are truncated; contents of objects and messages never appear.
+The hub and ingest publish them.  ``eventversion`` rises when a field changes its meaning, never when one is added.
+Times are RFC 3339 in UTC.  Texts from peers and users are truncated; the content of objects and messages never appears.
 
 ``EVENT_TYPES`` lists every type: when it is published, and with which data.  The page about events is generated from
-it, and a test requires that hub and ingest publish these types and no others.
+it, and a test checks that the hub and ingest publish exactly these types.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead_wire.validation.mistakes import shown
 VERSION = 1
 TYPE_PREFIX = "dev.fairlead."
 SYSTEM_NAMESPACE = "system"
-"""Topics in it are Fairlead's own: no edge node is ever granted one, whatever EdgeRoutes say."""
+"""Topics in this namespace belong to Fairlead: no EdgeRoutes object can grant one to a node."""
 TOPIC_DEFAULT = "system/events"
 TEXT_CHARS_MAX = 1024
 
@@ -30,7 +30,7 @@ _encode = msgspec.json.encode
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something happened: ``type`` (without its prefix), to ``subject``, at ``node`` (empty: at none)."""
+    """One event: its ``type`` without the prefix, its ``subject``, and its ``node`` (empty: none)."""
 
     type: str
     time: str
@@ -53,7 +53,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode(event: Event, *, id: str, source: str) -> bytes:
-    """The payload.  ``id`` with ``source`` never repeats; ``source`` is a path such as ``/fairlead/hub/NAME``."""
+    """The payload.  ``id`` and ``source`` together are unique; ``source`` is a path such as ``/fairlead/hub/NAME``."""
     document = _Document(
         specversion="1.0",
         eventversion=VERSION,
@@ -70,17 +70,17 @@ def encode(event: Event, *, id: str, source: str) -> bytes:
 
 
 def short(text: str) -> str:
-    """A text from outside, cut to ``TEXT_CHARS_MAX``."""
+    """Truncate a text from a peer or user to ``TEXT_CHARS_MAX``."""
     return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 1] + "…"
 
 
 def is_reserved(topic: str) -> bool:
-    """Is this ``namespace/name`` one of Fairlead's own?"""
+    """True if this topic, ``namespace/name``, is reserved for Fairlead."""
     return topic.partition("/")[0] == SYSTEM_NAMESPACE
 
 
 def check_topic(topic: str) -> str:
-    """Where a program's own events go: ``system/NAME``, or empty for nowhere.  Raises ``ValueError``."""
+    """Check the topic for a program's own events: ``system/NAME``, or empty for none.  Raises ``ValueError``."""
     namespace, _, name = topic.partition("/")
     if topic and (namespace != SYSTEM_NAMESPACE or not name or "/" in name):
         raise ValueError(f"must be {SYSTEM_NAMESPACE}/NAME, or empty for no events, is {shown(topic)}")
@@ -88,7 +88,7 @@ def check_topic(topic: str) -> str:
 
 
 class EventType(msgspec.Struct, frozen=True):
-    """``name`` without ``event.TYPE_PREFIX``; ``data`` in the words of the page."""
+    """A row of the page about events.  ``name`` is without ``TYPE_PREFIX``; ``data`` is Markdown."""
 
     name: str
     publisher: str
@@ -100,13 +100,13 @@ EVENT_TYPES: Final = (
     EventType(
         "hub.started",
         "hub",
-        "a hub holds the Lease; the state of a node is unknown until an event names it",
+        "a hub took over the Lease; the state of a node is unknown until an event names it",
         "`fence`",
     ),
     EventType(
         "hub.stopped",
         "hub",
-        "it drained, and ends",
+        "the hub has drained and exits",
         "`fence`",
     ),
     EventType(
@@ -118,9 +118,9 @@ EVENT_TYPES: Final = (
     EventType(
         "node.away",
         "hub",
-        "it ended",
+        "the session ended",
         "`reason`: `connection_ended`, `node_deleted`, `node_unknown`, `draining`, … or `not_returned`: "
-        "connected to the hub before, not to this one within 30 s",
+        "it was connected to the previous hub, but not to this one within 30 s",
     ),
     EventType(
         "node.replaced",
@@ -131,13 +131,13 @@ EVENT_TYPES: Final = (
     EventType(
         "node.paused",
         "hub",
-        "it was paused by its annotation",
+        "an annotation on the EdgeNode paused it",
         "`message`",
     ),
     EventType(
         "node.resumed",
         "hub",
-        "the annotation was taken away",
+        "the annotation was removed",
         "`message`",
     ),
     EventType(
@@ -149,14 +149,14 @@ EVENT_TYPES: Final = (
     EventType(
         "identity.revoked",
         "hub",
-        "a person revoked certificates of a node; a session that used one of them is cut",
+        "certificates of a node were revoked; a session that uses one of them is closed",
         "`message`",
     ),
     EventType(
         "identity.joined",
         "hub",
-        "a device got its first certificate by a join token",
-        "`serial`, `expires`, `token` (id), `replaced`: the identity before was revoked, `peer` (address)",
+        "a device got its first certificate with a join token",
+        "`serial`, `expires`, `token` (id), `replaced` (the previous identity was revoked), `peer` (address)",
     ),
     EventType(
         "identity.renewed",
@@ -167,73 +167,73 @@ EVENT_TYPES: Final = (
     EventType(
         "identity.late",
         "hub",
-        "a node whose certificate had ended while it was away got another for the proof of its key",
+        "a node whose certificate expired while it was away proved its key and got a new one",
         "`message`",
     ),
     EventType(
         "identity.held",
         "hub",
-        "such a node looks like a copy (another certificate or store was used last): it waits for approval",
-        "`message`. Once for each value that waits",
+        "such a node may be a copy (another certificate or store was used last), and waits for approval",
+        "`message`. Once for each value that waits for approval",
     ),
     EventType(
         "identity.refused",
         "hub",
-        "a device got none, or a node no next one; with `node` where its token or its key was right",
-        "`reason` (code), `message`, `token` (id), `peer`, `count`. At once, then once a minute with how many came "
-        "meanwhile",
+        "a device was refused a certificate, or a node its renewal; with `node` if its token or key was valid",
+        "`reason` (code), `message`, `token` (id), `peer`, `count`. At once, then once a minute with the number of "
+        "refusals since",
     ),
     EventType(
         "object.parked",
         "hub",
-        "given up for now",
+        "the hub stopped retrying an object for now",
         "`object`, `reason` (code), `message`, `retries`, `nextRetryTime`",
     ),
     EventType(
         "object.unparked",
         "hub",
-        "tried again",
+        "the hub tries a parked object again",
         "`object`, `reason`: `newer`, `schedule`, `unwanted`",
     ),
     EventType(
         "routes.refused",
         "hub",
-        "an EdgeRoutes object, or routes in it, cannot be used; with `node`: that node says so",
+        "an EdgeRoutes object, or routes in it, cannot be used; with `node`: the node reported it",
         "`routes` (name), `resourceVersion`, `errors` (`route`, `message`, `line`, `column`; at most 8), `errorsTotal`",
     ),
     EventType(
         "queue.stalled",
         "hub",
-        "nothing of a queue was taken for half a minute or longer although the node is connected; nothing is "
-        "lost, it goes on by itself",
+        "nothing was accepted from a queue for at least half a minute although the node is connected; nothing is "
+        "lost, and sending resumes by itself",
         "`reason` (priority), `priority`, `length`, `message` (the last answer), `count`. At once, then at "
         "most once a minute",
     ),
     EventType(
         "messages.refused",
         "hub",
-        "messages that will never be stored; the node has them as dead letters",
-        "`reason` (code), `message`, `count`. At once, then once a minute with how many came meanwhile",
+        "messages were refused permanently; the node keeps them as dead letters",
+        "`reason` (code), `message`, `count`. At once, then once a minute with the number of messages since",
     ),
     EventType(
         "table.committed",
         "ingest",
-        "a batch is in a table",
+        "a batch was committed to a table",
         "`pipeline`, `table`, `batch`, `version` (of the table), `rows`, `bytes`, `deadLetters`, "
         "`expiredUnread`, `positions` by topic (`generation`, `position`)",
     ),
     EventType(
         "table.gap",
         "ingest",
-        "a range of a topic was never read and never will be",
+        "a range of a topic was not read and never will be",
         "`pipeline`, `table`, `batch`, `version`, `gaps` (`topic`, `reason`, `fromGeneration`, "
-        "`fromPosition`, `toGeneration`, `toPosition`, `rows`; of what a node reported also `node`, `queue`, "
+        "`fromPosition`, `toGeneration`, `toPosition`, `rows`; for a gap that a node reported also `node`, `queue`, "
         "`fromSequence`, `toSequence`; at most 32), `gapsTotal`",
     ),
     EventType(
         "job.stopped",
         "ingest",
-        "an ingest job ended and needs attention",
+        "an ingest job stopped and needs attention",
         "`reason` (code), `message`, `pipelines`",
     ),
 )

@@ -1,4 +1,4 @@
-"""Decides when a repeated event is logged: the first time, and then at intervals."""
+"""Limits log lines for a repeated event: one at first, then one per interval."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEYS_MAX: Final = 1024
 
 
 class LogLimiter:
-    """At most one line per key in ``every_seconds``; of more than ``keys_max`` keys the oldest is forgotten."""
+    """At most one line per key in ``every_seconds``; beyond ``keys_max`` keys the oldest is forgotten."""
 
     def __init__(self, every_seconds: float, *, keys_max: int = KEYS_MAX) -> None:
         self._every_seconds = every_seconds
@@ -18,7 +18,7 @@ class LogLimiter:
         self._logged: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def due(self, key: Hashable, now: float) -> int | None:
-        """How often the event happened since the last line, including this time; None: do not log it now."""
+        """Occurrences since the last line, including this one; None: do not log it now."""
         at, skipped = self._logged.get(key, (float("-inf"), 0))
         if now - at < self._every_seconds:
             self._logged[key] = at, skipped + 1

@@ -1,4 +1,4 @@
-"""Which agent is asked, on its node or through a tunnel: --url (or --edge) and --token-file, the same everywhere."""
+"""The client of an agent, on its node or through a tunnel; its options --config, --url and --token-file."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ token_option = click.option(
     "--token-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help='data_dir/token of the agent; needed with security = "mtls" and --url. Without --url it is found.',
+    help='The agent\'s data_dir/token; needed with --url if security = "mtls". Without --url it is found.',
 )
 _url_option = click.option(
-    "--url", help=f"The agent's http_listen; default: from {DEVICE_SETTINGS}, else {DEFAULT_URL}."
+    "--url", help=f"The agent's address (http_listen); default: from {DEVICE_SETTINGS}, else {DEFAULT_URL}."
 )
 _config_option = click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, readable=False, path_type=Path),
     metavar="FILE",
-    help=f"The agent's settings, for its address and token, instead of {DEVICE_SETTINGS}.",
+    help=f"The agent's settings file, which gives its address and token; default: {DEVICE_SETTINGS}.",
 )
 
 
 class AgentPlace(NamedTuple):
-    """Where an agent is, as options say it; None: not said."""
+    """The agent named by the options; None: option not given."""
 
     config: Path | None = None
     url: str | None = None
     token_file: Path | None = None
 
     def found(self) -> tuple[str, Path | None]:
-        """Its address and its token.  Raises ``click.ClickException``."""
+        """The agent's address and token file.  Raises ``click.ClickException``."""
         if self.url is None:
             return _here(self.token_file, self.config)
         if self.config is not None:
@@ -66,14 +66,15 @@ class AgentPlace(NamedTuple):
 
 
 def place_options(command: F) -> F:
-    """Adds --config, --url and --token-file; the command is given ``config``, ``url`` and ``token_file`` as typed."""
+    """Adds --config, --url and --token-file, and passes them to the command as typed."""
     return _config_option(_url_option(token_option(command)))
 
 
 def options(command: F) -> F:
-    """Adds --config, --url and --token-file; the command is given ``url`` and ``token_file``.
+    """Adds --config, --url and --token-file; passes ``url`` and ``token_file`` to the command.
 
-    Without --url it is the agent of this device, and its own token: a token is never sent to an address given by hand.
+    Without --url, the command gets address and token of this device's agent.  That token is never sent to another
+    address.
     """
 
     @functools.wraps(command)
@@ -85,16 +86,16 @@ def options(command: F) -> F:
 
 
 def failed(error: FairleadError) -> click.ClickException:
-    """The error as people read it: the agent's own text about a missing token is for programs."""
+    """The error for people: the agent's own text about a missing token is meant for programs."""
     from fairlead_wire.errors import Permanent
 
     if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
-        return click.ClickException(f"the agent wants its token: {WITH_TOKEN}")
+        return click.ClickException(f"the agent requires its token: {WITH_TOKEN}")
     return click.ClickException(str(error))
 
 
 def device_settings(config: Path | None = None) -> EdgeSettings:
-    """As the agent of this device reads them.  Raises ``SettingsError``."""
+    """The settings of this device's agent.  Raises ``SettingsError``."""
     from fairlead_edge.settings import EdgeSettings
     from fairlead_wire.io import settings as settings_io
 
@@ -107,10 +108,10 @@ def has_device_settings() -> bool:
 
 
 def no_device_settings() -> str:
-    """What was looked for, where no settings of an agent are found, and where they come from."""
+    """The error if there are no settings of an agent."""
     return (
-        f"no settings of an agent: {DEVICE_SETTINGS} does not exist. Name the file with --config; a device that belongs"
-        " to no hub yet gets its settings by: fairlead edge join wss://HUB:PORT --token-file FILE"
+        f"no agent settings: {DEVICE_SETTINGS} does not exist. Name the file with --config; a device that belongs"
+        " to no hub yet gets its settings with: fairlead edge join wss://HUB:PORT --token-file FILE"
     )
 
 
@@ -122,7 +123,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _may_read(path: Path) -> bool:
-    """Also where it is missing: that is another mistake."""
+    """False only if permission is denied; a missing file is reported elsewhere."""
     try:
         path.open("rb").close()
     except PermissionError:
@@ -157,7 +158,7 @@ def _here(token_file: Path | None, config: Path | None = None) -> tuple[str, Pat
 
 
 def client(url: str, token_file: Path | None) -> EdgeClient:
-    """Raises ``click.UsageError`` for a token that cannot be read, or cannot be one."""
+    """Raises ``click.UsageError`` if the token file cannot be read or holds no token."""
     from fairlead_edge.io.client import EdgeClient
     from fairlead_wire.errors import LocalError
 
@@ -169,14 +170,14 @@ def client(url: str, token_file: Path | None) -> EdgeClient:
 
 
 def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
-    """An object as the agent has it; None when it holds none.  What goes wrong is one sentence and exit code 1."""
+    """An object that the agent holds; None if it has none.  Raises ``click.ClickException``."""
     url = _checked(url)
     try:
         token = _token(token_file)
         request = urllib.request.Request(f"{url}/{path}")
         if token:
             request.add_header("Authorization", f"Bearer {token.strip()}")
-        # The agent is on this machine, or behind a tunnel: a proxy of the environment is not for it.
+        # The agent is on this machine or behind a tunnel, so proxies from the environment are ignored.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _EdgeNoRedirect())
         with opener.open(request, timeout=SECONDS) as answer:
             found = json.loads(answer.read(ANSWER_BYTES_MAX))
@@ -190,13 +191,13 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
         why = getattr(error.reason, "strerror", None) or error.reason
         raise click.ClickException(
             f"the agent at {url} does not answer: {why}"
-            f"{addresses.scheme_hint(url, error) or '; does it run, and is this its http_listen?'}"
+            f"{addresses.scheme_hint(url, error) or '; is it running, and is this its http_listen?'}"
         ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         hint = addresses.scheme_hint(url, error)
         raise click.ClickException(f"{url} is not the address of an agent: {text_of(error)}{hint}") from None
     if not isinstance(found, dict):
-        raise click.ClickException(f"{url} is not the address of an agent: it answered no object")
+        raise click.ClickException(f"{url} is not the address of an agent: the answer is not a JSON object")
     return found
 
 
@@ -208,7 +209,7 @@ def _checked(url: str) -> str:
 
 
 class _EdgeNoRedirect(urllib.request.HTTPRedirectHandler):
-    """An agent never redirects, and the token goes to the agent alone."""
+    """Redirects are refused: an agent sends none, and the token must not reach another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

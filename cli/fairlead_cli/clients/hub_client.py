@@ -1,4 +1,4 @@
-"""Asks a hub over HTTP; ``cluster`` asks the API objects it wrote, where no hub can be reached."""
+"""The HTTP client of a hub; without a hub, commands read the API objects it wrote (``cluster``)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ HUB_VARIABLE = "FAIRLEAD_HUB_URL"
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
-    """--hub and --config: by them `status` and `explain` ask a hub that runs."""
+    """Adds --hub and --config, which make a command ask a running hub."""
     for add in (
         click.option(
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Settings of a hub: its http_listen is the address to ask.",
+            help="Ask the hub with this settings file, at its http_listen.",
         ),
         click.option(
             "--hub", envvar=HUB_VARIABLE, metavar="URL", help="Ask this hub, for example http://127.0.0.1:10002."
@@ -40,7 +40,7 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def hub_url(hub: str | None, config: Path | None) -> str | None:
-    """Where to ask, or None: ask the API objects.  Raises ``click.UsageError`` for what is no address."""
+    """The hub's address; None: read the API objects instead.  Raises ``click.UsageError`` for a bad address."""
     if hub is not None:
         return _checked(hub, "--hub")
     if config is None:
@@ -50,7 +50,7 @@ def hub_url(hub: str | None, config: Path | None) -> str | None:
 
 
 def settings_of(config: Path) -> dict[str, Any]:
-    """A room's settings file as it stands.  Raises ``click.UsageError`` with file and reason."""
+    """The content of a settings file, unchecked.  Raises ``click.UsageError`` with file and reason."""
     import tomllib
 
     try:
@@ -59,7 +59,7 @@ def settings_of(config: Path) -> dict[str, Any]:
         reason = "nested too deeply"
     except OSError as error:
         reason = error.strerror or str(error)
-    except ValueError as error:  # no TOML, or no text
+    except ValueError as error:  # not TOML, or not UTF-8
         reason = str(error)
     raise click.UsageError(f"{config}: cannot be read as TOML: {reason}")
 
@@ -72,7 +72,7 @@ def _checked(url: str, whose: str) -> str:
 
 
 def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, Any]:
-    """GET, decoded; ``expected`` is a key of the answer.  A hub that cannot be asked is one sentence and exit 1."""
+    """The decoded answer of a GET; ``expected`` is a key that it must have.  Raises ``click.ClickException``."""
     full = f"{url}{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
     try:
         status, kind, content = _get(full)
@@ -80,11 +80,11 @@ def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, A
         why = error.reason.strerror if isinstance(error.reason, OSError) else None
         raise click.ClickException(
             f"the hub at {url} does not answer: {why or error.reason}"
-            f"{addresses.scheme_hint(url, error) or '; does it run?'} {WHERE}"
+            f"{addresses.scheme_hint(url, error) or '; is it running?'} {WHERE}"
         ) from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         hint = addresses.scheme_hint(url, error)
-        raise click.ClickException(f"{url} is not a hub: it speaks no HTTP ({error!r}){hint}; {WHERE}") from None
+        raise click.ClickException(f"{url} is not a hub: it does not speak HTTP ({error!r}){hint}; {WHERE}") from None
     answer = _object(content)
     if status == http.HTTPStatus.OK and answer is not None and expected in ("", *answer):
         return answer
@@ -98,7 +98,7 @@ def ask(url: str, path: str, *, expected: str = "", **query: str) -> dict[str, A
 
 @contextlib.contextmanager
 def readable(url: str | None) -> Iterator[None]:
-    """An answer that is none of this version's becomes one sentence; None: no hub was asked."""
+    """Turn the errors of reading another version's answer into a sentence; None: no hub was asked."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -108,7 +108,7 @@ def readable(url: str | None) -> Iterator[None]:
 
 
 def _is_hub(url: str) -> bool:
-    """Other programs answer in the same form; only a hub lists nodes."""
+    """True if a hub answers there: other programs have the same form of errors, but only a hub lists nodes."""
     try:
         status, _, content = _get(f"{url}/v1/nodes")
     except (OSError, ValueError, http.client.HTTPException):
@@ -127,7 +127,7 @@ def _get(url: str) -> tuple[int, str, bytes]:
 
 
 class _HubNoRedirect(urllib.request.HTTPRedirectHandler):
-    """A hub never redirects."""
+    """Redirects are refused: a hub sends none."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Sends messages to modules through a hub, and asks for their state."""
+"""Sends messages to modules through a hub, and asks for the messages' state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AGAIN = (429, 503)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubAddress:
-    """Where the hub is, and how to show who asks."""
+    """The hub's address, and the credentials for it."""
 
     url: str
     token_file: Path | None = None
@@ -37,7 +37,7 @@ class HubAddress:
     tls_key: Path | None = None
 
     def token(self) -> str:
-        """Raises ``click.UsageError`` for what is no token, or may not travel in the clear."""
+        """The token.  Raises ``click.UsageError`` if it is not one, or would be sent unencrypted."""
         if self.token_file is None:
             return ""
         try:
@@ -48,11 +48,13 @@ class HubAddress:
             raise click.UsageError(f"--token-file {self.token_file}: holds no token")
         parts = urllib.parse.urlsplit(self.url)
         if parts.scheme != "https" and not _is_loopback(parts.hostname or ""):
-            raise click.UsageError(f"--token-file: a token goes over https, or to this machine; not to {self.url}")
+            raise click.UsageError(
+                f"--token-file: a token is sent over https or to this machine only, not to {self.url}"
+            )
         return found
 
     def context(self) -> ssl.SSLContext | None:
-        """Raises ``click.UsageError`` for files that cannot be used."""
+        """The TLS context; None for http.  Raises ``click.UsageError`` for files that cannot be used."""
         if not self.url.startswith("https:"):
             return None
         try:
@@ -66,7 +68,7 @@ class HubAddress:
 
 @dataclass(frozen=True, slots=True)
 class InputClient:
-    """Of one input of a module on a node."""
+    """The client for one input of a module on a node."""
 
     hub: HubAddress
     node: str
@@ -74,19 +76,19 @@ class InputClient:
     input: str
 
     def send(self, message: bytes, *, ttl: float, key: str | None) -> dict[str, Any]:
-        """``message`` is the request's JSON.  The hub's answer.  What goes wrong is one sentence, and exit code 1."""
+        """Send the JSON ``message``; returns the hub's answer.  Raises ``click.ClickException``."""
         named = key or secrets.token_hex(16)
         try:
             found = self._ask("POST", f"?ttl={ttl:g}", message, {"Idempotency-Key": named})
         except _NoAnswer as error:
             raise click.ClickException(
-                f"{error}; whether it was taken is not known: send it again with --idempotency-key {named}"
+                f"{error}; it may have been accepted: send it again with --idempotency-key {named}"
             ) from None
         assert found is not None
         return found
 
     def state(self, id: str, *, wait: float) -> dict[str, Any] | None:
-        """The state of a message; None: nothing is known of it."""
+        """The state of a message; None if it is unknown."""
         try:
             return self._ask("GET", f"/{id}?wait={wait:g}", None, {})
         except _NoAnswer as error:
@@ -121,11 +123,11 @@ class InputClient:
 
 
 class _NoAnswer(Exception):
-    """It was sent, and the answer is lost."""
+    """The request was sent, but the answer was lost."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A hub never redirects, and the token goes to the hub alone."""
+    """Redirects are refused: a hub sends none, and the token must not reach another server."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -137,7 +139,7 @@ def _object(url: str, content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("state"), str):
-        raise click.ClickException(f"{url} is not a hub of this version: its answer names no state")
+        raise click.ClickException(f"{url} is not a hub of this version: there is no state in its answer")
     return found
 
 
@@ -146,9 +148,9 @@ def _refusal(url: str, error: urllib.error.HTTPError) -> str:
         refused = json.loads(error.read(ANSWER_BYTES_MAX))["error"]
         code, text = str(refused["code"]), str(refused["message"])
     except (ValueError, RecursionError, KeyError, TypeError, OSError, http.client.HTTPException):
-        return f"{url} is not a hub that takes messages: it answered {error.code}"
+        return f"{url} is not a hub that accepts messages: it answered {error.code}"
     seconds = error.headers["Retry-After"] if error.code in AGAIN else None
-    return f"{code}: {text}" + (f" (again in {seconds} s)" if seconds else "")
+    return f"{code}: {text}" + (f" (try again in {seconds} s)" if seconds else "")
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where the messaging service is and who we are, for the commands that ask it."""
+"""The messaging service's address and our credentials, for the commands that ask it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:11015"
-HOW_TO_NAME = "--url URL or --config FILE (a room's settings)"
+HOW_TO_NAME = "--url URL or --config FILE (a program's settings)"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What the options of `fairlead topics` say."""
+    """The values of the options."""
 
     url: str
     named: bool = True
-    """False: it was not given, and is the default."""
+    """False: no address was given, so this is the default."""
     ca: Path | None
     cert: Path | None
     key: Path | None
@@ -51,7 +51,7 @@ class TopicName(click.ParamType[tuple[str, str]]):
         if not name or (slash and not namespace):
             self.fail("write NAMESPACE/NAME or NAME", param, ctx)
         if not (_NAME.fullmatch(name) and _NAME.fullmatch(namespace or "default")):
-            self.fail(f"a name has letters, digits, _ and -, at most 200, not {mistakes.shown(value)}", param, ctx)
+            self.fail(f"a name has at most 200 letters, digits, _ and -, not {mistakes.shown(value)}", param, ctx)
         return namespace or "default", name
 
     def shell_complete(
@@ -61,7 +61,7 @@ class TopicName(click.ParamType[tuple[str, str]]):
 
 
 def _names(context: click.Context, incomplete: str) -> list[str]:
-    """Topics of `default` and all namespaces, or behind a slash the topics of that namespace."""
+    """Topics of `default` and all namespaces; after a slash, the topics of that namespace."""
     from fairlead_messaging.client.io.sync_client import Client
 
     said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key", "token_file")}
@@ -79,7 +79,7 @@ topic = click.argument("topic", type=TopicName())
 
 
 def options(command: F) -> F:
-    """--url, --config, --ca, --cert, --key, --token-file: where the service is and who we are, for ``service``."""
+    """Adds --url, --config, --ca, --cert, --key and --token-file, which ``service`` uses."""
 
     @wraps(command)
     def with_account(
@@ -108,7 +108,7 @@ _OPTIONS = (
         type=_FILE,
         envvar="FAIRLEAD_MESSAGING_TOKEN_FILE",
         show_envvar=True,
-        help="Token of a ServiceAccount, in place of --cert and --key: kubectl create token NAME --audience "
+        help="A ServiceAccount token, instead of --cert and --key: kubectl create token NAME --audience "
         "fairlead-messaging.",
     ),
     click.option("--key", type=_FILE, envvar="FAIRLEAD_MESSAGING_TLS_KEY", show_envvar=True, help="Client key."),
@@ -120,18 +120,18 @@ _OPTIONS = (
         type=_FILE,
         envvar="FAIRLEAD_MESSAGING_TLS_CA",
         show_envvar=True,
-        help="The authority of the service's certificate.",
+        help="CA that signed the service's certificate.",
     ),
     click.option(
         "--config",
         type=_FILE,
-        help="Settings of a program: messaging_url, tls_ca, tls_cert and tls_key are read from it.",
+        help="A program's settings file, which gives messaging_url, tls_ca, tls_cert and tls_key.",
     ),
     click.option(
         "--url",
         envvar="FAIRLEAD_MESSAGING_URL",
         show_envvar=True,
-        help=f"The messaging service; default: {DEFAULT_URL}.",
+        help=f"Address of the messaging service; default: {DEFAULT_URL}.",
     ),
 )
 
@@ -144,7 +144,7 @@ def account(
     key: Path | None,
     token_file: Path | None = None,
 ) -> Account:
-    """Options win over the configuration file.  Raises `click.UsageError`."""
+    """Combine the options with the settings file; options take precedence.  Raises `click.UsageError`."""
     read = settings_of(config) if config is not None else {}
     for name in ("messaging_url", "http_listen", "tls_ca", "tls_cert", "tls_key"):
         if not isinstance(read.get(name, ""), str):
@@ -161,14 +161,14 @@ def account(
 
 
 def program_of(context: click.Context) -> str:
-    """What errors of this command begin with: `fairlead topics`, `fairlead ingest`, `fairlead tail`."""
+    """The prefix for errors of this command: `fairlead topics`, `fairlead ingest`, `fairlead tail`."""
     while context.parent is not None and context.parent.parent is not None:
         context = context.parent
     return f"fairlead {context.info_name}" if context.parent is not None else "fairlead"
 
 
 def tls_of(asked: Account) -> Tls | None:
-    """What https needs.  Raises `click.UsageError` when something of it is not named."""
+    """TLS options for https; None for http.  Raises `click.UsageError` if one is missing."""
     from fairlead_messaging.client.io.connections import Tls
 
     if not asked.url.startswith("https:"):
@@ -183,9 +183,9 @@ def tls_of(asked: Account) -> Tls | None:
 
 @contextmanager
 def service(context: click.Context, *, patient: bool = False) -> Iterator[Client]:
-    """The service; what it refuses, or that it cannot be reached, becomes one sentence and exit status 1.
+    """A client of the service; its errors become a sentence and exit status 1.
 
-    `patient`: a service that restarts meanwhile is waited for, a minute at most.
+    `patient`: wait up to a minute for a service that is restarting.
     """
     from fairlead_messaging.client.io.sync_client import Client
     from fairlead_messaging.client.retry import PATIENT
@@ -203,5 +203,5 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
         program = program_of(context)
         click.echo(printable.lines(f"{program}: {getattr(error, 'reason', '') or error}"), err=True)
         if not asked.named and isinstance(error, Temporary):
-            click.echo(f"{program}: asked {DEFAULT_URL}, the default; name the service: {HOW_TO_NAME}", err=True)
+            click.echo(f"{program}: {DEFAULT_URL} is the default; name the service with {HOW_TO_NAME}", err=True)
         sys.exit(1)

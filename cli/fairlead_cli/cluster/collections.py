@@ -1,4 +1,4 @@
-"""Collections of the API: read page by page, and followed as they change."""
+"""Collections of the API: reads them page by page, and watches them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 PAGE = 500
 WATCH_SECONDS = 290
-"""After which the server ends a watch, and it is opened again where it stood."""
+"""How long the server keeps a watch open; then it is opened again from the same version."""
 SILENCE_SECONDS = 330.0
 PAUSE_SECONDS = 1.0
-"""Before a watch that ended is opened again; also how often ``changes`` gives an empty list when nothing comes."""
+"""Delay before an ended watch is opened again; also how long ``changes`` waits before it yields an empty list."""
 WAITING_MAX = 1000
 GONE = 410
 
@@ -25,7 +25,7 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A path of the API and what its list is narrowed by."""
+    """A path of the API, and selectors."""
 
     path: str
     query: Mapping[str, str] | None = None
@@ -33,7 +33,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class CollectionChange:
-    """One object as it is now, or, ``deleted``, as it was last; ``collection`` is its place in the question."""
+    """The new state of an object, or its last state if ``deleted``; ``collection`` is the index of its collection."""
 
     collection: int
     item: Item
@@ -46,10 +46,10 @@ async def items(kube: Kube, path: str, **query: str) -> list[Item]:
 
 
 async def changes(kube: Kube, *collections: Collection) -> AsyncIterator[list[CollectionChange]]:
-    """Everything there is, in one list; then what changes, in the order in which it comes.
+    """All objects in one list, then lists of changes, in order.
 
-    An empty list means that nothing came for a while. A server that is away for a moment is waited for; an object
-    that changed meanwhile comes once, as it is then.
+    An empty list means that nothing changed for a while. Outages of the server are waited out; an object that changed
+    during one is yielded once, in its new state.
     """
     listed = [await _listed(kube, each) for each in collections]
     yield [CollectionChange(at, item) for at, (found, _) in enumerate(listed) for item in found]
@@ -74,14 +74,14 @@ async def changes(kube: Kube, *collections: Collection) -> AsyncIterator[list[Co
 
 
 async def _listed(kube: Kube, collection: Collection) -> tuple[list[Item], str]:
-    """The objects and the version at which to go on."""
+    """The objects, and the version to watch from."""
     found: list[Item] = []
     query = {**(collection.query or {}), "limit": str(PAGE)}
     while True:
         page = _object(await kube.get(collection.path, **query), collection.path)
         metadata = page.get("metadata") or {}
         kind = str(page.get("kind", "")).removesuffix("List")
-        # The items of a list do not say what they are; alone they should, as kubectl shows them.
+        # Items of a list have no apiVersion and kind; kubectl adds them too.
         what = {"apiVersion": page.get("apiVersion", ""), "kind": kind}
         found += [{**what, **_tidy(each)} for each in page.get("items") or ()]
         if not metadata.get("continue"):
@@ -126,12 +126,12 @@ async def _follow(
                 await queue.put(error)
                 return
             version = ""
-        # Also where the server ended it: one that does so at once must not be asked without a pause.
+        # Also if the server ended the watch: if it does so at once, this must not become a busy loop.
         await pause(PAUSE_SECONDS)
 
 
 def _missed(at: int, before: Mapping[str, Item], now: Sequence[Item]) -> list[CollectionChange]:
-    """What a watch that ended too early did not say."""
+    """The changes that an expired watch missed."""
     there = {_uid(item) for item in now}
     changed = [CollectionChange(at, item) for item in now if _version(before.get(_uid(item), {})) != _version(item)]
     return changed + [CollectionChange(at, item, deleted=True) for uid, item in before.items() if uid not in there]
@@ -154,7 +154,7 @@ async def _watched(kube: Kube, collection: Collection, version: str) -> AsyncIte
 
 
 class _Expired(Exception):
-    """The version to go on from is too old: everything is listed again."""
+    """The version is too old to watch from: everything is listed again."""
 
 
 def _object(content: bytes, path: str) -> Item:
@@ -170,7 +170,7 @@ def _object(content: bytes, path: str) -> Item:
 
 
 def _tidy(item: Item) -> Item:
-    """Without who wrote which field: longer than all the rest, and kubectl does not show it either."""
+    """Drop managedFields, which are longer than everything else; kubectl does not show them either."""
     (item.get("metadata") or {}).pop("managedFields", None)
     return item
 

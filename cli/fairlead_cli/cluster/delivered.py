@@ -1,4 +1,4 @@
-"""A delivered object by the name people give it: KIND/NAME, as kubectl takes it, of a kind that SyncRules name."""
+"""Finds a delivered object by KIND/NAME, as kubectl accepts it; the kind must be in a SyncRule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_FOUND = 404
 
 
 class Delivered(NamedTuple):
-    """``raw`` as the API server has it."""
+    """An object of a delivered kind; ``raw`` is the API server's JSON."""
 
     kind: ServedKind
     path: str
@@ -29,7 +29,7 @@ class Delivered(NamedTuple):
 
 
 def split(text: str) -> tuple[str, str]:
-    """KIND and NAME.  Raises ``click.UsageError`` for what is none."""
+    """Split KIND/NAME.  Raises ``click.UsageError`` for anything else."""
     kind, slash, name = text.partition("/")
     if not slash or not kind or not name or "/" in name:
         raise click.UsageError(f"{text}: must be KIND/NAME, for example configmap/prices")
@@ -37,7 +37,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 async def kinds(kube: Kube) -> list[ServedKind]:
-    """Every kind that is delivered and served, EdgeRoutes first."""
+    """All kinds that are delivered and that the API server serves, EdgeRoutes first."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
     from fairlead_hub.io.cluster.kind_watch import discover
 
@@ -56,14 +56,14 @@ async def kinds(kube: Kube) -> list[ServedKind]:
 
 
 async def find(kube: Kube, asked: str, namespace: str, name: str) -> Delivered:
-    """Raises ``click.ClickException`` when there is no such kind or no such object."""
+    """Find the object.  Raises ``click.ClickException`` if there is no such kind or object."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     known = await kinds(kube)
     kind = next((each for each in known if each.is_called(asked)), None)
     if kind is None:
         shown = ", ".join(sorted({each.kind for each in known}))
-        raise click.ClickException(f"no SyncRule names the kind {asked}; delivered are {shown}")
+        raise click.ClickException(f"no SyncRule delivers the kind {asked}; delivered kinds: {shown}")
     path = path_of(kind, namespace, name)
     try:
         raw = await kube.get(path)
@@ -76,18 +76,18 @@ async def find(kube: Kube, asked: str, namespace: str, name: str) -> Delivered:
 
 
 def path_of(kind: ServedKind, namespace: str, name: str) -> str:
-    """Where the API server has it."""
+    """The object's path at the API server."""
     base = kind.root.removesuffix(kind.plural)
     place = f"{base}namespaces/{namespace}/{kind.plural}" if kind.namespaced else kind.root
     return f"{place}/{urllib.parse.quote(name, safe='')}"
 
 
 def content(found: Delivered) -> dict[str, Any]:
-    """What nodes are given of it: without status, managed fields and the like.  Raises ``click.ClickException``."""
+    """The content that nodes receive, without status, managed fields and the like.  Raises ``click.ClickException``."""
     from fairlead_hub.cluster import content as contents
 
     try:
         live = contents.build(msgspec.Raw(found.raw), found.kind)
         return contents.unpacked(live)
     except contents.Unusable as error:
-        raise click.ClickException(f"{found.path}: no node can be given it: {error}") from None
+        raise click.ClickException(f"{found.path}: it cannot be delivered to any node: {error}") from None

@@ -1,6 +1,6 @@
-"""The role that lets a hub read what SyncRules send, and write the status they let nodes report, and no more.
+"""The role that lets a hub read exactly what SyncRules send and write the status that nodes may report.
 
-And what a role allows to be read beyond that.
+Also finds what existing roles allow it to read beyond that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERBS: Final = ("get", "list", "watch")
 STATUS_VERBS: Final = ("patch",)
 API: Final = "rbac.authorization.k8s.io"
 OWN: Final = frozenset([("", "nodes"), ("", "events"), ("coordination.k8s.io", "leases")])
-"""What a hub reads besides, whatever the rules say; and all of its own group."""
+"""Resources that a hub reads whatever the rules are, besides its own API group."""
 ANY: Final = "*"
 
 
@@ -39,14 +39,14 @@ class ServiceAccount(msgspec.Struct, frozen=True):
 
     @property
     def groups(self) -> frozenset[str]:
-        """That every service account is in."""
+        """The groups of every service account."""
         return frozenset(("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"))
 
 
 def documents(
     name: str, account: ServiceAccount, kinds: Iterable[tuple[str, str]], reported: Iterable[tuple[str, str]] = ()
 ) -> list[dict[str, Any]]:
-    """A ClusterRole that reads these (group, plural) and patches the status of those ``reported``, and its binding."""
+    """A ClusterRole to read ``kinds`` and patch the status of ``reported`` (each: group, plural), and its binding."""
     rules = [
         *_rules(kinds, VERBS),
         *_rules([(group, f"{plural}/status") for group, plural in reported], STATUS_VERBS),
@@ -79,7 +79,7 @@ def _rules(resources: Iterable[tuple[str, str]], verbs: Sequence[str]) -> list[d
 def readable(
     account: ServiceAccount, bindings: Iterable[Mapping[str, Any]], roles: Iterable[Mapping[str, Any]]
 ) -> set[tuple[str, str]]:
-    """(group, plural) that ClusterRoleBindings let a service account read in every namespace; ``*`` is any."""
+    """The (group, plural) that ClusterRoleBindings let a service account read in every namespace; ``*`` is any."""
     by_name = {role["metadata"]["name"]: role for role in roles}
     found: set[tuple[str, str]] = set()
     for binding in bindings:
@@ -90,13 +90,13 @@ def readable(
 
 
 def surplus(may: Iterable[tuple[str, str]], kinds: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What no rule names and a hub does not need."""
+    """The resources in ``may`` that no rule names and a hub does not need."""
     wanted = {*kinds, *OWN}
     return sorted(each for each in set(may) if each not in wanted and each[0] != GROUP)
 
 
 def kind_text(kind: tuple[str, str]) -> str:
-    """``deployments.apps``."""
+    """The kind as in ``deployments.apps``."""
     group, plural = kind
     return f"{plural}.{group}" if group else plural
 
@@ -121,14 +121,14 @@ def _read_by(rules: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 HUBS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
 EXAMPLE = "fairlead:fairlead-hub"
 PODS = ("v1", "Pod")
-"""What says which objects are referenced, where a rule selects those."""
+"""Read by the hub if a rule selects referenced objects, because Pods have the references."""
 
 
 # ── service accounts of hubs ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def parse(text: str | None) -> ServiceAccount | None:
-    """NAMESPACE:NAME; wrong use otherwise."""
+    """Parse NAMESPACE:NAME.  Raises ``click.UsageError`` for anything else."""
     if text is None:
         return None
     namespace, colon, name = text.partition(":")
@@ -138,7 +138,7 @@ def parse(text: str | None) -> ServiceAccount | None:
 
 
 async def hub_accounts(kube: Kube) -> list[ServiceAccount]:
-    """Those of the Pods that the chart makes."""
+    """The service accounts of hub Pods."""
     pods = await collections.items(kube, "api/v1/pods", labelSelector=HUBS)
     accounts = {
         (str(pod["metadata"]["namespace"]), str((pod.get("spec") or {}).get("serviceAccountName") or "default"))
@@ -148,18 +148,18 @@ async def hub_accounts(kube: Kube) -> list[ServiceAccount]:
 
 
 def one_of(accounts: Sequence[ServiceAccount]) -> ServiceAccount:
-    """The only one; else a sentence that asks for it."""
+    """The only account.  Raises ``click.ClickException`` if there is not exactly one."""
     if len(accounts) == 1:
         return accounts[0]
-    shown = ", ".join(f"{each.namespace}:{each.name}" for each in accounts) or "no Pod of a hub is there"
-    raise click.ClickException(f"which account gets the role? ({shown}) pass --hub-account NAMESPACE:NAME")
+    shown = ", ".join(f"{each.namespace}:{each.name}" for each in accounts) or "there is no hub Pod"
+    raise click.ClickException(f"which account gets the role? ({shown}) Give --hub-account NAMESPACE:NAME")
 
 
 # ── kinds that SyncRules name ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def named(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """(apiVersion, kind) of every entry, also of the form in force of a rule that cannot be read."""
+    """(apiVersion, kind) of every entry; for an unreadable rule, also of its last readable version."""
     found: set[tuple[str, str]] = set()
     for rule in rules:
         for spec in (rule.get("spec"), _last_readable(rule)):
@@ -171,7 +171,7 @@ def named(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
 
 
 def reported(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """(apiVersion, kind) of every entry that lets nodes write the status."""
+    """(apiVersion, kind) of every entry that lets nodes report the status."""
     return {
         (str(entry.get("apiVersion")), str(entry.get("kind")))
         for rule in rules
@@ -182,7 +182,7 @@ def reported(rules: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
 
 
 async def served(kube: Kube, kinds: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """(group, plural) of each that the API server serves."""
+    """(group, plural) of each kind that the API server serves."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     found: dict[tuple[str, str], tuple[str, str]] = {}
@@ -205,7 +205,7 @@ def _entries(spec: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _last_readable(rule: Mapping[str, Any]) -> Any:
-    """It is kept as text; one that is none says nothing."""
+    """The last readable spec, which is stored as JSON text; None if there is none."""
     text = (rule.get("status") or {}).get("lastReadable")
     try:
         return json.loads(text) if isinstance(text, str) else None

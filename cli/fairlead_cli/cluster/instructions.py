@@ -1,4 +1,4 @@
-"""Annotations by which people instruct the hub, on an EdgeNode or on a delivered object."""
+"""Annotations that instruct the hub, on an EdgeNode or on a delivered object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node_path(node: str) -> str:
 
 
 async def edge_node(kube: Kube, node: str) -> dict[str, Any]:
-    """Raises ``click.ClickException`` when there is none."""
+    """Get the EdgeNode.  Raises ``click.ClickException`` if there is none."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
@@ -43,7 +43,7 @@ def of(item: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 async def write(kube: Kube, path: str, changes: Mapping[str, str | None]) -> None:
-    """Set annotations; None removes one.  Nothing else of the object changes."""
+    """Set annotations; None removes one.  Nothing else in the object changes."""
     from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
     await kube.request("PATCH", path, {"metadata": {"annotations": dict(changes)}}, content_type=MERGE_PATCH)

@@ -1,4 +1,4 @@
-"""Join tokens in the cluster: made, looked at, taken back.  Only the hash of a secret ever goes there.
+"""Creates, finds and deletes join tokens in the cluster, which stores only the hash of a secret.
 
 create(kube, wanted, whom) ─▶ Made (object and text)      a hub fills in status: the pins of its authorities, its URL
 introduced(kube, id)       ─▶ pins and URL, once a hub has seen the token
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 PATH = f"{api_group.ROOT}/jointokens"
 EDGE_LABEL = api_group.EDGE_LABEL
 HUB_SECONDS = 10.0
-"""How long a hub may take to see a new token."""
+"""How long to wait for a hub to see a new token."""
 LOOK_SECONDS = 0.1
 AT_ONCE = 32
-"""Requests under way together."""
+"""Concurrent requests."""
 NOT_FOUND, CONFLICT = 404, 409
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -40,7 +40,7 @@ random_bytes: Callable[[int], bytes] = secrets.token_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenOptions:
-    """What all tokens of one command share."""
+    """Options for all tokens of one command."""
 
     expires: datetime.datetime
     uses: int = 1
@@ -49,7 +49,7 @@ class TokenOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubAddresses:
-    """Where devices dial it, and by which authorities they know it."""
+    """The URL that devices dial, and the pins of the hub's authorities."""
 
     url: str = ""
     pins: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class HubAddresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """``whom``: a node, or a pattern.  ``token`` has no pins yet: they are the hub's."""
+    """A created token.  ``whom`` is a node or a pattern; ``token`` has no pins yet, which a hub provides."""
 
     whom: str
     token: JoinToken
@@ -65,7 +65,7 @@ class Made:
 
 
 async def create(kube: Kube, wanted: TokenOptions, whom: str) -> Made:
-    """``whom`` ends in * where it is a pattern.  Raises ``ApiRefused`` or ``ApiUnavailable``."""
+    """Create a token; ``whom`` is a node, or a pattern ending in *.  Raises ``ApiRefused`` or ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     token = join_token.make(random_bytes, ())
@@ -84,14 +84,14 @@ async def create(kube: Kube, wanted: TokenOptions, whom: str) -> Made:
     try:
         await kube.request("POST", PATH, document)
     except ApiRefused as error:
-        # Of a request that was sent again since its answer got lost; names are drawn from 2^50.
+        # The request was repeated after a lost answer: names are drawn from 2^50, so it is our own token.
         if error.status != CONFLICT:
             raise
     return Made(whom=whom, token=token, document=document)
 
 
 async def introduced(kube: Kube, id: str, seconds: float) -> HubAddresses | None:
-    """The hub that has seen this token; None: none did within ``seconds``."""
+    """Wait for a hub to see this token; None if none does within ``seconds``."""
     until = asyncio.get_running_loop().time() + seconds
     while True:
         status = json.loads(await kube.get(f"{PATH}/{id}")).get("status") or {}
@@ -103,7 +103,7 @@ async def introduced(kube: Kube, id: str, seconds: float) -> HubAddresses | None
 
 
 async def delete(kube: Kube, id: str) -> bool:
-    """False: there is no such token.  Raises ``ApiRefused`` or ``ApiUnavailable``."""
+    """Delete a token; False if there is none.  Raises ``ApiRefused`` or ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
@@ -118,7 +118,7 @@ async def delete(kube: Kube, id: str) -> bool:
 async def create_all(
     kube: Kube, wanted: TokenOptions, names: Sequence[str], done: Callable[[str], None]
 ) -> list[Made | Exception]:
-    """One for each name, in their order, many at a time; what goes wrong with one stops no other."""
+    """Create a token for each name, concurrently; results are in order, and a failure does not stop the others."""
     from fairlead_wire.errors import FairleadError
 
     gate = asyncio.Semaphore(AT_ONCE)
@@ -136,7 +136,7 @@ async def create_all(
 
 
 async def unsuitable_nodes(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Of these names: those that no Node has, and those whose Node lacks the label of edge nodes."""
+    """Of these names: those without a Node, and those whose Node lacks the label of edge nodes."""
     if len(names) == 1:
         found = await _node(kube, names[0])
     else:
@@ -147,7 +147,7 @@ async def unsuitable_nodes(kube: Kube, names: Sequence[str]) -> tuple[list[str],
 
 
 async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
-    """Create Node objects for devices outside of the cluster.  Raises ``ApiRefused``, ``ApiUnavailable``."""
+    """Create Node objects for devices outside the cluster.  Raises ``ApiRefused``, ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     gate = asyncio.Semaphore(AT_ONCE)
@@ -180,9 +180,9 @@ def _labels(item: dict[str, Any]) -> dict[str, str]:
 
 
 def no_hub() -> click.ClickException:
-    """The sentence for a token that no hub has seen."""
+    """The error for a token that no hub has seen."""
     return click.ClickException(
-        f"no hub has seen the token within {HUB_SECONDS:g} s, so its URL and authorities are not known here; the token"
-        ' was taken back. Either no hub runs, or it signs no certificates: its settings need security = "mtls" and'
+        f"no hub has seen the token within {HUB_SECONDS:g} s, so the hub's URL and authorities are unknown; the token"
+        ' was deleted. Either no hub is running, or it signs no certificates: it needs security = "mtls" and'
         " [identity] ca_cert and ca_key (fairlead doctor --cluster). Or give --hub URL and --ca-file FILE"
     )

@@ -1,6 +1,6 @@
-"""Names of the cluster for the shell's Tab: nodes, objects, routes, namespaces, contexts.
+"""Shell completion of nodes, objects, routes, namespaces and contexts.
 
-Asked with the options that already stand on the line.
+The cluster is asked with the options that are already on the command line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def objects(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """KIND/NAME of what nodes have records of, in the namespace on the line."""
+    """KIND/NAME of objects that have records, in the namespace on the command line."""
 
     def found() -> Iterable[str]:
         target = _target(context)
@@ -57,7 +57,7 @@ def objects(context: click.Context, _: click.Parameter, incomplete: str) -> list
 
 
 def nodes_and_objects(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Where either may stand."""
+    """Nodes and objects."""
     return [*nodes(context, parameter, incomplete), *objects(context, parameter, incomplete)]
 
 

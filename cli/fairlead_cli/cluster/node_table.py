@@ -16,11 +16,11 @@ from fairlead_wire import durations
 
 
 class NodeTableRow(NamedTuple):
-    """What the columns show of one node. None: not known from this source."""
+    """The values of one node's columns. None: not known from this source."""
 
     name: str
     status: str
-    """Connected, Away or Unknown (never seen), and what holds it up, separated by commas."""
+    """Connected, Away or Unknown (never seen), followed by what holds it up, separated by commas."""
     wanted: int
     held: int
     parked: int
@@ -39,7 +39,7 @@ class NodeTableRow(NamedTuple):
 
 
 def of_item(item: Mapping[str, Any]) -> NodeTableRow:
-    """From an EdgeNode with the labels and the age of its Node; the status is empty before its first session."""
+    """From an EdgeNode joined with its Node; the status is empty before its first session."""
     from fairlead_hub.status import to_table as rows
 
     said: Mapping[str, Any] = item["status"]
@@ -75,7 +75,7 @@ def of_item(item: Mapping[str, Any]) -> NodeTableRow:
 
 
 def of_row(row: Mapping[str, Any]) -> NodeTableRow:
-    """From a row of the hub, or one made of API objects alone."""
+    """From a row of the hub, or one made from API objects."""
     return NodeTableRow(
         name=row["node"],
         status=_status(

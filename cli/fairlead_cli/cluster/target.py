@@ -1,4 +1,4 @@
-"""Which cluster, which namespace and which objects: kubectl's own options, with kubectl's own defaults."""
+"""Cluster, namespace and selectors of a command: kubectl's options with kubectl's defaults."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 NO_SUCH_PATH = "404 page not found"
-"""What an API server says of kinds that are not defined there."""
+"""An API server's answer for kinds that are not defined."""
 F = TypeVar("F", bound=Callable[..., Any])
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Made from the options by ``options``."""
+    """The values of the options; made by ``options``."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -41,26 +41,26 @@ class Target:
 
     @property
     def namespace(self) -> str:
-        """The one to look in; "" with -A."""
+        """The namespace; "" with -A."""
         if self.all_namespaces:
             return ""
         return self.given_namespace or _context_namespace(self._file(), self.context) or "default"
 
     def path(self, plural: str, root: str = api_group.ROOT) -> str:
-        """Where a namespaced collection is listed: in the namespace asked for, or with -A in all."""
+        """The path of a collection, in the given namespace or, with -A, in all."""
         namespace = self.namespace
         return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
 
     def contexts(self) -> list[str]:
-        """Names of the kubeconfig's contexts; none for a file that cannot be read."""
+        """Names of the kubeconfig's contexts; none if it cannot be read."""
         return list(_contexts(self._file())[0])
 
     def query(self) -> dict[str, str]:
-        """What -l adds to a list."""
+        """Query parameters for -l."""
         return {"labelSelector": self.selector} if self.selector else {}
 
     def ask(self, question: Callable[[Kube], Awaitable[Found]]) -> Found:
-        """The answer to one question. What goes wrong is one sentence and exit code 1."""
+        """The answer to one question.  Raises ``click.ClickException``."""
 
         async def asked() -> Found:
             client = self._client()
@@ -73,7 +73,7 @@ class Target:
             return asyncio.run(asked())
 
     def pages(self, source: Callable[[Kube], AsyncIterator[Found]]) -> Iterator[Found]:
-        """What an endless source gives, one after the other, for a command that follows it."""
+        """The items of an asynchronous source, for a command that follows it.  Raises ``click.ClickException``."""
 
         async def opened() -> Kube:
             return self._client()
@@ -105,10 +105,7 @@ class Target:
 
 
 def options(*, namespace: bool = False, all_namespaces: bool = False, selector: bool = False) -> Callable[[F], F]:
-    """Adds --kubeconfig and --context, and what else is named: -n, -A, -l.
-
-    The command is given ``target``.
-    """
+    """Adds --kubeconfig and --context, and on request -n, -A and -l; passes ``target`` to the command."""
 
     def decorate(command: F) -> F:
         @wraps(command)
@@ -146,7 +143,7 @@ def options(*, namespace: bool = False, all_namespaces: bool = False, selector: 
 
 
 def _names(of: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Completion; what asks the cluster for names is imported when it is asked."""
+    """Completion function; the module that asks the cluster is imported when it is called."""
 
     def found(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from fairlead_cli.cluster import names
@@ -164,21 +161,21 @@ _NAMESPACE = click.option(
     shell_complete=_names("namespaces"),
     help="Namespace; default: the context's, or `default`.",
 )
-_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
+_ALL_NAMESPACES = click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces.")
 _SELECTOR = click.option(
-    "-l", "--selector", default="", metavar="LABELS", help="Only with these labels, as kubectl's: zone=eu,tier!=test."
+    "-l", "--selector", default="", metavar="LABELS", help="Label selector, as for kubectl: zone=eu,tier!=test."
 )
 
 
 def _context_namespace(file: str | None, context: str | None) -> str | None:
-    """What the kubeconfig's context says."""
+    """The namespace of the kubeconfig's context."""
     contexts, current = _contexts(file)
     namespace = contexts.get(current if context is None else context)
     return namespace if isinstance(namespace, str) else None
 
 
 def _contexts(file: str | None) -> tuple[dict[str, Any], str]:
-    """Namespaces by context, and the current one; whatever is wrong with the file, asking the cluster will say."""
+    """Namespaces by context, and the current context; errors are reported when the cluster is asked."""
     if file is None:
         return {}, ""
     from kubernetes import config
@@ -193,7 +190,7 @@ def _contexts(file: str | None) -> tuple[dict[str, Any], str]:
 
 
 class _sentences:
-    """Turns what asking a cluster raises into what people read."""
+    """Turns errors of the API client into ``click.ClickException``."""
 
     def __enter__(self) -> None:
         pass
@@ -204,11 +201,11 @@ class _sentences:
         from fairlead_hub.io.cluster import api_access, api_error
 
         if isinstance(error, api_access.ConfigError):
-            remedy = "use --kubeconfig FILE or --context NAME, or --hub URL where the command takes it"
+            remedy = "use --kubeconfig FILE or --context NAME, or --hub URL if the command has that option"
             raise click.ClickException(f"no hub and no cluster to ask: {error}; {remedy}") from None
         if isinstance(error, api_error.ApiRefused) and error.status == 404 and NO_SUCH_PATH in str(error):
-            remedy = "is it the right --context? Else install the chart: its crds define them"
-            raise click.ClickException(f"the cluster knows none of Fairlead's kinds; {remedy}") from None
+            remedy = "is this the right --context? If so, install the chart, whose CRDs define them"
+            raise click.ClickException(f"Fairlead's kinds are not defined in this cluster; {remedy}") from None
         if isinstance(error, (api_error.ApiRefused, api_error.ApiUnavailable)):
             raise click.ClickException(str(error)) from None
 
@@ -225,17 +222,17 @@ async def _closed(source: AsyncIterator[Any], client: Kube) -> None:
 
 
 APART_SECONDS = 30.0
-"""More between the two clocks is worth a word."""
+"""A larger difference between the two clocks is reported."""
 
 
 # ── the API server's clock ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def ask_time(kube: Kube) -> datetime.datetime:
-    """Now, where nothing was asked yet.  Raises ``ApiUnavailable``."""
+    """The API server's time, before any other request.  Raises ``ApiUnavailable``."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
-    with contextlib.suppress(ApiRefused):  # who may not read it gets the time all the same
+    with contextlib.suppress(ApiRefused):  # a refusal has a date, too
         await kube.get("version")
     return server_time(kube)
 
@@ -250,7 +247,7 @@ def server_time(kube: Kube) -> datetime.datetime:
 
 
 def clock_note(kube: Kube) -> str:
-    """Empty where both agree."""
+    """A note if this machine's clock differs from the API server's, else ""."""
     apart = abs((server_time(kube) - datetime.datetime.now(datetime.UTC)).total_seconds())
-    said = f"this machine's clock is {apart:.0f} s off the API server's, whose time was taken"
+    said = f"this machine's clock differs from the API server's by {apart:.0f} s; the API server's time was used"
     return said if apart > APART_SECONDS else ""

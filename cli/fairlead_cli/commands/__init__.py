@@ -1,4 +1,4 @@
-"""The commands: a module for each, named like the command, with ``register(root)``; grouped by the program they ask.
+"""The commands: one module each, named like the command, with ``register(root)``; grouped by the program they ask.
 
     cluster     the API server: nodes, objects, status, explain, events, logs, top, diff, pause, resync, approve,
                 console, rbac, rollout, node (certificates), token
@@ -8,6 +8,6 @@
     ingest      the settings, tables and topics of an ingest job: jobs, tables, latest, letters, repair, check
     here        routes (routes_list), backoff, bench, send, doctor, bundle, completion
 
-They share the packages beside this one: ``cluster`` and ``clients`` reach the program to ask, ``parameters`` and
-``manifests`` read what people type, ``output`` and ``text`` show the answers.
+They share the sibling packages: ``cluster`` and ``clients`` ask the programs, ``parameters`` and ``manifests`` parse
+input, ``output`` and ``text`` print answers.
 """

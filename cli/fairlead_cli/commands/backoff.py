@@ -1,4 +1,4 @@
-"""`fairlead backoff`: what a delivery policy means, before anything depends on it."""
+"""`fairlead backoff`: shows what a delivery policy does before anything depends on it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def register(root: click.Group) -> None:
 def backoff() -> None:
     """Show what a delivery policy does: when it retries, and when it gives up.
 
-    A policy is the same object everywhere: in the hub's [delivery], in a SyncRule, in a topic and in
-    a subscription, whose own overrides that of its topic unless the latter says `ignore_subscription_override`.
+    A policy has the same form everywhere: in the hub's [delivery], in a SyncRule, in a topic and in a subscription. A
+    subscription's policy overrides its topic's, unless the topic's has `ignore_subscription_override`.
     """
 
 
 @backoff.command()
 def schedule() -> None:
-    """Answer each policy with its schedule, one JSON object a line in and out.
+    """Print the schedule of each policy; one JSON object per line in and out.
 
     \b
     in:   {"retries_with_no_delay": 1, "minimum_delay": 5, "maximum_delay": 30, ...}
@@ -50,7 +50,7 @@ def schedule() -> None:
 
 
 def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
-    """One policy's schedule, or the reason why it is none."""
+    """The schedule of one policy.  Raises ``BadBatchLine``."""
     from fairlead_wire import delivery_policy
     from fairlead_wire.validation.mistakes import Wrong
 
@@ -76,14 +76,14 @@ def answer_schedule(request: dict[str, Any]) -> dict[str, Any]:
 def plot(
     file: Path | None, minimum: float, maximum: float, retries: int, curve: tuple[str, ...], policy: str | None
 ) -> None:
-    """Draw the backoff curves: in the terminal, or as a picture in FILE.
+    """Draw the backoff curves in the terminal, or as a picture in FILE.
 
     \b
     fairlead backoff plot
     fairlead backoff plot curves.png
     fairlead backoff plot policy.svg --policy '{"minimum_delay": 1, "maximum_delay": 60, "jitter": "equal"}'
 
-    In the terminal each retry is a bar, its length the delay. A picture needs matplotlib (extra plot).
+    In the terminal each retry is a bar whose length is the delay. A picture needs matplotlib (extra plot).
     """
     from fairlead_wire import delivery_policy
 
@@ -149,7 +149,7 @@ def _save(file: Path, curves: Mapping[str, DeliveryPolicy], policy: DeliveryPoli
 
 
 def draw(name: str, policy: DeliveryPolicy) -> list[str]:
-    """The lines of one curve's picture."""
+    """The lines that draw one curve."""
     from fairlead_wire import delivery_policy
 
     delays = delivery_policy.schedule(policy)

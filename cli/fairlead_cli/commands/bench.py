@@ -1,4 +1,4 @@
-"""`fairlead bench nodes`: simulated nodes over real sockets, for sizing a hub before real nodes meet it."""
+"""`fairlead bench nodes`: loads a hub with simulated nodes, to size it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REPORT_SECONDS = 1.0
 BEHAVIOURS = ("well", "slow", "never-ack", "nack", "lose-acks", "flapping")
-"""Those of ``simulated_node.Behaviour``, which is not imported to show the help."""
+"""The values of ``simulated_node.Behaviour``, which is not imported for the help."""
 
 
 def register(root: click.Group) -> None:
@@ -29,27 +29,27 @@ def register(root: click.Group) -> None:
 
 @click.group(short_help="Load a hub with simulated nodes.")
 def bench() -> None:
-    """Load a hub with simulated nodes: they speak the link over real sockets and keep their store in memory."""
+    """Load a hub with simulated nodes, which use real connections and keep their store in memory."""
 
 
 @bench.command()
 @click.option(
-    "--hub", "url", type=Url("ws", "wss"), default="ws://127.0.0.1:10000", show_default=True, help="ws:// or wss://."
+    "--hub", "url", type=Url("ws", "wss"), default="ws://127.0.0.1:10000", show_default=True, help="The hub's URL."
 )
-@click.option("--count", default=10, show_default=True, type=click.IntRange(1, 20_000), help="How many nodes.")
+@click.option("--count", default=10, show_default=True, type=click.IntRange(1, 20_000), help="Number of nodes.")
 @click.option(
-    "--prefix", default="bench-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …; Nodes must exist."
+    "--prefix", default="bench-", show_default=True, help="Nodes are named PREFIX0, PREFIX1, …; the Nodes must exist."
 )
 @click.option(
     "--behaviour", type=click.Choice(BEHAVIOURS), default="well", show_default=True, help="Behavior of the nodes."
 )
 @click.option(
-    "--bad", type=click.IntRange(0), default=None, help="Only this many behave that way; the others behave well."
+    "--bad", type=click.IntRange(0), default=None, help="Only this many nodes behave that way; the others behave well."
 )
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1), help="Duration in seconds.")
 @click.option("--tls-ca", type=click.Path(exists=True, path_type=Path), help="Authority of the hub's certificate.")
 @click.option(
-    "--tls-dir", type=click.Path(exists=True, path_type=Path), help="Folder with NAME.crt and NAME.key of each node."
+    "--tls-dir", type=click.Path(exists=True, path_type=Path), help="Directory with NAME.crt and NAME.key of each node."
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def nodes(
@@ -63,7 +63,7 @@ def nodes(
     tls_dir: Path | None,
     output: str,
 ) -> None:
-    """Connect simulated nodes and report what reached them.
+    """Connect simulated nodes, and report what they received.
 
     \b
     kubectl create -f - <<< '{"apiVersion":"v1","kind":"Node","metadata":{"name":"bench-0",
@@ -72,7 +72,7 @@ def nodes(
     """
     if url.startswith("wss://") and (tls_ca is None or tls_dir is None):
         raise click.UsageError("wss:// needs --tls-ca and --tls-dir")
-    # Here and not above: messaging's and ingest's images have no websockets.
+    # Imported here because the images of messaging and ingest have no websockets.
     from fairlead_cli.simulated_node import SimulatedNode
 
     misbehaving = count if bad is None else bad
@@ -89,12 +89,12 @@ def nodes(
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(fleet, seconds, output))
     except KeyboardInterrupt:
-        pass  # asked to stop: the report below is still worth having
+        pass  # still print the report
     _report(fleet, output)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it is: thousands of nodes in one process should not be slower than the hub they load."""
+    """uvloop if it is installed, so that thousands of nodes in one process are not slower than the hub."""
     try:
         import uvloop
     except ImportError:

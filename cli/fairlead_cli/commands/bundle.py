@@ -1,4 +1,4 @@
-"""`fairlead bundle`: everything that helps to find out what is wrong, in one archive, without secrets."""
+"""`fairlead bundle`: collects diagnostics in one archive, without secrets."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _NAMES: Final = re.compile(
 HARMLESS: Final = frozenset(
     ["secretname", "secretref", "secretkeyref", "automountserviceaccounttoken", "token_file", "tokens_file", "secrets"]
 )
-"""Names of Secrets, not what is in them."""
+"""Keys that hold the names of Secrets, not their content."""
 _VALUE: Final = r"""(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\\{1,8}["'][^"'\n]*["']?|[^\s,;}"'\\]+)"""
-"""In quotes, in quotes of JSON inside of JSON, or bare."""
-# Nothing here looks for the beginning of a word, and repetitions have limits: a log may hold a line of many megabytes,
-# and a pattern that begins with "any letters" would try each of them again from each of them.
+"""In quotes, in escaped quotes (JSON within JSON), or bare."""
+# These patterns do not look for the beginning of a word, and all repetitions are bounded: a log may have a line of many
+# megabytes, for which a pattern that begins with "any letters" would take quadratic time.
 _ASSIGNED: Final = re.compile(
     rf"""((?:{_SAYS}|\bpass|pwd|\bsig)[\w.-]{{0,64}}\\{{0,8}}["']?\s{{0,8}}[=:]\s{{0,8}}){_VALUE}""",
     re.IGNORECASE,
@@ -60,7 +60,7 @@ _OPTION: Final = re.compile(
     rf"(--[\w-]{{0,32}}(?:{_SAYS})(?![\w-]{{0,32}}file)[\w-]{{0,32}}[ \t]{{1,8}}){_VALUE}", re.IGNORECASE
 )
 _FLAG: Final = re.compile(rf"--?[\w-]{{0,32}}(?:{_SAYS})(?![\w-]{{0,32}}file)[\w-]{{0,32}}", re.IGNORECASE)
-"""A word of a command whose next word is the value."""
+"""An option of a command line whose value is the next word."""
 _FORMS: Final = (
     re.compile(
         r"-----BEGIN [A-Z0-9 ]{0,64}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,64}PRIVATE KEY-----|\Z)", re.DOTALL
@@ -73,7 +73,7 @@ _FORMS: Final = (
 )
 _ADDRESS: Final = re.compile(r"(://)(?:[^/\s@\"']+|[^/\s@\"':]{1,512}:[^\s@\"']{1,1024})@")
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The whole object again, as text."""
+"""An annotation with the whole object as text."""
 COLLECTIONS = {
     **{name: (f"{api_group.ROOT}/{name}", "") for name in ("syncrules", "edgeroutes", "edgenodes", "jointokens")},
     **{name: (f"{api_group.ROOT}/{name}", "") for name in ("objectsyncs", "clusterobjectsyncs")},
@@ -83,9 +83,9 @@ COLLECTIONS = {
     "pods": ("api/v1/pods", "app.kubernetes.io/part-of=fairlead"),
     "events": ("api/v1/events", ""),
 }
-"""File name → path and labels.  Delivered objects and Secrets are never in it."""
+"""File name → path and labels.  Delivered objects and Secrets are never included."""
 FILE_BYTES_MAX = 16 * 1024 * 1024
-"""Of a log the end is kept, of any other document the beginning."""
+"""Longer logs lose their beginning, other documents their end."""
 SECONDS = 10.0
 MODE = 0o600
 
@@ -95,7 +95,7 @@ def register(root: click.Group) -> None:
     root.add_command(bundle)
 
 
-@click.command(short_help="Collect what helps to find a fault into one archive, without secrets.")
+@click.command(short_help="Collect diagnostics in one archive, without secrets.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -114,7 +114,7 @@ def register(root: click.Group) -> None:
     type=Url(),
     envvar="FAIRLEAD_MESSAGING_URL",
     metavar="URL",
-    help="Also include the metrics of this service.",
+    help="Also include the metrics of this messaging service.",
 )
 @click.option("--edge", type=Url(), help="Also include the metrics and readiness of this agent.")
 @click.option(
@@ -123,7 +123,7 @@ def register(root: click.Group) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
     metavar="FILE",
-    help=f"Also the last {FILE_BYTES_MAX >> 20} MiB of this log; may be given several times.",
+    help=f"Also include the last {FILE_BYTES_MAX >> 20} MiB of this log; may be repeated.",
 )
 @targets.options(namespace=True)
 def bundle(
@@ -134,10 +134,11 @@ def bundle(
     logs: tuple[Path, ...],
     target: Target,
 ) -> None:
-    """Write a .tar.gz with our objects, versions, accounts, metrics, logs, and the findings of `fairlead doctor`.
+    """Write a .tar.gz with Fairlead's objects, versions, metrics, logs, and the findings of `fairlead doctor
+    --cluster`.
 
-    Delivered objects and Secrets are not in it; what looks like a password, a token or a key elsewhere is hidden. What
-    could not be read is named in errors.txt, and the rest is there.
+    Delivered objects and Secrets are not included, and anything that looks like a password, token or key is hidden.
+    Parts that cannot be read are listed in errors.txt.
 
     \b
     fairlead bundle
@@ -150,8 +151,8 @@ def bundle(
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     except FileExistsError:
-        raise click.UsageError(f"{path} is there already: name another file with --out") from None
-    except (OSError, ValueError) as error:  # ValueError: a name no system takes
+        raise click.UsageError(f"{path} already exists: name another file with --out") from None
+    except (OSError, ValueError) as error:  # ValueError: an invalid file name
         raise click.ClickException(f"{path} cannot be written: {getattr(error, 'strerror', '') or error}") from None
     try:
         with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
@@ -161,11 +162,11 @@ def bundle(
             path.unlink(missing_ok=True)
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
     except BaseException:
-        path.unlink(missing_ok=True)  # half an archive would look like a whole one
+        path.unlink(missing_ok=True)  # an incomplete archive would look complete
         raise
     click.echo(path)
     missing = f"; {len(errors)} parts could not be read (errors.txt)" if errors else ""
-    click.echo(f"{path.stat().st_size:,} bytes{missing}. Look through it before you give it to others.", err=True)
+    click.echo(f"{path.stat().st_size:,} bytes{missing}. Check its content before you share it.", err=True)
 
 
 Part = tuple[str, Callable[[], str]]
@@ -214,7 +215,7 @@ def _items(target: Target, name: str, path: str, labels: str) -> dict[str, Any]:
 
 
 def _is_ours(name: str, item: dict[str, Any]) -> bool:
-    """Of the resources that every cluster has many of, only those that concern Fairlead."""
+    """False for definitions, leases and events that do not concern Fairlead."""
     if name == "definitions":
         return bool((item.get("spec") or {}).get("group") == GROUP)
     if name == "leases":
@@ -231,7 +232,7 @@ def _versions(target: Target) -> dict[str, Any]:
 
     found: dict[str, Any] = {"fairlead": distribution.version(), "python": platform.python_version()}
     found["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
-    with contextlib.suppress(click.ClickException):  # said by every other part
+    with contextlib.suppress(click.ClickException):  # reported by every other part
         found["apiServer"] = target.ask(asked)
     return found
 
@@ -292,7 +293,7 @@ def _json(value: Any) -> str:
 
 
 def document(value: Any, depth: int = 0) -> Any:
-    """JSON data without what may be a secret."""
+    """JSON data with possible secrets hidden."""
     if depth > NESTING_MAX:
         return HIDDEN
     if isinstance(value, Mapping):
@@ -321,12 +322,12 @@ def _entry(key: str, value: Any, around: Mapping[str, Any], depth: int) -> Any:
 
 
 def _is_scalar(value: Any) -> bool:
-    """A text or a number; whether something is set at all is no secret."""
+    """True for a non-empty text or a number; booleans and empty values are not secrets."""
     return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
 def text(content: str) -> str:
-    """Text without what may be a secret; what is left reads as before."""
+    """Text with possible secrets hidden."""
     for form in _FORMS:
         content = form.sub(HIDDEN, content)
     content = _ADDRESS.sub(rf"\1{HIDDEN}@", content)

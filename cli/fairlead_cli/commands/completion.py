@@ -1,4 +1,4 @@
-"""`fairlead completion`: what a shell needs to complete commands, options and names."""
+"""`fairlead completion`: prints a completion script for a shell."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ def register(root: click.Group) -> None:
     root.add_command(completion)
 
 
-@click.command(short_help="Print what a shell needs to complete commands and names.")
+@click.command(short_help="Print a shell completion script.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script that teaches a shell to complete commands, options, and names of nodes, objects and topics.
+    """Print a script that completes commands, options, and the names of nodes, objects and topics.
 
     \b
     bash:  source <(fairlead completion bash)                                   in ~/.bashrc
     zsh:   source <(fairlead completion zsh)                                    in ~/.zshrc
     fish:  fairlead completion fish > ~/.config/fish/completions/fairlead.fish
 
-    For `kubectl fairlead` nothing is to be sourced but kubectl's own completion: kubectl 1.26 and later runs the
-    program kubectl_complete-fairlead, which is installed beside this one.
+    `kubectl fairlead` needs only kubectl's own completion: kubectl 1.26 and later runs kubectl_complete-fairlead, which
+    is installed with this program.
 
-    Names are asked from the cluster and the messaging service that the line names, for a second at most.
+    Names are requested from the cluster or messaging service that the command line names, for at most one second.
     """
     made = get_completion_class(shell)
     assert made is not None

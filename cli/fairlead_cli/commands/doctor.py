@@ -1,4 +1,4 @@
-"""`fairlead doctor`: what is wrong here, and how to mend it."""
+"""`fairlead doctor`: finds problems of a device or a cluster, and says how to fix them."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def register(root: click.Group) -> None:
     root.add_command(doctor)
 
 
-@click.command(short_help="Find what is wrong with a device or the cluster side, and how to fix it.")
-@click.option("--edge", "side", flag_value="edge", help="Examine this device (the default where its settings are).")
-@click.option("--cluster", "side", flag_value="cluster", help="Examine what runs in the cluster, and its rights.")
+@click.command(short_help="Find problems of a device or the cluster, and how to fix them.")
+@click.option("--edge", "side", flag_value="edge", help="Examine this device (default if it has agent settings).")
+@click.option("--cluster", "side", flag_value="cluster", help="Examine what runs in the cluster, and its permissions.")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help=f"--edge: settings of the agent; default: {edge_client.DEVICE_SETTINGS}, and the variables FAIRLEAD_EDGE_….",
+    help=f"With --edge: the agent's settings; default: {edge_client.DEVICE_SETTINGS} and variables FAIRLEAD_EDGE_….",
 )
 @click.option(
     "--hub-account",
     metavar="NAMESPACE:NAME",
-    help="--cluster: ask for the rights of this service account instead of this user's.",
+    help="With --cluster: check the permissions of this service account instead of yours.",
 )
 @click.option(
     "--hub",
     type=Url(),
     envvar="FAIRLEAD_HUB_URL",
     metavar="URL",
-    help="--cluster: ask this hub whether it is ready.",
+    help="With --cluster: check whether this hub is ready.",
 )
 @click.option(
     "--messaging",
     type=Url(),
     envvar="FAIRLEAD_MESSAGING_URL",
     metavar="URL",
-    help="--cluster: ask messaging whether it is ready.",
+    help="With --cluster: check whether this messaging service is ready.",
 )
 @targets.options(namespace=True)
 @printer.options(printer.DOCUMENTS)
@@ -62,13 +62,13 @@ def doctor(
     target: Target,
     shown: Printer,
 ) -> None:
-    """Look for what is wrong, and say in a sentence what to do about it.
+    """Look for problems, and say in a sentence how to fix each.
 
-    On a device: versions, clock, disk and its fsync, permissions, certificates, stores, the agent, and the way to the
-    hub step by step. An agent that runs keeps its lock, its store and its session; nothing is changed.
+    On a device: versions, clock, disk and its fsync, permissions, certificates, stores, the agent, and each step of the
+    connection to the hub. Nothing is changed, and a running agent is not disturbed.
 
-    The cluster side: definitions, the rights a hub needs, Lease, Pods, rules, routes, nodes, certificates, quotas; with
-    --hub and --messaging whether these are ready. -n: where they run, for what is in a namespace.
+    In a cluster: definitions, the permissions a hub needs, Lease, Pods, rules, routes, nodes, certificates, quotas;
+    with --hub and --messaging also whether these are ready. With -n, only the Pods and Leases in that namespace.
 
     \b
     sudo -u fairlead fairlead doctor --edge
@@ -90,7 +90,7 @@ def doctor(
 
 
 def _examined(side: str, checks: list[Check]) -> list[examination.Finding]:
-    """Shows progress in one line that is rewritten, on a terminal only."""
+    """Run the checks; on a terminal, one line shows the progress."""
     waiting = [check.name for check in checks]
     renews = sys.stderr.isatty()
 

@@ -1,4 +1,4 @@
-"""`fairlead routes`: EdgeRoutes listed, and the route language tried out before a node depends on it."""
+"""`fairlead routes`: lists EdgeRoutes, checks manifests, and tries out the route language."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_SOURCE = "/messages"
 DEFAULT_NODE = "node"
 STORED_BESIDES = ("id", "node", "epoch", "stream", "sequence", "priority", "enqueued_at", "enqueuedAt", "topic")
-"""What a message in a topic carries besides what was published."""
+"""Fields of a message in a topic that were not published."""
 FILE_BYTES_MAX = 4 * 1024 * 1024
 EVAL_EXAMPLE = '{"condition": "as_number(temp) > 20", "message": {"properties": {"temp": "21"}}}'
 MATCH_EXAMPLE = '{"manifest": {...}, "source": "/messages", "message": {...}, "node": "n"}'
@@ -38,13 +38,12 @@ def register(root: click.Group) -> None:
     root.add_command(routes)
 
 
-@click.group(cls=DefaultCommand, short_help="List EdgeRoutes; check manifests, try conditions.")
+@click.group(cls=DefaultCommand, short_help="List EdgeRoutes, check manifests, try conditions.")
 def routes() -> None:
-    """List EdgeRoutes and what nodes made of them; check manifests, try conditions, see where a message would go.
+    """List EdgeRoutes and their state at nodes, check manifests, and try out routes. Without a command: list.
 
-    Without a command: list.
-
-    A route says which messages go where:  FROM /messages/* WHERE as_number(temp) > 20 INTO $upstream
+    \b
+    A route:  FROM /messages/* WHERE as_number(temp) > 20 INTO $upstream
     """
 
 
@@ -53,7 +52,7 @@ routes.add_command(list_)
 
 @routes.command("eval")
 def evaluate() -> None:
-    """Evaluate conditions, one JSON object a line in and out.
+    """Evaluate conditions; one JSON object per line in and out.
 
     \b
     in:   {"condition": "...", "source": "/messages",
@@ -69,15 +68,15 @@ def evaluate() -> None:
 
 @routes.command("match")
 def match() -> None:
-    """Say where messages would go, one JSON object a line in and out.
+    """Show where messages would be sent; one JSON object per line in and out.
 
     \b
     in:   {"manifest": {...}, "source": "...", "message": {...}, "node": "n"}
     out:  {"deliveries": [{"endpoint", "queue", "priority", "ttl", "routes"}]}
     or:   {"error": [...]} when the manifest or any of its routes is bad
 
-    ttl is in seconds, null for never; routes names all that matched, the one that decided first. A route that is
-    written twice, as text and as an object, is the object.
+    ttl is in seconds, null for never; routes lists all that matched, the deciding one first. If a route is given both
+    as text and as an object, the object is used.
     """
     batch.reject_terminal(MATCH_EXAMPLE)
     from fairlead_edge.outbox import manifest
@@ -87,17 +86,19 @@ def match() -> None:
 
 @routes.command("dry-run")
 @click.argument("manifest", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--node", default=DEFAULT_NODE, show_default=True, help="The node's name, part of endpoint ids.")
+@click.option(
+    "--node", default=DEFAULT_NODE, show_default=True, help="Name of the node, which is part of endpoint ids."
+)
 def dry_run(manifest: Path, node: str) -> None:
-    """Try MANIFEST on messages without applying it: per route the result and, where undefined, why.
+    """Try MANIFEST on messages without applying it: shows the result of each route and, if undefined, why.
 
     \b
-    in:   {"source": "...", "message": {...}}, one a line; or messages as they were published or stored:
+    in:   {"source": "...", "message": {...}}, one per line; or messages as they were published or stored:
           {"source": "...", "properties": {}, "systemProperties": {}, "body": ... | "bodyBase64": "..."}
     out:  {"deliveries": [...], "routes": [{"name", "result", "reasons": [...]}], "quarantined": [...]}
-    or:   {"error": [{"message"}]} for what the agent would refuse
+    or:   {"error": [{"message"}]} if the agent would refuse the message
 
-    A message is read by the agent's own code: a JSON body implies its contentType and contentEncoding.
+    Messages are read by the agent's own code: a JSON body implies its contentType and contentEncoding.
     """
     batch.reject_terminal('{"source": "/messages", "message": {"properties": {}, "body": {}}}')
     from fairlead_edge.outbox.manifest import ManifestError, merge, parse
@@ -118,10 +119,10 @@ def dry_run(manifest: Path, node: str) -> None:
 @click.argument("manifest", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def check(manifest: str, output: str) -> None:
-    """Check MANIFEST: JSON or YAML, bare, in EdgeRoutes objects or in a deployment document; - is standard input.
+    """Check MANIFEST, in JSON or YAML: plain, in EdgeRoutes objects, or in a deployment document; - is standard input.
 
-    Each mistake is FILE:LINE:COL: MESSAGE, with a caret under its place. Exit 0 good, 1 mistakes (also
-    a file that is neither JSON nor YAML), 2 no such file.
+    Mistakes are printed as FILE:LINE:COL: MESSAGE, with a caret below their place. Exit codes: 0 no mistakes, 1
+    mistakes (also if the file is neither JSON nor YAML), 2 the file does not exist.
 
     \b
     kubectl get edgeroutes -o yaml | fairlead routes check -
@@ -148,7 +149,7 @@ def check(manifest: str, output: str) -> None:
 
 
 def answer_eval(request: dict[str, Any]) -> dict[str, Any]:
-    """One condition on one message."""
+    """The result of one condition on one message."""
     from fairlead_edge.routes.compiler import compile_condition, evaluate_condition
     from fairlead_edge.routes.errors import Invalid
 
@@ -165,7 +166,7 @@ def answer_eval(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_match(request: dict[str, Any]) -> dict[str, Any]:
-    """One message through one manifest."""
+    """The deliveries of one message by one manifest."""
     from fairlead_edge.outbox.manifest import ManifestError, parse
     from fairlead_edge.outbox.router import Router
 
@@ -189,9 +190,9 @@ def answer_match(request: dict[str, Any]) -> dict[str, Any]:
 def answer_dry_run(
     manifest: Manifest, node: str, request: dict[str, Any], refused: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """One message as the agent would take it, through the good routes of a manifest, with what each said.
+    """The deliveries of one message as the agent would read it, and the result of each valid route.
 
-    `refused`: objects that are no manifest; on a node the others run all the same.
+    `refused`: objects that are not manifests; on a node the others are still in force.
     """
     from fairlead_edge.outbox import publishing
     from fairlead_edge.outbox.router import Router
@@ -219,9 +220,9 @@ def answer_dry_run(
 
 
 def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.RefusalReason:
-    """The request as a producer would have sent it to the agent, whose own reader judges it.
+    """The request as a producer would have sent it to the agent, parsed by the agent's own reader.
 
-    It may stand there as it was published, below `message`, or as it lies in a topic.
+    It may be a message as published, a message below `message`, or a message as stored in a topic.
     """
     from fairlead_edge.outbox import publishing
 
@@ -242,7 +243,7 @@ def _submission(request: dict[str, Any]) -> publishing.Submission | publishing.R
 
 
 def message_of(value: object) -> RoutedMessage:
-    """The message of a request; every part of it may be absent."""
+    """The message of a request; every part is optional."""
     from fairlead_edge.routes.message import RoutedMessage
 
     message = {} if value is None else value
@@ -303,7 +304,7 @@ def _delivery(delivery: RouteTarget) -> dict[str, Any]:
 
 
 def _text(path: str) -> str:
-    """The file's text, bounded before it is decoded."""
+    """The text of a file, limited in size before it is decoded."""
     with click.open_file(path, "rb") as file:
         raw: bytes = file.read(FILE_BYTES_MAX + 1)
     if len(raw) > FILE_BYTES_MAX:
@@ -315,7 +316,7 @@ def _text(path: str) -> str:
 
 
 def _placed(path: str, text: str) -> list[PlacedManifest]:
-    """The manifests in a file, at least one."""
+    """The manifests in a file.  Raises ``click.UsageError`` if there are none."""
     from fairlead_cli import manifests
     from fairlead_cli.manifests import NotReadable
 

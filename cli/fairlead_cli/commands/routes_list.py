@@ -1,4 +1,4 @@
-"""`fairlead routes list`: EdgeRoutes, and what each node made of them."""
+"""`fairlead routes list`: lists EdgeRoutes, and their state at each node."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ _STYLES: dict[str, Style] = {"Accepted": "good", "Lagging": "warn", "Refused": "
 
 @click.command("list", short_help="List EdgeRoutes, and which nodes accepted or refused them.")
 @click.argument("name", required=False, shell_complete=names.edge_routes)
-@click.option("--by-node", is_flag=True, help="A line for each node: what runs there, and the first mistake.")
-@click.option("--node", metavar="NODE", shell_complete=names.nodes, help="Only this node's; implies --by-node.")
+@click.option(
+    "--by-node", is_flag=True, help="List each node, with the number of running routes and the first mistake."
+)
+@click.option("--node", metavar="NODE", shell_complete=names.nodes, help="Only this node; implies --by-node.")
 @printer.watch_option
 @targets.options(selector=True)
 @printer.options()
 def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target: Target, shown: Printer) -> None:
-    """List the EdgeRoutes of the cluster, or the one called NAME: how many nodes accepted, refused, lag behind.
+    """List all EdgeRoutes, or the one named NAME, with the number of nodes that accepted, refused, or lag behind.
 
-    With --by-node (or --node) what each node made of it: Accepted, all routes are in force; Refused, some are not and
-    why; Lagging, it does not run the newest version yet. `list` may be left out.
+    With --by-node (or --node), the state at each node: Accepted (all routes are in force), Refused (some are not, with
+    the reason), or Lagging (the newest version is not in force yet). `list` may be omitted.
 
     \b
     fairlead routes
@@ -45,14 +47,14 @@ def list_(name: str | None, by_node: bool, node: str | None, watch: bool, target
     if by_node or node is not None:
         asked = Collection(f"{api_group.ROOT}/edgenodes", {"fieldSelector": f"metadata.name={node}"} if node else {})
         if target.selector:
-            raise click.UsageError("-l selects EdgeRoutes by their labels: leave it out with --by-node and --node")
+            raise click.UsageError("-l selects EdgeRoutes by label, and cannot be combined with --by-node or --node")
         if watch:
             shown.follow(BY_NODE, target.pages(lambda kube: _followed(kube, asked, name)))
         else:
             rows = list(
                 by_nodes(target.ask(lambda kube: collections.items(kube, asked.path, **(asked.query or {}))), name)
             )
-            shown.items(BY_NODE, rows, none=f"no node has said anything about {name or 'EdgeRoutes'}")
+            shown.items(BY_NODE, rows, none=f"no node has reported on {name or 'EdgeRoutes'}")
         return
     query = {**target.query(), **({"fieldSelector": f"metadata.name={name}"} if name else {})}
     asked = Collection(f"{api_group.ROOT}/edgeroutes", query)
@@ -87,7 +89,7 @@ def view(clock: Clock) -> TableView:
 
 
 def by_nodes(accounts: Iterable[Item], name: str | None) -> Iterator[Item]:
-    """A row for each node and EdgeRoutes object, as EdgeNodes tell."""
+    """A row for each node and EdgeRoutes object, from the status of EdgeNodes."""
     for account in sorted(accounts, key=lambda each: str(each["metadata"]["name"])):
         for said in _said(account, "routes") or ():
             if name in (None, said.get("name")):
@@ -125,7 +127,7 @@ async def _followed(kube: Kube, asked: Collection, name: str | None) -> AsyncIte
 
 
 def _why(row: Item) -> str:
-    """Of a refused one the first mistake, with its place."""
+    """The first mistake, with its place, or the node's message."""
     errors = row.get("errors") or ()
     if not errors:
         return str(row.get("message") or "")

@@ -1,4 +1,4 @@
-"""`fairlead send`: a message from the cloud to an input of a module on a node."""
+"""`fairlead send`: sends a message to an input of a module on a node."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WAIT_SECONDS_MAX = 20.0
 """Limit for one request to the hub."""
 CONSUMED = "consumed"
 MEANS = {
-    "accepted": "kept, until the node has it or its time is over",
+    "accepted": "stored at the hub until the node has it or it expires",
     "delivered": "durable at the node",
     CONSUMED: "its module acknowledged it",
     "expired": "its time to live ended before the module acknowledged it",
-    "evicted": "the node needed the room for something more urgent",
-    "dead_lettered": "the module gave it back too often; it is among the node's dead letters",
-    "refused": "the node does not take it",
+    "evicted": "the node needed the space for more urgent messages",
+    "dead_lettered": "the module returned it too often; it is now a dead letter of the node",
+    "refused": "the node refused it",
 }
 ENDED = (CONSUMED, "expired", "evicted", "dead_lettered", "refused")
 
@@ -83,25 +83,25 @@ def register(root: click.Group) -> None:
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="Its time to live in seconds, at most 604800 (a week).",
+    help="Time to live in seconds, at most 604800 (a week).",
 )
 @click.option("--receipt", is_flag=True, help="Wait until the module has acknowledged it; then exit 0.")
 @click.option(
     "--wait",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="With --receipt: the longest wait in seconds; default: its time to live, at most 60.",
+    help="With --receipt: how long to wait, in seconds; default: its time to live, at most 60.",
 )
 @click.option("--file", "source", type=click.File("rb"), help="Read the body from this file; - is standard input.")
-@click.option("--raw", is_flag=True, help="The body is bytes, even if it looks like JSON.")
+@click.option("--raw", is_flag=True, help="Send the body as bytes, even if it looks like JSON.")
 @click.option("-p", "--property", "properties", type=_Property(), multiple=True, help="A property; may be repeated.")
 @click.option("--message-id", help="System property messageId, for the module.")
 @click.option("--correlation-id", help="System property correlationId, for the module.")
-@click.option("--idempotency-key", help="A second message with the same key is the same message, while that lives.")
+@click.option("--idempotency-key", help="While a message lives, another one with the same key is taken for it.")
 @hub_client.options
-@click.option("--token-file", type=_FILE, help="A token of the cluster: `kubectl create token NAME`.")
-@click.option("--tls-ca", type=_FILE, help="Authority of the hub, for https.")
-@click.option("--tls-cert", type=_FILE, help="Certificate to show to the hub, for https.")
+@click.option("--token-file", type=_FILE, help="A ServiceAccount token: `kubectl create token NAME`.")
+@click.option("--tls-ca", type=_FILE, help="CA that signed the hub's certificate, for https.")
+@click.option("--tls-cert", type=_FILE, help="Client certificate, for https.")
 @click.option("--tls-key", type=_FILE, help="The key of --tls-cert.")
 @printer.options(printer.DOCUMENTS)
 def send(
@@ -125,17 +125,17 @@ def send(
     tls_key: Path | None,
     shown: Printer,
 ) -> None:
-    """Send BODY to an input of a module on NODE. The module leases it from the agent's HTTP, once.
+    """Send BODY to an input of a module on NODE. The module takes it from the agent over HTTP, once.
 
-    BODY that is JSON travels as JSON, anything else as bytes (bodyBase64); what begins with { or [ and is not JSON is
-    refused, unless --raw. Without BODY and --file it is read from standard input. A node that is away gets it when it
-    is back, within --ttl.
+    A BODY that is JSON is sent as JSON, anything else as bytes (bodyBase64); a BODY that begins with { or [ but is not
+    JSON is refused unless --raw is given. Without BODY and --file it is read from standard input. A node that is away
+    gets it when it returns within --ttl.
 
     \b
     fairlead send edge-1 camera/commands '{"do": "restart"}' --ttl 600
     fairlead send edge-1 camera/commands --file update.bin --ttl 86400 --receipt --wait 30
 
-    Exit codes: 0 accepted, with --receipt: consumed; 1 refused, or not consumed (in time); 2 wrong use.
+    Exit codes: 0 accepted (with --receipt: consumed); 1 refused, or not consumed in time; 2 wrong use.
     """
     url = hub_client.hub_url(hub, config) or f"http://{hub_client.DEFAULT_LISTEN}"
     address = HubAddress(url=url, token_file=token_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key)
@@ -155,13 +155,13 @@ def send(
 
 
 def _followed(client: InputClient, found: dict[str, Any], until: float, shown: Printer) -> dict[str, Any]:
-    """As far as it comes."""
+    """Wait until the message reaches a final state, or the time is over."""
     while found["state"] not in ENDED and (left := until - time.monotonic()) > 0:
         if shown.is_for_people:
             shown.say(f"{found['id']}  {found['state']}")
         newer = client.state(found["id"], wait=min(left, WAIT_SECONDS_MAX))
         if newer is None:
-            raise click.ClickException(f"{found['id']}: nothing is known of it at node {client.node} (any more)")
+            raise click.ClickException(f"{found['id']}: node {client.node} does not know it, or no longer does")
         found = newer
     return found
 
@@ -185,7 +185,7 @@ def _body(given: str | None, source: BinaryIO | None) -> bytes:
 def _message(
     body: bytes, raw: bool, properties: dict[str, str], message_id: str | None, correlation_id: str | None
 ) -> bytes:
-    """The request; a body that is JSON goes as it was written."""
+    """The request; a JSON body is sent exactly as written."""
     system = {"messageId": message_id, "correlationId": correlation_id}
     named = {name: value for name, value in system.items() if value is not None}
     shown = b'"bodyBase64":"' + base64.b64encode(body) + b'"'
@@ -196,7 +196,7 @@ def _message(
         except (ValueError, RecursionError) as error:
             if body.lstrip()[:1] in (b"{", b"["):
                 raise click.UsageError(
-                    f"the body begins like JSON and is none: {error}; correct it, or send it as bytes with --raw"
+                    f"the body begins like JSON but is not: {error}; correct it, or send it as bytes with --raw"
                 ) from None
     rest = json.dumps({"properties": properties, "systemProperties": named}).encode()
     return b"{" + shown + b"," + rest[1:]

@@ -1,7 +1,7 @@
-"""Findings, and the checks that lead to them.
+"""Checks and their findings.
 
-Checks run beside each other, each in a daemon thread with a time limit; one that does not end in time is a finding, and
-its thread ends with the program, because a thread cannot be stopped from outside.
+Checks run in parallel, each in a daemon thread with a time limit.  One that exceeds it is a finding; its thread ends
+with the program, because a thread cannot be stopped from outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RANK: Final[dict[str, int]] = {"ok": 0, "warning": 1, "problem": 2}
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """``check`` is a stable name (``disk.fsync``); ``remedy`` is empty when nothing is to be done."""
+    """``check`` is a stable name (``disk.fsync``); ``remedy`` is empty when there is nothing to do."""
 
     check: str
     level: Level
@@ -48,7 +48,7 @@ def worst(findings: Iterable[Finding]) -> Level:
 
 
 def counts(findings: Iterable[Finding]) -> dict[Level, int]:
-    """How many of each level."""
+    """The number of findings of each level."""
     found: dict[Level, int] = {"ok": 0, "warning": 0, "problem": 0}
     for each in findings:
         found[each.level] += 1
@@ -67,7 +67,7 @@ def document(side: str, findings: list[Finding]) -> dict[str, Any]:
 
 
 def lines(findings: list[Finding]) -> list[str]:
-    """For people: a line each, the remedy below it, and the counts at the end."""
+    """For people: one line per finding, its remedy below it, and the counts at the end."""
     width = max((len(each.check) for each in findings), default=0)
     shown = []
     for each in findings:
@@ -89,7 +89,7 @@ Probe = Callable[[], Iterable[Finding]]
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One probe: its name, how long it may take, and what to do when it takes longer."""
+    """One probe: its name, how long it may take, and what to report when it takes longer."""
 
     name: str
     seconds: float
@@ -101,7 +101,7 @@ PERMISSION: Final = "run the doctor as the owner of that file, or as root"
 
 
 class _Running:
-    """One probe in its thread."""
+    """Run one probe in its own thread."""
 
     def __init__(self, check: Check) -> None:
         self.check = check
@@ -128,7 +128,7 @@ class _Running:
 
 
 def run(checks: Sequence[Check], *, done: Callable[[str], None] = lambda _: None) -> list[Finding]:
-    """Everything that was found, in the order of ``checks``; ``done`` is called with the name of each that ended."""
+    """All findings, in the order of ``checks``; ``done`` is called with the name of each completed check."""
     started = time.monotonic()
     running = [_Running(check) for check in checks]
     found: list[Finding] = []

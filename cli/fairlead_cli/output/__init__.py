@@ -1,4 +1,4 @@
-"""How commands show what they found: for people as a table, for programs as JSON, YAML, names or JSONPath.
+"""Output of commands: for people as a table, for programs as JSON, YAML, names or JSONPath.
 
     -o, --no-headers, --color ──printer.options──▶ Printer ─┬─ items(view, rows)   a table, or a List with `items`
                                                             ├─ one(view, row)      a table of one row, or the row itself
@@ -19,12 +19,11 @@ A command declares its columns once and prints rows with them:
     def nodes(shown: Printer) -> None:
         shown.items(VIEW, rows, none="no edge nodes: label one with node-role.kubernetes.io/edge=")
 
-What is shown beside the rows (hints, notes, progress) goes to standard error with ``shown.say``, so that standard
-output holds nothing but what was asked for.  Colour: only on a terminal, and neither with NO_COLOR nor with TERM=dumb;
-nothing is ever cut, neither on a terminal nor in a pipe.
+Hints, notes and progress go to standard error with ``shown.say``, so that standard output contains only the result.
+Colour is used only on a terminal, and not with NO_COLOR or TERM=dumb.  Nothing is ever truncated.
 
     printer ─▶ tables, jsonpath
 
-``topic_lines`` prints messages a line each; ``progress`` tells how far long work is; ``backoff_picture`` draws a
+``topic_lines`` prints one message per line; ``progress`` reports on long work; ``backoff_picture`` draws a
 delivery policy.
 """

@@ -1,4 +1,4 @@
-"""The backoff curves, and one delivery policy, as a picture: PNG or SVG, by the end of the file's name.
+"""Draws the backoff curves and one delivery policy as PNG or SVG, depending on the file's extension.
 
     curves by name ─┐
     policy ─────────┴draw▶ Figure ─save▶ FILE
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".svg")
 RETRIES_DRAWN_MAX = 60
-"""Of a policy; later ones are mostly all alike, and bars as thin as hairs say nothing."""
+"""Number of retries shown of a policy; later ones are mostly alike, and thinner bars are unreadable."""
 TITLE_CHARS_MAX = 90
 """Of one line."""
 _PANEL_INCHES = (9.6, 4.2)
@@ -36,7 +36,7 @@ _WORDS = {
     "post_backoff": "at the maximum",
 }
 _COINCIDE = "exponential"
-"""Gives the same delays as the geometric curve (the formulas are one): drawn over it, in dashes."""
+"""Has the same delays as the geometric curve, and is drawn over it as a dashed line."""
 
 
 def save(figure: Figure, file: Path) -> None:
@@ -97,7 +97,7 @@ def _policy(axes: Axes, policy: DeliveryPolicy) -> None:
 
 
 def _legend(axes: Axes, title: str) -> None:
-    """Beside the panel, where it covers nothing."""
+    """Placed beside the panel, where it covers nothing."""
     axes.legend(title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 TEMPLATE_CHARS_MAX = 16_384
 RANGES_MAX = 16
-"""Of one inside of another."""
+"""Maximum nesting depth."""
 
 _FIELD = re.compile(r"\.((?:[^.\[\]\s()=!<>{}\\]|\\.)+)")
 _INDEX = re.compile(r"\[(-?\d+)\]")
@@ -42,7 +42,7 @@ Step = Callable[[Any], Iterable[Any]]
 
 
 class TemplateMistake(ValueError):
-    """The template cannot be read; the text says where."""
+    """The template is invalid; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ _Part = str | _Path | _Range
 
 @dataclass(frozen=True, slots=True)
 class JsonPathTemplate:
-    """Made by ``parse``."""
+    """A parsed template; see ``parse``."""
 
     parts: tuple[_Part, ...]
 
     def applied(self, document: Any) -> str:
-        """What the template makes of a document."""
+        """The text of the template filled in from a document."""
         return "".join(_applied(self.parts, document, document))
 
 
@@ -107,7 +107,7 @@ def parse(text: str) -> JsonPathTemplate:
 
 
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """Text and the insides of braces; braces inside of quotes belong to the quotes."""
+    """Split into text and the contents of braces; braces inside quotes do not count."""
     at = 0
     while at < len(text):
         begin = text.find("{", at)
@@ -197,7 +197,7 @@ def _deep(value: Any) -> Iterator[Any]:
 
 
 def _names(quoted: str) -> tuple[str, ...]:
-    """A dot inside of quotes still separates names, unless it is escaped: as kubectl has it."""
+    """A dot inside quotes still separates names unless it is escaped, as in kubectl."""
     return tuple(_unescaped(each) for each in _DOT.split(quoted))
 
 

@@ -1,4 +1,4 @@
-"""Prints rows and documents in the form that was asked for."""
+"""Prints rows and documents in the requested format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairlead_cli.text import printable, yaml_text
 JSONPATH = "jsonpath="
 ALL = ("text", "wide", "name", "json", "yaml")
 DOCUMENTS = ("text", "json", "yaml")
-"""For commands whose answer is one document and no table."""
+"""Formats of commands that print one document and no table."""
 POLL_SECONDS = 2.0
 
 
@@ -45,7 +45,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """Standard output gets what was asked for and nothing else; ``say`` writes beside it."""
+    """Standard output gets only the result; ``say`` writes to standard error."""
 
     form: Form = TEXT
     headers: bool = True
@@ -65,7 +65,7 @@ class Printer:
         return tables.wants_color(self.color, sys.stdout.isatty(), os.environ)
 
     def items(self, view: TableView, rows: Sequence[Any], *, none: str = "") -> None:
-        """All rows: a table, or a document with `items`. ``none`` is said where there are no rows."""
+        """All rows: a table, or a document with `items`. ``none`` is printed if there are no rows."""
         if not self.is_for_people and self.form.name != "name":
             self.document({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": list(rows)})
         elif rows:
@@ -81,7 +81,7 @@ class Printer:
             self.document(row)
 
     def document(self, value: Any) -> None:
-        """Any value, as JSON, YAML, or what a JSONPath template takes of it."""
+        """Any value, as JSON, YAML, or the result of a JSONPath template."""
         if self.form.template is not None:
             click.echo(self.form.template.applied(value), nl=False)
         elif self.form.name == "yaml":
@@ -90,7 +90,7 @@ class Printer:
             click.echo(json.dumps(value, indent=2))
 
     def follow(self, view: TableView, pages: Iterable[Sequence[Any]]) -> None:
-        """Each page of changed rows as it comes, until interrupted or until the output is read no more.
+        """Print each page of changed rows as it arrives, until interrupted or until the reader closes the output.
 
         A table has one head; documents: one JSON object a line, or YAML documents. An empty page prints nothing: it
         is a chance to see that the reader has gone.
@@ -111,11 +111,11 @@ class Printer:
             sys.exit(0)
 
     def say(self, sentence: str) -> None:
-        """Beside the output: hints, notes and what is not there."""
+        """Print hints and notes on standard error."""
         click.echo(printable.lines(sentence), err=True)
 
     def paint(self, text: str, style: tables.Style) -> str:
-        """One line in its colour, where colour is wanted; a text of others in it is not obeyed by the terminal."""
+        """Print one line, coloured if wanted, with control characters escaped."""
         return tables.paint(printable.one_line(text), style if self.is_colored else "")
 
     def _lines(self, view: TableView, rows: Sequence[Any], widths: list[int], *, headers: bool = True) -> list[int]:
@@ -139,7 +139,7 @@ class Printer:
 
 
 def options(names: Sequence[str] = ALL) -> Callable[[F], F]:
-    """Adds -o, --no-headers and --color; the command is given ``shown``, a Printer."""
+    """Adds -o, --no-headers and --color; the command receives ``shown``, a Printer."""
 
     def decorate(command: F) -> F:
         @wraps(command)
@@ -180,7 +180,7 @@ watch_option = click.option("-w", "--watch", is_flag=True, help="Then print a li
 
 
 class FormType(click.ParamType[Form]):
-    """Names of forms, and `jsonpath=TEMPLATE`."""
+    """The names of formats, and `jsonpath=TEMPLATE`."""
 
     name = "form"
 
@@ -221,7 +221,7 @@ def changed_rows(
     pause: Callable[[float], None] = time.sleep,
     complain: Callable[[str], None] = lambda text: click.echo(f"{text}; asked again", err=True),
 ) -> Iterator[list[Row]]:
-    """All rows at first, then those of which ``said`` differs from the time before; endless.
+    """All rows first, then only those whose ``said`` has changed; endless.
 
     ``name`` tells rows apart. What cannot be asked is waited for, after it could be asked once.
     """
@@ -249,7 +249,7 @@ def changed_rows(
 
 
 def has_reader() -> bool:
-    """False when standard output is a pipe whose reader has gone, as in `… --watch | head`; nothing else shows it."""
+    """False if standard output is a pipe without a reader, as in `… --watch | head`; only polling shows it."""
     watching = select.poll()
     try:
         watching.register(sys.stdout.fileno(), 0)

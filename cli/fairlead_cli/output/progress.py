@@ -1,9 +1,9 @@
-"""How far long work is, on standard error: a line that renews itself on a terminal, a line each ten seconds elsewhere.
+"""Progress of long work on standard error: one updating line on a terminal, a line every ten seconds elsewhere.
 
 backfilling telemetry: 12,000 of 80,000 (15 %), 1,204/s, about 57 s left
 
-What is short most times is ``passing``: its line goes from a terminal at the end, and elsewhere only work that takes
-seconds is spoken of.
+Work that is usually short is ``passing``: on a terminal its line is removed at the end, and elsewhere it is reported
+only if it takes seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PASSING_SECONDS = 2.0
 
 
 class ProgressBar:
-    """Use it as a context manager; ``expect`` says how much there is, ``add`` what was done.  Prints the end, too."""
+    """A context manager; ``expect`` sets the total, ``add`` reports progress.  Also prints the end."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class ProgressBar:
             self._stream.write("\n")
 
     def expect(self, total: int) -> None:
-        """How much there is, once that is known."""
+        """Set the total when it is known."""
         self._total = total
 
     def advance(self, _: object = None) -> None:
-        """One step further."""
+        """Advance by one step."""
         self.add(1)
 
     def add(self, steps: int) -> None:
-        """That many steps further; printed when it is time."""
+        """Advance by so many steps; print a line if one is due."""
         self._done += steps
         if self._clock() - self._told >= self._wait:
             self._say(self._text())

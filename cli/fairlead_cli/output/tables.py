@@ -1,4 +1,4 @@
-"""Tables as kubectl prints them: columns padded to their widest cell, three blanks between them, nothing cut."""
+"""Tables as kubectl prints them: columns padded to their widest cell, separated by three spaces, nothing truncated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Style = Literal["", "good", "bad", "warn", "dim"]
 _CODES: Mapping[Style, str] = {"good": "32", "bad": "31", "warn": "33", "dim": "2"}
 GAP = "   "
 NONE = "<none>"
-"""What stands where there is nothing, as in kubectl: every row has as many words as there are columns."""
+"""Shown for empty cells, as in kubectl: every row has as many words as there are columns."""
 
 
 def _no_style(_: Any) -> Style:
@@ -34,14 +34,14 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """How rows of one sort are shown. ``kind`` and ``name`` make what `-o name` prints: ``kind/name``."""
+    """The columns of one type of row. `-o name` prints ``kind/name``."""
 
     kind: str | Callable[[Any], str]
     name: Callable[[Any], str]
     columns: tuple[OutputColumn, ...]
 
     def full_name(self, row: Any) -> str:
-        """As kubectl takes it: ``edgenode.fairlead.dev/edge-1``."""
+        """In the form kubectl accepts: ``edgenode.fairlead.dev/edge-1``."""
         return f"{self.kind if isinstance(self.kind, str) else self.kind(row)}/{self.name(row)}"
 
     def shown(self, wide: bool) -> tuple[OutputColumn, ...]:
@@ -55,7 +55,7 @@ def of_tuples(kind: str, *heads: str) -> TableView:
 
 
 def plain(value: object) -> str:
-    """A cell: one line, and nothing in it that a terminal would obey. Texts of peers are shown here."""
+    """A cell: one line with control characters escaped, because it may contain text of peers."""
     return NONE if value is None or value == "" else printable.one_line(str(value))
 
 
@@ -67,7 +67,7 @@ def lines(
     colored: bool = False,
     widths: Sequence[int] = (),
 ) -> tuple[list[str], list[int]]:
-    """The lines, and how wide the columns are; ``widths`` of lines before them keep a followed table straight."""
+    """The lines and the widths of the columns; the ``widths`` of earlier lines keep a watched table aligned."""
     cells = [[plain(column.value(row)) for column in columns] for row in rows]
     heads = [[column.name for column in columns]] if headers else []
     floor = list(widths) or [0] * len(columns)
@@ -94,12 +94,12 @@ def _line(texts: Sequence[str], widths: Sequence[int], styles: Sequence[Style] =
 
 
 def wants_color(mode: Mode, is_terminal: bool, environ: Mapping[str, str]) -> bool:
-    """``auto``: on a terminal that can show it, unless NO_COLOR is set to anything (https://no-color.org)."""
+    """``auto``: on a terminal that supports colour, unless NO_COLOR is set (https://no-color.org)."""
     if mode != "auto":
         return mode == "always"
     return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def paint(text: str, style: Style) -> str:
-    """The text in its colour; without a style the text itself."""
+    """The text in its style; without one the text itself."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style else text

@@ -1,4 +1,4 @@
-"""What the messaging service says, printed: messages a line each, whole in files and cut on terminals."""
+"""Prints messages of topics, one per line: complete in files, truncated on terminals."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def print_json(value: object) -> None:
-    """One object a line; bytes as base64."""
+    """One JSON object per line; bytes as base64."""
     import msgspec
 
     click.echo(json.dumps(msgspec.to_builtins(value)))
 
 
 def say_none(sentence: str) -> None:
-    """An empty list says so, beside the output and not in it, as kubectl does."""
+    """An empty list is reported on standard error, as in kubectl."""
     click.echo(sentence, err=True)
 
 
 def print_messages(messages: tuple[Message, ...] | list[Message], output: str) -> None:
-    """Each on a line: time, id and payload, or JSON."""
+    """One line per message: time, id and payload, or JSON."""
     for message in messages:
         if output == "json":
             print_json({"id": message.id, "payload": base64.b64encode(message.payload).decode()})
@@ -39,7 +39,7 @@ def print_messages(messages: tuple[Message, ...] | list[Message], output: str) -
 
 
 def print_line(line: str) -> None:
-    """Whole into files and pipes; on a terminal what fits into its width, so that each message stays one line."""
+    """Complete in files and pipes; on a terminal truncated to its width, so that each message stays on one line."""
     if sys.stdout.isatty():
         columns = shutil.get_terminal_size().columns
         line = line if len(line) <= columns else f"{line[: columns - 1]}…"
@@ -47,7 +47,7 @@ def print_line(line: str) -> None:
 
 
 def moment(milliseconds: int) -> str:
-    """UTC, with milliseconds; the number itself beyond what a calendar holds."""
+    """UTC, with milliseconds; the number itself if it is beyond the calendar."""
     try:
         time = datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError):
@@ -56,7 +56,7 @@ def moment(milliseconds: int) -> str:
 
 
 def shown(payload: bytes) -> str:
-    """A payload on one line: what a terminal might obey is escaped, what is not text is shown as Python does."""
+    """A payload on one line: control characters are escaped, and binary data is shown as in Python."""
     try:
         text = payload.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Texts of others on a terminal: shown, and never obeyed by it.
+"""Shows foreign text on a terminal without letting it control the terminal.
 
 A node's refusal, a pause's reason or an answer over HTTP may hold escape sequences that clear the screen, change its
 title, or write over the line before.
@@ -10,17 +10,17 @@ import json
 
 
 def one_line(text: str) -> str:
-    """The text without control sequences that a terminal would interpret; a line feed is escaped, too."""
+    """The text with all control characters escaped, including line feeds."""
     return _escaped(text, "")
 
 
 def lines(text: str) -> str:
-    """The same, and its line feeds and tabs stay."""
+    """The same, but line feeds and tabs are kept."""
     return _escaped(text, "\n\t")
 
 
 def json_line(text: str) -> str:
-    """A line of JSON with the same value: what a terminal would obey is written as JSON writes it."""
+    """A line of JSON with the same value, with control characters escaped as in JSON."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""Quantities for people: how long ago (45s, 3m20s, 47m, 5h12m, 3d4h, 12d), how many, how long to a table."""
+"""Quantities for people: ages (45s, 3m20s, 47m, 5h12m, 3d4h, 12d), counts, and latencies to a table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Clock = Callable[[], datetime.datetime]
 
 
 def utc() -> datetime.datetime:
-    """The clock of the machine."""
+    """The machine's clock."""
     return datetime.datetime.now(datetime.UTC)
 
 
 def since(time: object, now: datetime.datetime) -> str:
-    """From an RFC 3339 time of the API; "" for none and for what is no time."""
+    """The age of an RFC 3339 time; "" if it is empty or not a time."""
     if not isinstance(time, str) or not time:
         return ""
     try:
@@ -30,7 +30,7 @@ def since(time: object, now: datetime.datetime) -> str:
 
 
 def short(seconds: float) -> str:
-    """Two units at most, the smaller one only while it matters: the steps are kubectl's own."""
+    """At most two units, the smaller one only while it matters; the steps are kubectl's."""
     whole = max(0, int(seconds))
     minutes, hours, days = whole // 60, whole // 3600, whole // 86_400
     if whole < 120:
@@ -55,7 +55,7 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def of(number: int, noun: str, plural: str = "") -> str:
-    """``plural`` where it is not the noun with an s."""
+    """``plural``: if it is not the noun with an s."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -64,7 +64,7 @@ NOT_MEASURED = "-"
 
 
 def line(measured: dict[str, Any]) -> str:
-    """For one priority, as agents and hubs report it."""
+    """The latency of one priority, as reported by agents and hubs."""
     priority = priority_shown(measured["priority"])
     half, most = _spans(measured)
     as_of = f", as of {measured['asOf']}" if measured.get("asOf") else ""
@@ -78,7 +78,7 @@ def cell(found: Sequence[dict[str, Any]]) -> str:
 
 
 def priority_shown(priority: int) -> int | str:
-    """The one of routes that name none is a number behind all that can be named."""
+    """The priority of routes that name none is a number above all that can be named."""
     from fairlead_wire.validation.route_manifest import DEFAULT_PRIORITY
 
     return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority

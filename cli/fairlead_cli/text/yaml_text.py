@@ -16,7 +16,7 @@ _WORDS = frozenset(["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
 
 
 def text_of(value: Any) -> str:
-    """One document, ending with a line feed."""
+    """One document, with a trailing line feed."""
     return "".join(f"{line}\n" for line in _lines(value))
 
 
@@ -58,7 +58,7 @@ def _scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As JSON does; what YAML does not allow as it is, by its number."""
+    """Quoted as in JSON; characters that YAML does not allow are escaped by number."""
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(each if each.isprintable() else _escaped(each) for each in quoted)
 

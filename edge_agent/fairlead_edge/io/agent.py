@@ -74,7 +74,7 @@ class Agent:
         self._server_tls: ssl.SSLContext | None = None
         if settings.security == "mtls":
             self._client_tls = tls.ClientTls(_files(settings))
-            self._server_tls = tls.server_context(_files(settings), asks_clients=False)
+            self._server_tls = tls.server_context(_files(settings), verifies_clients=False)
         self._identity = identity_keeper.open_keeper(
             settings, folder.path, store, agent=agent, renew=lambda request: self._link.renew(request)
         )

@@ -42,7 +42,7 @@ def refusal(headers: Mapping[str, str], *, secure: bool) -> str:
     if not secure:
         return browser.refusal(_Without(headers) if followed else headers)
     # The client is identified by its certificate, but a browser presents its certificate for any page that asks.
-    if browser.is_of_another(headers.get("Origin"), headers.get("Host", "")):
+    if browser.is_cross_origin(headers.get("Origin"), headers.get("Host", "")):
         return "pages of other origins may not request this"
     if not followed and headers.get("Sec-Fetch-Site", "none") not in browser.OWN_SITE:
         return "pages of other sites may not request this"

@@ -41,7 +41,6 @@ def url() -> Iterator[str]:
 
 
 def test_objects(url: str, tmp_path: Path) -> None:
-    """Held, not held, no object, not allowed."""
     token = tmp_path / "token"
     token.write_text("s3cret\n")
     assert edge_client.get(url, token, "held") == {"kind": "ConfigMap"}
@@ -82,7 +81,6 @@ def test_the_token_goes_nowhere_else(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked(tmp_path: Path) -> None:
-    """A closed port, no address, a token that is none."""
     with pytest.raises(click.ClickException, match="does not answer: Connection refused"):
         edge_client.get("http://127.0.0.1:1", None, "held")
     with pytest.raises(click.UsageError, match="address must be http://host:port"):

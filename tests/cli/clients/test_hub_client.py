@@ -66,13 +66,11 @@ def test_an_address_that_is_not_a_hub_is_named(content: bytes, status: int, word
 
 @pytest.mark.parametrize("url", ["", "hub", "ftp://hub", "http://", "http://h:99999", "http://[::1", "http://a b"])
 def test_what_is_no_address_is_refused(url: str) -> None:
-    """Exit 2, with an example."""
     done = CliRunner().invoke(build(), ["status", "--hub", url])
     assert done.exit_code == 2 and "must be http://host:port" in done.output
 
 
 def test_a_settings_file_that_is_none_is_named(tmp_path: Path) -> None:
-    """File and place."""
     config = tmp_path / "hub.toml"
     config.write_text("a = [")
     done = CliRunner().invoke(build(), ["status", "--config", str(config)])
@@ -80,7 +78,6 @@ def test_a_settings_file_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_the_hubs_own_reason_is_passed_on(hub_http: str) -> None:
-    """A 400 carries what is missing."""
     with pytest.raises(click.ClickException, match="node: needed"):
         hub_client.ask(hub_http, "/v1/explain", kind="x", name="y")
 
@@ -96,7 +93,6 @@ def test_the_hubs_own_reason_is_passed_on(hub_http: str) -> None:
     ],
 )
 def test_a_hub_of_another_version(answer: object, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it leaves out is one sentence."""
     monkeypatch.setattr(hub_client, "ask", lambda *_, **__: answer)
     done = CliRunner().invoke(build(), [*command, "--hub", "http://127.0.0.1:1"])
     assert done.exit_code == 1 and "http://127.0.0.1:1 is not a hub of this version: " in done.output, done.output

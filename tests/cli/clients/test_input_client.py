@@ -13,7 +13,6 @@ from fairlead_cli.clients.input_client import HubAddress, InputClient
 
 
 def test_a_token_goes_over_tls_or_to_this_machine(tmp_path: Path) -> None:
-    """Never in the clear over a network."""
     file = tmp_path / "token"
     file.write_text("abc.def\n")
     for url in ("https://hub:1", "http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"):
@@ -25,7 +24,6 @@ def test_a_token_goes_over_tls_or_to_this_machine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "a b", "a\nb", "é", "x" * 8193])
 def test_what_is_no_token_is_not_sent(tmp_path: Path, content: str) -> None:
-    """A header would be broken by it."""
     file = tmp_path / "token"
     file.write_text(content)
     with pytest.raises(click.UsageError, match="holds no token"):
@@ -33,7 +31,6 @@ def test_what_is_no_token_is_not_sent(tmp_path: Path, content: str) -> None:
 
 
 def test_files_that_cannot_be_used_are_said(tmp_path: Path) -> None:
-    """By their options."""
     file = tmp_path / "ca"
     file.write_text("nothing")
     with pytest.raises(click.UsageError, match="--tls-ca"):
@@ -42,7 +39,6 @@ def test_files_that_cannot_be_used_are_said(tmp_path: Path) -> None:
 
 
 def test_a_lost_answer_names_the_key_to_send_it_again_with() -> None:
-    """It may have been taken."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def hang_up() -> None:

@@ -16,7 +16,6 @@ from fairlead_cli.main import build
 
 @pytest.mark.process
 def test_a_rooms_settings_say_where_and_who(tmp_path: Path) -> None:
-    """With mutual TLS, as an operator has them at hand; options win."""
     with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
         assert service.tls is not None
         config = tmp_path / "ingest.toml"
@@ -34,7 +33,6 @@ def test_a_rooms_settings_say_where_and_who(tmp_path: Path) -> None:
 
 
 def test_the_services_own_settings_will_do(tmp_path: Path) -> None:
-    """Beside the service: its http_listen."""
     config = tmp_path / "messaging.toml"
     config.write_text('http_listen = "127.0.0.1:12345"\nsecurity = "insecure"\n')
     assert messaging_client.account(None, config, None, None, None).url == "http://127.0.0.1:12345"
@@ -44,7 +42,6 @@ def test_the_services_own_settings_will_do(tmp_path: Path) -> None:
 
 
 def test_settings_that_cannot_be_read_are_a_usage_error(tmp_path: Path) -> None:
-    """With the file's name."""
     config = tmp_path / "bad.toml"
     config.write_text("=")
     with pytest.raises(click.UsageError, match=r"bad\.toml"):
@@ -53,12 +50,10 @@ def test_settings_that_cannot_be_read_are_a_usage_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:1", "ftp://x", "nonsense"])
 def test_an_address_that_cannot_work_is_exit_2(url: str) -> None:
-    """It names what is missing."""
     assert CliRunner().invoke(build(), ["topics", "--url", url, "list"]).exit_code == 2
 
 
 def test_an_unreachable_service_is_exit_1() -> None:
-    """The address is in the sentence, no traceback."""
     answer = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:1", "list"])
     assert answer.exit_code == 1
     assert "127.0.0.1:1" in answer.stderr
@@ -82,7 +77,6 @@ def test_errors_begin_with_the_command_that_was_typed(
 def test_a_name_that_no_topic_can_have_is_wrong_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, command: str
 ) -> None:
-    """Exit 2, and no service is asked."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "contract.json").write_text("{}")
     result = CliRunner().invoke(build(), [*command.split(), name])

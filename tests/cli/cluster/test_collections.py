@@ -17,8 +17,6 @@ from fairlead_hub.io.cluster import api_access, api_error, kube
 
 
 def test_what_a_watch_missed() -> None:
-    """Changed, new and deleted ones, and no others."""
-
     def item(uid: str, version: str) -> collections.Item:
         return {"metadata": {"uid": uid, "resourceVersion": version}}
 

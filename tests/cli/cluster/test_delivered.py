@@ -15,7 +15,6 @@ NODE = ServedKind(group="", version="v1", kind="Node", plural="nodes", namespace
 
 
 def test_names() -> None:
-    """KIND/NAME, nothing else."""
     assert delivered.split("cm/prices") == ("cm", "prices")
     for text in ("prices", "cm/", "/prices", "cm/a/b", ""):
         with pytest.raises(click.UsageError):
@@ -23,13 +22,11 @@ def test_names() -> None:
 
 
 def test_paths() -> None:
-    """In a namespace, or not; a name is never more than a name."""
     assert delivered.path_of(CONFIG_MAP, "shop", "a") == "api/v1/namespaces/shop/configmaps/a"
     assert delivered.path_of(NODE, "shop", "../x") == "api/v1/nodes/..%2Fx"
 
 
 def test_what_nodes_are_given() -> None:
-    """Not what the cluster notes for itself."""
     metadata = {"name": "a", "namespace": "shop", "uid": "u-1", "resourceVersion": "3", "managedFields": [{}]}
     item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
     found = delivered.Delivered(CONFIG_MAP, "path", item, json.dumps(item).encode())

@@ -20,7 +20,6 @@ class Kube:
 
 
 async def test_an_annotation_is_taken_back() -> None:
-    """And nothing else of the object is touched."""
     kube = Kube()
     await instructions.write(kube, instructions.node_path("a/b"), {PAUSED: None})  # type: ignore[arg-type]
     path = "apis/fairlead.dev/v1alpha1/edgenodes/a%2Fb"
@@ -28,5 +27,4 @@ async def test_an_annotation_is_taken_back() -> None:
 
 
 def test_an_object_without_annotations() -> None:
-    """Has none."""
     assert instructions.of({"metadata": {}}) == {} == instructions.of({"metadata": {"annotations": None}})

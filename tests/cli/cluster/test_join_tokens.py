@@ -34,7 +34,6 @@ class Server:
 
 
 async def test_a_token_that_is_there_already_was_ours() -> None:
-    """Sent again by the client, since the first answer got lost."""
     server: Any = Server(api_error.ApiRefused(409, "exists"))
     made = await join_tokens.create(server, WANTED, "shop-*")
     [(method, path, body)] = server.asked
@@ -50,7 +49,6 @@ async def test_any_other_refusal_is_passed_on() -> None:
 
 
 async def test_a_hub_is_waited_for() -> None:
-    """Until it said its pins; in the end there is none."""
     seen = {"status": {"pins": ["ab"], "url": "wss://hub:1"}}
     server: Any = Server({}, {"status": {"url": "wss://hub:1"}}, seen)
     assert await join_tokens.introduced(server, "aaaaaaaaaa", 100.0) == HubAddresses(url="wss://hub:1", pins=("ab",))
@@ -59,7 +57,6 @@ async def test_a_hub_is_waited_for() -> None:
 
 
 async def test_a_token_that_is_gone_is_no_failure() -> None:
-    """Another person may have deleted it."""
     server: Any = Server({}, api_error.ApiRefused(404, "none"), api_error.ApiRefused(403, "forbidden"))
     assert await join_tokens.delete(server, "aaaaaaaaaa")
     assert not await join_tokens.delete(server, "aaaaaaaaaa")

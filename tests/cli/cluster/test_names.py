@@ -33,7 +33,6 @@ def context(file: Path, **params: object) -> click.Context:
 
 
 def test_contexts_need_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They stand in the file."""
     monkeypatch.setenv(completing.VARIABLE, "100")
     found = names.contexts(context(kubeconfig(tmp_path)), PARAMETER, "t")
     assert [item.value for item in found] == ["two"]
@@ -48,7 +47,6 @@ def test_namespaces(cluster: Cluster, namespace: str, monkeypatch: pytest.Monkey
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives no names, and says nothing."""
     monkeypatch.setenv(completing.VARIABLE, "100")
     assert names.nodes(context(kubeconfig(tmp_path)), PARAMETER, "") == []
     assert names.objects(context(kubeconfig(tmp_path)), PARAMETER, "") == []

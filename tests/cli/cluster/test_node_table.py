@@ -28,7 +28,6 @@ def row(**status: Any) -> dict[str, Any]:
     ],
 )
 def test_status(status: dict[str, Any], text: str) -> None:
-    """Connected or not, and what holds it up."""
     assert node_table.of_item(row(**status)).status == text
 
 
@@ -42,6 +41,5 @@ def test_status(status: dict[str, Any], text: str) -> None:
     ],
 )
 def test_status_of_a_row_of_the_hub(row: dict[str, Any], text: str) -> None:
-    """The same words as of an EdgeNode."""
     counts = {"wanted": 0, "held": 0, "parked": 0, "pending": 0}
     assert node_table.of_row({"node": "n", "connected": False, "lastContact": "", **counts, **row}).status == text

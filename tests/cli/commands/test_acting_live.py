@@ -47,8 +47,6 @@ def held(edge: EdgeAgent, namespace: str) -> dict[str, str]:
 
 @pytest.mark.verify
 def test_pause_resume_diff_resync_approve(cluster: Cluster, namespace: str, hub: HubProcess, edge: EdgeAgent) -> None:
-    """One afternoon with a node."""
-
     def run(*words: str) -> Result:
         return CliRunner().invoke(build(), [words[0], "--kubeconfig", str(cluster.kubeconfig), *words[1:]])
 

@@ -24,7 +24,6 @@ def test_simulated_nodes_are_served_and_counted(asked_hub: HubProcess) -> None:
 
 
 def test_wss_needs_certificates() -> None:
-    """Usage, exit 2."""
     done = CliRunner().invoke(build(), ["bench", "nodes", "--hub", "wss://127.0.0.1:1"])
     assert done.exit_code == 2 and "--tls-ca" in done.output
 

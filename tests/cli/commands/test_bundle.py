@@ -54,12 +54,11 @@ def contents(path: Path) -> dict[str, str]:
 
 
 def test_what_is_in_it_and_what_never_is(installed: Cluster, tmp_path: Path) -> None:
-    """Our objects, versions, findings, logs; not one planted secret."""
     log, out = tmp_path / "hub.log", tmp_path / "case.tar.gz"
     log.write_text(f'{{"event": "link_up", "node": "act-1"}}\n{{"event": "x", "token": "{PLANTED}"}}\n')
     done = run(installed, "--out", str(out), "--log", str(log), "--hub", "http://127.0.0.1:1")
     assert done.exit_code == 0, done.output
-    assert done.stdout == f"{out}\n" and "Look through it before you give it to others" in done.stderr
+    assert done.stdout == f"{out}\n" and "Check its content before you share it" in done.stderr
     assert out.stat().st_mode & 0o777 == 0o600
     found = contents(out)
     assert PLANTED not in "".join(found.values())
@@ -73,11 +72,10 @@ def test_what_is_in_it_and_what_never_is(installed: Cluster, tmp_path: Path) -> 
 
 
 def test_what_is_there_is_not_written_over(installed: Cluster, tmp_path: Path) -> None:
-    """Exit 2; and a folder that is not there is a sentence."""
     out = tmp_path / "case.tar.gz"
     out.write_text("mine")
     done = run(installed, "--out", str(out))
-    assert done.exit_code == 2 and "is there already" in done.output and out.read_text() == "mine"
+    assert done.exit_code == 2 and "already exists" in done.output and out.read_text() == "mine"
     done = run(installed, "--out", str(tmp_path / "none" / "case.tar.gz"))
     assert done.exit_code == 1 and "cannot be written: No such file or directory" in done.output
 
@@ -87,12 +85,11 @@ def test_a_name_that_leads_nowhere_stays(tmp_path: Path) -> None:
     out = tmp_path / "case.tar.gz"
     out.symlink_to(tmp_path / "none")
     done = CliRunner().invoke(build(), ["bundle", "--out", str(out)])
-    assert done.exit_code == 2 and "is there already: name another file" in done.output
+    assert done.exit_code == 2 and "already exists: name another file" in done.output
     assert out.is_symlink()
 
 
 def test_an_address_that_speaks_no_http(tmp_path: Path) -> None:
-    """It is named in errors.txt, and the rest is there."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet() -> None:
@@ -171,7 +168,6 @@ def test_in_documents(document: dict[str, object]) -> None:
     ],
 )
 def test_in_texts(line: str) -> None:
-    """A key that is cut off is still one."""
     assert PLANTED_TEXT not in bundle.text(f"before\n{line}\nafter")
     assert bundle.text(f"before\n{line}").startswith("before\n")
     assert JWT not in bundle.text(f"found {JWT} in it")
@@ -198,7 +194,6 @@ def test_a_line_of_any_length(word: str) -> None:
 
 
 def test_names_of_secrets_stay() -> None:
-    """What a Pod mounts, and which object an Event is about."""
     kept = {
         "imagePullSecrets": [{"name": "registry"}],
         "involvedObject": {"kind": "Secret", "name": "hub-tls"},
@@ -208,7 +203,6 @@ def test_names_of_secrets_stay() -> None:
 
 
 def test_absurd_depth() -> None:
-    """Hidden instead of an error."""
     deep: object = "x"
     for _ in range(500):
         deep = [deep]

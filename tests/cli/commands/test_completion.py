@@ -22,7 +22,6 @@ def test_a_script_for_each_shell(shell: str) -> None:
 
 @pytest.mark.process
 def test_bash_completes(tmp_path: Path) -> None:
-    """The script's own function, called as bash calls it."""
     program = tmp_path / "fairlead"
     program.write_text(f"#!{sys.executable}\nfrom fairlead_cli.main import main\nmain()\n")
     program.chmod(0o755)

@@ -37,7 +37,6 @@ def settings(folder: Path, *lines: str) -> Path:
 
 
 def test_a_problem_is_exit_1_with_its_remedy(tmp_path: Path) -> None:
-    """No hub answers: that, and what to do."""
     shown = CliRunner().invoke(build(), ["doctor", "--edge", "--config", str(settings(tmp_path))])
     assert shown.exit_code == 1, shown.output
     [at] = [number for number, line in enumerate(shown.output.splitlines()) if line.startswith("PROBLEM  link.tcp ")]
@@ -49,7 +48,6 @@ def test_a_problem_is_exit_1_with_its_remedy(tmp_path: Path) -> None:
 
 
 def test_settings_that_cannot_be_used_are_exit_2(tmp_path: Path) -> None:
-    """As everywhere."""
     shown = CliRunner().invoke(build(), ["doctor", "--config", str(settings(tmp_path, "colour = 1"))])
     assert shown.exit_code == 2
 

@@ -48,7 +48,6 @@ def manifest(**named: Any) -> dict[str, Any]:
 
 
 def test_eval() -> None:
-    """true, false, "undefined", or where it does not compile."""
     of = {"properties": {"temp": "21", "kind": None}}
     assert answers(
         "eval",
@@ -105,7 +104,7 @@ def test_bodies(encoding: str | None, body: Any, expected: bool | str) -> None:
     ("line", "said"),
     [
         ("{", "not JSON"),
-        ([], "expected one JSON object a line"),
+        ([], "expected one JSON object per line"),
         ({}, "condition: expected text"),
         ({"condition": 5}, "condition: expected text"),
         ({"condition": "true", "source": 5}, "source: expected text"),
@@ -115,7 +114,6 @@ def test_bodies(encoding: str | None, body: Any, expected: bool | str) -> None:
     ],
 )
 def test_lines_that_are_no_request(line: Any, said: str) -> None:
-    """An answer for each, and the next line is read."""
     first, second = answers("eval", lines=[line, {"condition": "true"}])
     assert first["error"][0]["message"].startswith(said)
     assert second == {"result": True}
@@ -145,7 +143,6 @@ def test_match() -> None:
 
 
 def test_match_of_nothing() -> None:
-    """No route took it: an empty list."""
     line = {"manifest": manifest(a="FROM /messages/modules/m INTO $upstream"), "source": "/messages"}
     assert answers("match", lines=[line]) == [{"deliveries": []}]
 
@@ -164,7 +161,6 @@ def test_match_of_nothing() -> None:
     ],
 )
 def test_match_of_a_bad_manifest(request_line: dict[str, Any], said: str) -> None:
-    """The manifest or any of its routes."""
     (answer,) = answers("match", lines=[request_line])
     assert answer["error"][0]["message"].startswith(said)
 
@@ -173,7 +169,6 @@ def test_match_of_a_bad_manifest(request_line: dict[str, Any], said: str) -> Non
 
 
 def test_check_of_a_good_manifest(tmp_path: Path) -> None:
-    """Exit 0, nothing on standard output."""
     file = tmp_path / "m.json"
     file.write_text(json.dumps(manifest(a="FROM /messages/* INTO $upstream")))
     done = run("check", str(file))
@@ -197,7 +192,6 @@ def test_check_shows_the_place_in_the_file(tmp_path: Path) -> None:
 
 
 def test_check_as_json(tmp_path: Path) -> None:
-    """The same for programs."""
     file = tmp_path / "m.json"
     file.write_text(json.dumps(SAMPLE))
     done = run("check", str(file), "-o", "json")
@@ -207,7 +201,6 @@ def test_check_as_json(tmp_path: Path) -> None:
 
 
 def test_check_warns_without_failing(tmp_path: Path) -> None:
-    """What is hardly meant is said; exit 0 all the same."""
     file = tmp_path / "m.json"
     route = {"route": "FROM /message WHERE a||b = 'x' INTO $upstream", "ttl": 5}
     file.write_text(json.dumps(manifest(a=route)))
@@ -227,7 +220,6 @@ def test_check_refuses_names_outside_the_format(tmp_path: Path, name: str) -> No
 
 
 def test_check_finds_a_name_given_twice(tmp_path: Path) -> None:
-    """JSON parsers keep the last one in silence."""
     file = tmp_path / "m.json"
     file.write_text(
         '{"schemaVersion": "1.1", "storeAndForwardConfiguration": {},\n'
@@ -238,7 +230,6 @@ def test_check_finds_a_name_given_twice(tmp_path: Path) -> None:
 
 
 def test_check_of_an_edge_routes_object_in_yaml(tmp_path: Path) -> None:
-    """Several documents, of which only EdgeRoutes are looked at."""
     file = tmp_path / "m.yaml"
     file.write_text(
         "kind: Namespace\nmetadata: {name: x}\n---\n"
@@ -252,7 +243,6 @@ def test_check_of_an_edge_routes_object_in_yaml(tmp_path: Path) -> None:
 
 
 def test_check_of_what_kubectl_prints() -> None:
-    """A list of objects on standard input."""
     item = {"kind": "EdgeRoutes", "metadata": {"name": "a"}, "spec": SAMPLE}
     done = CliRunner().invoke(
         main.build(), ["routes", "check", "-"], input=json.dumps({"kind": "List", "items": [item]})
@@ -262,7 +252,6 @@ def test_check_of_what_kubectl_prints() -> None:
 
 
 def test_check_of_a_manifest_that_is_none(tmp_path: Path) -> None:
-    """The reasons stand where the keys are, or where they should be."""
     file = tmp_path / "m.json"
     file.write_text('{"schemaVersion": "9.9",\n "routes": {}}')
     done = run("check", str(file))
@@ -283,7 +272,6 @@ def test_check_of_a_manifest_that_is_none(tmp_path: Path) -> None:
     ],
 )
 def test_check_of_a_text_that_is_no_manifest(tmp_path: Path, content: bytes, said: str) -> None:
-    """A mistake in its place, as every other: exit 1."""
     file = tmp_path / "m.json"
     file.write_bytes(content)
     done = run("check", str(file))
@@ -308,7 +296,6 @@ def test_a_name_forges_no_line_and_orders_no_terminal(tmp_path: Path) -> None:
 
 
 def test_check_of_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """Exit 2 with the reason."""
     file = tmp_path / "m.json"
     file.write_bytes(b"\xff")
     done = run("check", str(file))
@@ -316,7 +303,6 @@ def test_check_of_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_check_of_a_file_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounded before it is parsed."""
     monkeypatch.setattr(routes, "FILE_BYTES_MAX", 10)
     file = tmp_path / "m.json"
     file.write_text(json.dumps(SAMPLE))
@@ -420,7 +406,6 @@ def test_dry_run_says_what_the_agent_does(sent: dict[str, Any], body: tuple[str,
 
 
 def test_dry_run_of_several_objects_is_as_on_a_node(tmp_path: Path) -> None:
-    """One that is no manifest is named, and the others run."""
     file = tmp_path / "m.yaml"
     good = {"kind": "EdgeRoutes", "metadata": {"name": "good"}, "spec": manifest(a="FROM /messages/* INTO $upstream")}
     bad = {"kind": "EdgeRoutes", "metadata": {"name": "bad"}, "spec": {"schemaVersion": "9.9"}}
@@ -431,7 +416,6 @@ def test_dry_run_of_several_objects_is_as_on_a_node(tmp_path: Path) -> None:
 
 
 def test_dry_run_of_a_manifest_that_is_none(tmp_path: Path) -> None:
-    """Exit 2 before any message is read."""
     file = tmp_path / "m.json"
     file.write_text("{}")
     assert run("dry-run", str(file)).exit_code == 2

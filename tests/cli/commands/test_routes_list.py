@@ -13,7 +13,6 @@ ERRORS = [{"route": "hot", "message": "unknown", "line": 1, "column": 5}, {"rout
 
 
 def test_rows_by_node() -> None:
-    """In the order of names; only the object that was asked for."""
     accounts: list[dict[str, Any]] = [
         {"metadata": {"name": "b"}, "status": {"routes": [{"name": "r", "state": "Accepted"}, {"name": "s"}]}},
         {"metadata": {"name": "a"}, "status": {"routes": [{"name": "r", "state": "Refused", "errors": ERRORS}]}},
@@ -28,6 +27,5 @@ def test_rows_by_node() -> None:
 
 
 def test_labels_are_those_of_routes() -> None:
-    """Exit 2 with the reason."""
     done = CliRunner().invoke(build(), ["routes", "--by-node", "-l", "a=b"])
-    assert done.exit_code == 2 and "-l selects EdgeRoutes by their labels" in done.output
+    assert done.exit_code == 2 and "-l selects EdgeRoutes by label" in done.output

@@ -75,7 +75,6 @@ def send(hub: FakeHub, *arguments: str, stdin: bytes = b"") -> Result:
 
 
 def test_json_goes_as_it_was_written_with_its_properties(hub: FakeHub) -> None:
-    """And the times and names that were given."""
     more = ("-p", "a=b=c", "--message-id", "m", "--correlation-id", "c", "--idempotency-key", "k", "--ttl", "5")
     found = send(hub, '{"x" : 1.10}', *more)
     assert found.exit_code == 0 and f"{ID}  accepted" in found.output, found.output
@@ -88,7 +87,6 @@ def test_json_goes_as_it_was_written_with_its_properties(hub: FakeHub) -> None:
 
 @pytest.mark.parametrize("body", [b"plain", b"\xff\x00", b"NaN", b""])
 def test_what_is_no_json_goes_as_bytes(hub: FakeHub, body: bytes) -> None:
-    """Not one of them is changed; from standard input or a file."""
     import base64
 
     assert send(hub, stdin=body).exit_code == 0 == send(hub, "--file", "-", stdin=body).exit_code
@@ -97,7 +95,6 @@ def test_what_is_no_json_goes_as_bytes(hub: FakeHub, body: bytes) -> None:
 
 
 def test_a_receipt_follows_it_to_its_end(hub: FakeHub) -> None:
-    """Exit 0 when its module has acknowledged it, and 1 when not."""
     hub.states = [{"state": "delivered"}, {"state": "consumed"}]
     found = send(hub, "1", "--receipt")
     assert found.exit_code == 0 and "consumed" in found.output
@@ -112,13 +109,12 @@ def test_a_receipt_follows_it_to_its_end(hub: FakeHub) -> None:
 
 
 def test_refusals_are_sentences_with_their_code(hub: FakeHub) -> None:
-    """And when to come again."""
     hub.refusal = (429, {"error": {"code": "too_many_waiting", "message": "1000 wait"}})
     found = send(hub, "1")
-    assert found.exit_code == 1 and "too_many_waiting: 1000 wait (again in 7 s)" in found.output
+    assert found.exit_code == 1 and "too_many_waiting: 1000 wait (try again in 7 s)" in found.output
     for answer in (b"<html>", b"[]", b'{"error": 1}'):
         hub.refusal = (500, answer)
-        assert "is not a hub that takes messages: it answered 500" in send(hub, "1").output
+        assert "is not a hub that accepts messages: it answered 500" in send(hub, "1").output
     hub.refusal = (200, b"[]")
     assert send(hub, "1").exit_code == 1
 
@@ -128,27 +124,23 @@ def test_refusals_are_sentences_with_their_code(hub: FakeHub) -> None:
     [["1", "--ttl", "0"], ["1", "--ttl", "604801"], ["1", "-p", "x"], ["1", "--file", "-"], ["1", "--wait", "-1"]],
 )
 def test_wrong_use_is_two(hub: FakeHub, arguments: list[str]) -> None:
-    """Before anything is sent."""
     assert send(hub, *arguments).exit_code == 2 and hub.requests == []
 
 
 def test_a_place_names_module_and_input(hub: FakeHub) -> None:
-    """Both, and nothing else."""
     for place in ("camera", "/x", "camera/", "a/b/c"):
         found = CliRunner().invoke(build(), ["send", "edge-1", place, "1", "--hub", hub.url])
         assert found.exit_code == 2 and hub.requests == []
 
 
 def test_a_body_that_no_node_takes_is_not_sent(hub: FakeHub) -> None:
-    """256 KiB."""
     assert send(hub, stdin=b"x" * (256 * 1024 + 1)).exit_code == 1 and hub.requests == []
 
 
 @pytest.mark.parametrize("body", ['{"do": "restart"', "[1, 2", '{"x": NaN}', "{'do': 1}"])
 def test_broken_json_is_refused_unless_it_is_meant(hub: FakeHub, body: str) -> None:
-    """Sent as bytes without a word, its module would find out."""
     refused = send(hub, body)
-    assert refused.exit_code == 2 and "begins like JSON and is none" in refused.output and "--raw" in refused.output
+    assert refused.exit_code == 2 and "begins like JSON but is not" in refused.output and "--raw" in refused.output
     assert hub.requests == []
     assert send(hub, body, "--raw").exit_code == 0
     [(_, content, _)] = hub.requests

@@ -27,8 +27,6 @@ def test_a_probe_that_hangs_is_a_finding() -> None:
 
 
 def test_a_probe_that_fails_is_a_finding() -> None:
-    """With the error's name."""
-
     def fails() -> Iterator[Finding]:
         raise OSError("no such device")
 
@@ -37,8 +35,6 @@ def test_a_probe_that_fails_is_a_finding() -> None:
 
 
 def test_a_probe_that_may_not_look_says_who_may() -> None:
-    """And not that the disk is broken."""
-
     def fails() -> Iterator[Finding]:
         raise PermissionError(13, "Permission denied", "/data/outbox.db")
 
@@ -57,13 +53,11 @@ SEVERAL = [
 
 
 def test_the_worst_decides() -> None:
-    """Of none: ok."""
     assert (worst([]), worst(SEVERAL[:1]), worst(SEVERAL[:2]), worst(SEVERAL)) == ("ok", "ok", "warning", "problem")
     assert counts(SEVERAL) == {"ok": 1, "warning": 1, "problem": 1}
 
 
 def test_people_see_the_remedy_below_the_sentence() -> None:
-    """And the counts at the end."""
     assert lines(SEVERAL) == [
         "OK       clock       it is right",
         "WARNING  disk.fsync  it is slow",
@@ -75,7 +69,6 @@ def test_people_see_the_remedy_below_the_sentence() -> None:
 
 
 def test_programs_see_all_of_it() -> None:
-    """One document."""
     shown = document("edge", SEVERAL)
     assert (shown["side"], shown["worst"], len(shown["items"])) == ("edge", "problem", 3)
     assert shown["items"][2] == {"check": "dns", "level": "problem", "message": "no", "remedy": "mend it"}

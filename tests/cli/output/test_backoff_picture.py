@@ -32,7 +32,6 @@ def legend(axes: Axes) -> list[str]:
 
 
 def test_axes_have_names_and_units_and_every_line_a_legend() -> None:
-    """On a white ground; the curves that coincide are both there."""
     figure = backoff_picture.draw(CURVES, DeliveryPolicy())
     curves, policy = figure.axes
     assert figure.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
@@ -48,7 +47,6 @@ def test_axes_have_names_and_units_and_every_line_a_legend() -> None:
 
 
 def test_a_policy_without_end_is_drawn_to_where_it_can_be_seen() -> None:
-    """And says so."""
     long = DeliveryPolicy(maximum_delay_retries=190_000)
     [_, axes] = backoff_picture.draw(CURVES, long).axes
     assert "(the first 60 of 190,011)" in axes.get_title(loc="left")

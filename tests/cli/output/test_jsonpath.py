@@ -99,7 +99,6 @@ def test_kubectl_reads_them_alike(template: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [".items[0].metadata.name", "items[0].metadata.name"])
 def test_braces_may_be_left_out(text: str) -> None:
-    """As kubectl allows."""
     assert jsonpath.parse(text).applied(DOCUMENT) == "a"
 
 
@@ -117,7 +116,6 @@ def test_braces_may_be_left_out(text: str) -> None:
     ],
 )
 def test_mistakes_are_named(text: str, words: str) -> None:
-    """With the place."""
     with pytest.raises(jsonpath.TemplateMistake) as mistake:
         jsonpath.parse(text)
     assert words in str(mistake.value)

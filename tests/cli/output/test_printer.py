@@ -48,7 +48,6 @@ def test_tables() -> None:
 
 
 def test_names() -> None:
-    """As `kubectl get -o name`."""
     assert run("-o", "name").stdout == "node/edge-1\nnode/edge-22\n"
 
 
@@ -63,19 +62,16 @@ def test_documents() -> None:
 
 
 def test_nothing_is_said_beside_the_output() -> None:
-    """An empty table has no head."""
     empty = run(rows=[])
     assert (empty.exit_code, empty.stdout, empty.stderr) == (0, "", "no nodes here\n")
 
 
 def test_colour_only_where_it_is_wanted() -> None:
-    """A pipe gets none unless it is asked for."""
     assert "\x1b" not in run().stdout
     assert "\x1b[32mup\x1b[0m" in run("--color", "always").stdout
 
 
 def test_following(capsys: pytest.CaptureFixture[str]) -> None:
-    """One head; lines as they come; an empty page prints nothing."""
     Printer().follow(VIEW, [ROWS[1:], [], ROWS[:1]])
     assert capsys.readouterr().out == "NODE      STATE\nedge-22   down\nedge-1    up\n"
     Printer(printer.Form("json")).follow(VIEW, [ROWS[:1]])
@@ -85,8 +81,6 @@ def test_following(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_following_ends_when_it_is_interrupted() -> None:
-    """With exit code 0: it is the only way to end it."""
-
     def pages() -> Iterator[list[dict[str, Any]]]:
         yield ROWS
         raise KeyboardInterrupt
@@ -100,7 +94,6 @@ def test_following_ends_when_it_is_interrupted() -> None:
 
 
 def test_names_and_templates() -> None:
-    """Only those of the command; a template is read at once."""
     assert printer.FormType().convert("wide", None, None) == printer.Form("wide")
     form = printer.FormType().convert("jsonpath={.a}", None, None)
     assert form.template is not None and form.template.applied({"a": 1}) == "1"
@@ -111,7 +104,6 @@ def test_names_and_templates() -> None:
 
 
 def test_names_are_completed() -> None:
-    """In the shell."""
     option = click.Option(["-o"], type=printer.FormType())
     items = option.shell_complete(click.Context(click.Command("x")), "j")
     assert [item.value for item in items] == ["json", "jsonpath="]
@@ -128,7 +120,6 @@ def test_only_changes() -> None:
 
 
 def test_an_outage_is_waited_for() -> None:
-    """Said once; but what cannot be asked at first is an error."""
     said: list[str] = []
     answers = iter([[1], None, None, [2]])
 
@@ -152,7 +143,6 @@ def test_an_outage_is_waited_for() -> None:
 
 
 def test_a_pipe_without_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """True while the other end is open, False after it was closed."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stream:
         monkeypatch.setattr("sys.stdout", stream)

@@ -36,7 +36,6 @@ def test_a_line_each_ten_seconds_without_a_terminal() -> None:
 
 
 def test_what_passes_leaves_a_terminal_as_it_was() -> None:
-    """And is not spoken of elsewhere, unless it takes seconds."""
     for stream, steps in ((Terminal(), 1), (io.StringIO(), 1), (io.StringIO(), 15)):
         clock = Clock()
         with ProgressBar("looking", passing=True, stream=stream, clock=clock) as progress:
@@ -51,7 +50,6 @@ def test_what_passes_leaves_a_terminal_as_it_was() -> None:
 
 
 def test_one_line_that_renews_itself_on_a_terminal() -> None:
-    """Five times a second at most."""
     stream, clock = Terminal(), Clock()
     with ProgressBar("compacting t", 2, stream=stream, clock=clock) as progress:
         progress.advance()
@@ -63,7 +61,6 @@ def test_one_line_that_renews_itself_on_a_terminal() -> None:
 
 
 def test_what_failed_says_how_far_it_was() -> None:
-    """Not as if it were done; without a total there is no share."""
     stream, clock = io.StringIO(), Clock()
     try:
         with ProgressBar("x", stream=stream, clock=clock) as progress:

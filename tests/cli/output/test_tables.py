@@ -13,26 +13,22 @@ COLUMNS = tables.of_tuples("x", "A", "LONG").columns
 
 
 def test_cells_are_aligned_and_never_cut() -> None:
-    """However long one is; the last column is not padded."""
     printed, widths = tables.lines(COLUMNS, [("wide cell", 1), ("x", "y" * 300)])
     assert printed == ["A           LONG", "wide cell   1", "x           " + "y" * 300]
     assert widths == [9, 300]
 
 
 def test_later_lines_stand_below_earlier_ones() -> None:
-    """A followed table has one head and keeps its widths."""
     _, widths = tables.lines(COLUMNS, [("wide cell", 1)])
     assert tables.lines(COLUMNS, [("x", 22)], headers=False, widths=widths)[0] == ["x           22"]
 
 
 def test_nothing_reaches_the_terminal_as_a_command() -> None:
-    """Texts of peers are shown in tables: one line, and escaped."""
     printed, _ = tables.lines(COLUMNS, [("a\nb\x1b[2J", None)])
     assert printed[1] == r"a\nb\x1b[2J   <none>"
 
 
 def test_colours_stand_inside_of_the_padding() -> None:
-    """So that columns stay straight."""
     columns = (
         OutputColumn("A", operator.itemgetter(0), style=lambda _: "good"),
         OutputColumn("B", operator.itemgetter(1)),
@@ -43,7 +39,6 @@ def test_colours_stand_inside_of_the_padding() -> None:
 
 
 def test_wide_columns() -> None:
-    """Only when they are asked for."""
     view = TableView(kind="x", name=str, columns=(OutputColumn("A", str), OutputColumn("B", str, wide=True)))
     assert [column.name for column in view.shown(wide=False)] == ["A"]
     assert [column.name for column in view.shown(wide=True)] == ["A", "B"]
@@ -71,6 +66,5 @@ def test_when(mode: tables.Mode, is_terminal: bool, environ: dict[str, str], wan
 
 
 def test_paint() -> None:
-    """Codes around the text; none without a style."""
     assert tables.paint("x", "bad") == "\x1b[31mx\x1b[0m"
     assert tables.paint("x", "") == "x"

@@ -21,12 +21,10 @@ from fairlead_cli.output import topic_lines
     ],
 )
 def test_a_payload_cannot_command_the_terminal(payload: bytes, text: str) -> None:
-    """A publisher must not control an operator's screen."""
     assert topic_lines.shown(payload) == text
 
 
 def test_moments_beyond_the_calendar_are_numbers() -> None:
-    """An id may say anything."""
     assert topic_lines.moment(0) == "1970-01-01T00:00:00.000Z"
     assert topic_lines.moment(2**63) == str(2**63)
 

@@ -22,7 +22,6 @@ def test_one_line() -> None:
 
 
 def test_lines() -> None:
-    """Line feeds and tabs stay where a text may have several lines."""
     assert printable.lines("a\n\tb\x1b[2J") == "a\n\tb\\x1b[2J"
 
 
@@ -61,7 +60,6 @@ class Hub(http.server.BaseHTTPRequestHandler):
     ],
 )
 def test_what_a_node_said_is_shown_and_not_obeyed(command: list[str]) -> None:
-    """Also with colour, and where it becomes an error."""
     with http.server.HTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

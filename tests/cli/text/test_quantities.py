@@ -33,7 +33,6 @@ NOW = datetime.datetime(2026, 11, 22, 12, 0, tzinfo=datetime.UTC)
     ],
 )
 def test_steps(seconds: float, text: str) -> None:
-    """Two units at most, the smaller one only while it matters."""
     assert quantities.short(seconds) == text
 
 
@@ -42,7 +41,6 @@ def test_steps(seconds: float, text: str) -> None:
     [("2026-11-22T11:59:30Z", "30s"), ("2026-11-22T11:59:30.25", "29s"), ("", ""), (None, ""), ("soon", ""), (5, "")],
 )
 def test_times_of_the_api(time: object, text: str) -> None:
-    """What is no time has no age."""
     assert quantities.since(time, NOW) == text
 
 
@@ -63,7 +61,6 @@ def test_one_and_others() -> None:
 
 
 def test_a_line_names_priority_and_quantiles() -> None:
-    """The default priority by its name."""
     measured = {"priority": DEFAULT_PRIORITY, "measured": 7, "p50Seconds": 1.2, "p95Seconds": 75.0}
     assert (
         quantities.line(measured) == "to table  priority default: half within 1.2 s, 95 % within 1 min 15 s; 7 measured"
@@ -77,7 +74,6 @@ def test_more_than_the_window_and_the_moment_are_said() -> None:
 
 
 def test_a_cell_is_one_word() -> None:
-    """Of an agent that measures nothing it is a dash."""
     measured = {"measured": 7, "p50Seconds": 0.4, "p95Seconds": 200.0}
     found = [{"priority": 0, **measured}, {"priority": DEFAULT_PRIORITY, **measured}]
     assert quantities.cell(found) == "0:0.4s/3min20s,default:0.4s/3min20s"

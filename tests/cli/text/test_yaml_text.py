@@ -23,7 +23,6 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_it_reads_back(value: object) -> None:
-    """Whatever JSON can hold."""
     assert yaml.safe_load(yaml_text.text_of(value)) == value
 
 
@@ -31,11 +30,9 @@ def test_it_reads_back(value: object) -> None:
     "word", ["yes", "No", "null", "~", "1", "1e3", "0x1", "2026-11-22", "a: b", "- a", "", " a", "#"]
 )
 def test_words_that_yaml_reads_otherwise_stay_texts(word: str) -> None:
-    """As values and as keys."""
     assert yaml.safe_load(yaml_text.text_of({word: [word]})) == {word: [word]}
 
 
 def test_it_looks_like_kubectls() -> None:
-    """Bare words, lists below their key without indentation."""
     value = {"kind": "List", "items": [{"metadata": {"name": "edge-1"}, "ok": True, "n": []}]}
     assert yaml_text.text_of(value) == ('kind: List\nitems:\n- metadata:\n    name: edge-1\n  ok: true\n  "n": []\n')

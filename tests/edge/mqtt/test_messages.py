@@ -72,7 +72,7 @@ def test_what_no_subscriber_can_get_is_refused_in_a_topic_too() -> None:
     for bag in ("a=%00", "%00=1", "$.ct=%00", "$.cid=a%00"):
         topic = f"devices/edge-1/modules/m/messages/events/{bag}"
         found = messages.content(PublishPacket(topic, b"1"), ANY_PROGRAM, node="edge-1", other_topics=False)
-        assert isinstance(found, RefusalReason) and "holds U+0000" in found.message
+        assert isinstance(found, RefusalReason) and "contains U+0000" in found.message
     binary = content(b"x", correlation_data=b"\x00\x01")
     assert isinstance(binary, Submission) and binary.system_properties == {"correlationId": "\x00\x01"}
 

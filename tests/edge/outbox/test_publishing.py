@@ -205,4 +205,4 @@ def test_what_no_subscriber_over_mqtt_can_get_refuses_its_own_message(more: str)
     good = '{"source": "/messages", "properties": {"a": "\\n"}, "body": "\\u0000"}'
     found = publishing.parse(f'{{"messages": [{good}, {{"source": "/messages", "body": 1, {more}}}]}}'.encode())
     assert isinstance(found[0], Submission) and isinstance(found[1], RefusalReason)
-    assert (found[1].code, "holds U+0000" in found[1].message) == ("bad_message", True)
+    assert (found[1].code, "contains U+0000" in found[1].message) == ("bad_message", True)

@@ -63,7 +63,7 @@ async def token_reviews(folder: Path) -> AsyncIterator[TokenReviews]:
     app.router.add_post(PATH, made.review)
     server = TestServer(app, host="127.0.0.1")
     files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
-    await server.start_server(ssl=tls.server_context(files, asks_clients=False))
+    await server.start_server(ssl=tls.server_context(files, verifies_clients=False))
     (folder / "own-token").write_text("own-token\n")
     made.kubeconfig.write_text(
         json.dumps(

@@ -37,7 +37,6 @@ def test_a_page_of_another_origin_is_refused(headers):
 
 
 def test_a_page_that_came_from_here_is_answered():
-    """An operator may serve one."""
     headers = {"Host": "127.0.0.1:10550", "Origin": "http://127.0.0.1:10550", "Sec-Fetch-Site": "same-origin"}
     assert browser.refusal(headers) == ""
     assert browser.refusal({"Host": "127.0.0.1:10550", "Sec-Fetch-Site": "none"}) == ""

@@ -16,7 +16,6 @@ from fairlead_wire.identity import authority_bundle
 
 
 def test_the_digest_is_of_the_certificates_alone(tmp_path: Path) -> None:
-    """Not of their order, of remarks, of repetition."""
     one, two = (Authority(tmp_path / name, name).certificate.read_bytes() for name in ("one", "two"))
     assert len(authority_bundle.certificates(one + two)) == 2
     assert authority_bundle.digest(one + two) == authority_bundle.digest(
@@ -62,7 +61,6 @@ def test_what_holds_no_certificates_is_refused(bad: bytes) -> None:
 
 
 def test_too_much_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
-    """By its bytes, and by how many there are."""
     with pytest.raises(ValueError, match="larger than"):
         authority_bundle.by_pin(b" " * (authority_bundle.PEM_BYTES_MAX + 1))
     text = Authority(tmp_path).certificate.read_bytes()

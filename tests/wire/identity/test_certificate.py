@@ -49,7 +49,6 @@ def test_names_and_times_of_other_forms_are_read(authority: Authority) -> None:
 
 
 def test_dates_and_name_are_judged() -> None:
-    """Each with its remedy."""
     days = datetime.timedelta
     good = certificate(before=-days(days=1), after=days(days=1))
     assert unfit(good, NOW) == unfit(good, NOW, "edge-1") == ""
@@ -61,7 +60,6 @@ def test_dates_and_name_are_judged() -> None:
 
 
 def test_the_end_of_a_certificate_is_announced_in_time() -> None:
-    """Fourteen days before, or a tenth of a short life."""
     days = datetime.timedelta
     assert ends_soon(certificate(before=-days(days=385), after=days(days=13)), NOW)
     assert not ends_soon(certificate(before=-days(days=383), after=days(days=15)), NOW)
@@ -71,7 +69,6 @@ def test_the_end_of_a_certificate_is_announced_in_time() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"0", b"\x30\x84\xff\xff", b"x" * (DER_BYTES_MAX + 1), b"\x30\x80" * 99])
 def test_what_is_none_is_a_value_error(content: bytes) -> None:
-    """Whatever file was named."""
     with pytest.raises(ValueError):
         read(content)
 
@@ -85,7 +82,6 @@ def der(authority: Authority) -> bytes:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_damaged_ones_never_raise_anything_else(der: bytes, data: st.DataObject) -> None:
-    """The other side's certificate is hostile input."""
     content = bytearray(der)
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

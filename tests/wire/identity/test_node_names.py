@@ -13,7 +13,6 @@ def test_a_node_is_named_in_each_place():
 
 
 def test_a_name_too_long_for_a_subject_stands_in_the_first_dns_name():
-    """A Node's name may have 253 characters, a common name 64."""
     long = "a" * 60 + ".example"
     assert node_names.of("a" * 64).common_name == "a" * 64
     assert node_names.of(long).common_name == "" and node_names.of(long).dns[0] == long
@@ -22,7 +21,6 @@ def test_a_name_too_long_for_a_subject_stands_in_the_first_dns_name():
 
 @pytest.mark.parametrize("name", ["", "Shop", "a" * 254, "a b", "-a", "a..b", "a\n", "ä", "a/b", "a_b"])
 def test_what_no_node_is_called_is_refused(name: str):
-    """Before anything is made of it."""
     assert not node_names.is_node_name(name)
     with pytest.raises(ValueError, match="cannot be the name"):
         node_names.of(name)

@@ -23,7 +23,6 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_an_address_that_is_taken_is_named() -> None:
-    """With host and port, and nothing stays open."""
     [taken] = bound("127.0.0.1", 0, backlog=1)
     port = taken.getsockname()[1]
     with taken, pytest.raises(OSError, match=f"127.0.0.1:{port}: ") as refused:
@@ -54,7 +53,7 @@ async def test_each_connection_is_opened_beside_the_others() -> None:
         return open_it(connection, count)
 
     acceptor = Acceptor(
-        bound("127.0.0.1", 0, backlog=9), accepted, lambda: None, look_seconds=SECONDS, retry_seconds=0.01, log=LOG
+        bound("127.0.0.1", 0, backlog=9), accepted, lambda: None, tick_seconds=SECONDS, retry_seconds=0.01, log=LOG
     )
     async with asyncio.timeout(SECONDS):
         for _ in range(3):
@@ -82,7 +81,7 @@ async def test_the_oldest_that_is_opening_makes_way() -> None:
     numbers = iter(range(9))
     acceptor = Acceptor(
         bound("127.0.0.1", 0, backlog=9), lambda connection, peer: open_it(connection, next(numbers)), lambda: None,
-        look_seconds=SECONDS, retry_seconds=0.01, log=LOG, opening_max=2,
+        tick_seconds=SECONDS, retry_seconds=0.01, log=LOG, opening_max=2,
     )  # fmt: skip
     writers = []
     async with asyncio.timeout(SECONDS):
@@ -97,7 +96,6 @@ async def test_the_oldest_that_is_opening_makes_way() -> None:
 
 
 async def test_it_looks_again_and_again_until_it_is_closed() -> None:
-    """For those that wait too long."""
     looked = 0
 
     def look() -> None:
@@ -106,7 +104,7 @@ async def test_it_looks_again_and_again_until_it_is_closed() -> None:
 
     acceptor = Acceptor(
         bound("127.0.0.1", 0, backlog=1), lambda connection, peer: None, look,
-        look_seconds=0.01, retry_seconds=0.01, log=LOG,
+        tick_seconds=0.01, retry_seconds=0.01, log=LOG,
     )  # fmt: skip
     async with asyncio.timeout(SECONDS):
         await until(lambda: looked >= 3)

@@ -60,7 +60,6 @@ async def meet(server: ssl.SSLContext, client: ssl.SSLContext) -> BaseException:
 
 
 async def test_a_server_logs_a_refused_client_once_in_a_while(authority: Authority, log_lines: io.StringIO) -> None:
-    """Name, check and date; twice refused is one line."""
     server = tls.server_context(files(authority, "hub", "127.0.0.1"))
     client = tls.client_context(files(authority, "edge-1", valid=LATE))
     for _ in range(2):
@@ -71,7 +70,6 @@ async def test_a_server_logs_a_refused_client_once_in_a_while(authority: Authori
 
 
 async def test_a_server_logs_that_none_was_shown(authority: Authority, log_lines: io.StringIO) -> None:
-    """A client that knows our authority and has no certificate."""
     bare = ssl.create_default_context(cafile=str(authority.certificate))
     await meet(tls.server_context(files(authority, "hub", "127.0.0.1")), bare)
     [line] = map(json.loads, log_lines.getvalue().splitlines())
@@ -79,7 +77,6 @@ async def test_a_server_logs_that_none_was_shown(authority: Authority, log_lines
 
 
 async def test_a_replaced_context_still_knows_its_own_certificate(authority: Authority, log_lines: io.StringIO) -> None:
-    """Handshakes are handed over to the newest one."""
     mine = files(authority, "hub", "127.0.0.1")
     server = tls.server_context(mine, logs_refusals=False)
     tls.renew(server, mine)
@@ -88,7 +85,6 @@ async def test_a_replaced_context_still_knows_its_own_certificate(authority: Aut
 
 
 async def test_a_client_names_the_servers(authority: Authority) -> None:
-    """Whose, which check, and what it would be good for."""
     error = await meet(
         tls.server_context(files(authority, "hub", "hub.example")), tls.client_context(files(authority, "edge-1"))
     )
@@ -125,13 +121,11 @@ def test_without_an_event_loop(authority: Authority) -> None:
 
 
 def test_what_has_nothing_to_do_with_certificates_is_left_alone() -> None:
-    """Only refusals carry one."""
     assert handshake.refusal(None) is None
     assert handshake.refusal(ssl.SSLError(1, "other")) is None
 
 
 def test_the_words() -> None:
-    """Both ways, also where a certificate cannot be read."""
     known = handshake.HandshakeFailure(ours=True, whose=WHOSE, check="it has expired")
     assert str(known).startswith("the other side refused our certificate: it has expired; ours is the")
     unknown = handshake.HandshakeFailure(ours=False, whose=None, check="x")
@@ -143,7 +137,6 @@ def test_the_words() -> None:
 
 
 def test_sending_the_alert_never_fails() -> None:
-    """Said when there is one, and a socket for it."""
     ours, theirs = socket.socketpair()
     refused = handshake.HandshakeFailure(ours=False, whose=None, check="x", alert=b"why")
     with theirs:

@@ -24,7 +24,6 @@ def lines():
 
 
 def test_an_event_and_its_fields(lines):
-    """Each line can be read by a program."""
     logs.get("hub.server").info("session_opened", node="edge-1", fence=3)
     [line] = lines()
     assert line["event"] == "session_opened"
@@ -33,8 +32,6 @@ def test_an_event_and_its_fields(lines):
 
 
 def test_an_unexpected_error_is_logged_in_one_line(lines):
-    """What it is, what it says, where it came from; no traceback."""
-
     def fails():
         raise KeyError("gone")
 
@@ -48,7 +45,6 @@ def test_an_unexpected_error_is_logged_in_one_line(lines):
 
 
 def test_secrets_never_reach_the_log(lines):
-    """Neither by their key nor inside a text."""
     logs.get("edge.api").warning("refused", token="abc123", reason="header was Bearer abc123.def")
     text = json.dumps(lines())
     assert "abc123" not in text
@@ -90,7 +86,6 @@ def test_a_peers_fault_is_a_line_without_traceback(lines):
 
 
 def test_newlines_stay_inside_the_line(lines):
-    """A peer's text cannot forge a second line."""
     logs.get("hub.server").info("nack", reason='x\n{"event":"forged"}')
     assert len(lines()) == 1
 
@@ -100,7 +95,6 @@ def test_newlines_stay_inside_the_line(lines):
     [ConnectionResetError("reset"), BrokenPipeError("gone"), TimeoutError("late"), ssl.SSLError("bad"), EOFError()],
 )
 def test_a_peer_that_hangs_up_leaves_no_traceback(lines, error):
-    """Whatever library met it."""
     try:
         raise error
     except (OSError, EOFError):
@@ -110,7 +104,6 @@ def test_a_peer_that_hangs_up_leaves_no_traceback(lines, error):
 
 
 def test_other_libraries_and_tracebacks_are_json_too(lines):
-    """Whatever writes a log record, the stream stays readable."""
     logging.getLogger("aiohttp").warning("slow %s", "thing")
     try:
         raise ValueError("bad")

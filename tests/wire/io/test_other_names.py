@@ -41,7 +41,6 @@ def load(tmp_path: Any, text: str, **environ: str) -> Model:
     ],
 )
 def test_a_file_may_say_either(tmp_path: Any, text: str) -> None:
-    """At the top, in the table of our key, or by our name."""
     assert load(tmp_path, text) == Model(cleanup=Cleanup(check_all=True), store=Store(ttl_seconds=60))
 
 
@@ -55,13 +54,11 @@ def test_a_file_may_say_either(tmp_path: Any, text: str) -> None:
     ],
 )
 def test_variables_may_say_either_and_come_before_the_file(tmp_path: Any, environ: dict[str, str]) -> None:
-    """In any case, as the other program reads them."""
     found = load(tmp_path, "checkAll = false\n[storage]\nttlSecs = 5", **environ)
     assert found == Model(cleanup=Cleanup(check_all=True), store=Store(ttl_seconds=60))
 
 
 def test_json_that_does_not_name_the_key_says_nothing(tmp_path: Any) -> None:
-    """As with the other program, the default counts."""
     assert load(tmp_path, "", storage="{}") == Model()
 
 
@@ -96,7 +93,6 @@ def test_what_is_wrong_is_told_by_the_name_it_was_given(
 
 
 def test_a_model_without_other_names_accepts_none(tmp_path: Any) -> None:
-    """Most have none."""
     file = tmp_path / "edge.toml"
     file.write_text("checkAll = true")
     with pytest.raises(settings.SettingsError, match="checkAll: unknown key"):

@@ -137,7 +137,6 @@ def test_a_program_that_opens_spans_later_says_at_its_start_that_it_cannot(monke
 
 @pytest.mark.parametrize("files", [{"tls_ca": "none"}, {"tls_cert": "none", "tls_key": "none"}])
 def test_files_that_cannot_be_read_are_refused_at_the_start(files: dict[str, str], tmp_path: Path) -> None:
-    """By their names; not with the first span, by a line a minute."""
     paths: dict[str, Any] = {name: str(tmp_path / file) for name, file in files.items()}
     settings = TracesSettings(endpoint="https://a:1", **paths)
     for name, file in files.items():

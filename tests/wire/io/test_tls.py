@@ -12,6 +12,8 @@ from tests.support.joining.pki import Authority
 from fairlead_wire.io import logs, tls
 from fairlead_wire.log_limiter import LogLimiter
 
+REFUSED = (ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)
+
 
 @pytest.fixture
 def authority(tmp_path):
@@ -54,26 +56,20 @@ async def test_identity_is_the_certificates_name(authority):
     assert await greet(server, client) == "edge-1"
 
 
-async def test_another_authority_is_refused(authority, tmp_path):
-    """A certificate of a foreign authority does not get in."""
+async def test_another_authority_no_certificate_and_an_expired_one_are_refused(authority, tmp_path):
     (tmp_path / "other").mkdir()
-    stranger = Authority(tmp_path / "other", "another authority")
-    server = tls.server_context(issue(authority, "hub"))
-    files = issue(stranger, "edge-1")
-    files.ca = authority.certificate
-    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-        await greet(server, tls.client_context(files))
-
-
-async def test_no_certificate_is_refused(authority):
-    """Knowing the authority is not enough."""
+    foreign = issue(Authority(tmp_path / "other", "another authority"), "edge-1")
+    foreign.ca = authority.certificate
+    late = authority.issue("edge-1", valid=-datetime.timedelta(minutes=1))
+    expired = tls.Files(ca=authority.certificate, cert=late.certificate, key=late.key)
     bare = ssl.create_default_context(cafile=str(authority.certificate))
-    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-        await greet(tls.server_context(issue(authority, "hub")), bare)
+    server = tls.server_context(issue(authority, "hub"))
+    for client in (tls.client_context(foreign), bare, tls.client_context(expired)):
+        with pytest.raises(REFUSED):
+            await greet(server, client)
 
 
 async def test_replaced_files_serve_new_handshakes(authority):
-    """A renewed certificate needs no restart."""
     files = issue(authority, "edge-1")
     client = tls.ClientTls(files)
     server = tls.server_context(issue(authority, "hub"))
@@ -86,11 +82,7 @@ async def test_replaced_files_serve_new_handshakes(authority):
 
 async def test_an_authority_that_was_taken_out_opens_nothing(authority, tmp_path):
     """That is how all its certificates are revoked at once: no restart, whether the client names the server or not."""
-    (tmp_path / "old").mkdir()
-    old = Authority(tmp_path / "old", "the old authority")
-    files = issue(authority, "hub")
-    files.ca = tmp_path / "trusted.crt"
-    files.ca.write_bytes(authority.certificate.read_bytes() + old.certificate.read_bytes())
+    files, old = both(authority, tmp_path, "hub")
     server = tls.server_context(files)
     stays, goes = tls.client_context(issue(authority, "edge-1")), issue(old, "edge-2")
     goes.ca = authority.certificate
@@ -99,7 +91,7 @@ async def test_an_authority_that_was_taken_out_opens_nothing(authority, tmp_path
     files.ca.write_bytes(authority.certificate.read_bytes())
     tls.renew(server, files)
     assert await greet(server, stays) == "edge-1"
-    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+    with pytest.raises(REFUSED):
         await greet(server, goes)
 
 
@@ -128,16 +120,8 @@ async def test_a_cross_signed_authority_leads_clients_from_the_old_one_to_the_ne
         if is_served:
             assert await greet(server, tls.client_context(client)) == "edge-1"
         else:
-            with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+            with pytest.raises(REFUSED):
                 await greet(server, tls.client_context(client))
-
-
-async def test_an_expired_certificate_is_refused(authority):
-    """However long its session lasted before."""
-    late = authority.issue("edge-1", valid=-datetime.timedelta(minutes=1))
-    files = tls.Files(ca=authority.certificate, cert=late.certificate, key=late.key)
-    with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-        await greet(tls.server_context(issue(authority, "hub")), tls.client_context(files))
 
 
 def both(authority, tmp_path, name):
@@ -181,7 +165,6 @@ async def greet_any(server_context, client_context):
 
 
 async def test_a_bad_replacement_leaves_a_client_as_it_was(authority, tmp_path):
-    """It is logged once, and what follows it is used."""
     files, old = both(authority, tmp_path, "edge-1")
     client = tls.ClientTls(files)
     before = client.context()
@@ -211,7 +194,7 @@ def test_a_file_of_the_same_size_and_time_behind_a_link_is_another(authority, tm
 async def test_a_listener_may_ask_for_no_certificate(authority):
     """As the node's own API, which asks for a token; it goes over to new files all the same."""
     files = issue(authority, "edge-1")
-    server = tls.server_context(files, asks_clients=False)
+    server = tls.server_context(files, verifies_clients=False)
     tls.renew(server, files)
     await greet_any(server, ssl.create_default_context(cafile=str(authority.certificate)))
     assert server.get_ca_certs() == []
@@ -233,7 +216,7 @@ async def test_what_is_spoken_without_a_certificate_is_agreed_on(authority):
             spoken: asyncio.Queue[str] = asyncio.Queue()
 
             def connected(_, writer, spoken=spoken):
-                spoken.put_nowait(tls.speaks(writer.get_extra_info("ssl_object")))
+                spoken.put_nowait(tls.negotiated_protocol(writer.get_extra_info("ssl_object")))
                 writer.close()
 
             listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=server)
@@ -244,11 +227,10 @@ async def test_what_is_spoken_without_a_certificate_is_agreed_on(authority):
                 writer.close()
             finally:
                 listening.close()
-    assert tls.speaks(None) == ""
+    assert tls.negotiated_protocol(None) == ""
 
 
 def test_a_key_that_others_may_read_is_logged(authority):
-    """It works, and the log says so."""
     files = issue(authority, "hub")
     stream = io.StringIO()
     logs.configure("hub", stream=stream)
@@ -260,7 +242,6 @@ def test_a_key_that_others_may_read_is_logged(authority):
 
 
 def test_a_file_that_does_not_work_is_named(authority, tmp_path):
-    """The operator reads which file, not a stack trace."""
     files = issue(authority, "hub")
     files.key = tmp_path / "missing.key"
     with pytest.raises(tls.TlsFilesError, match=r"missing\.key"):
@@ -268,20 +249,18 @@ def test_a_file_that_does_not_work_is_named(authority, tmp_path):
 
 
 def test_no_name_is_no_identity():
-    """A certificate without any name identifies no one."""
     assert tls.peer_name(None) is None
     assert tls.peer_name({"subject": ()}) is None
     assert tls.peer_name({"subjectAltName": (("DNS", "edge-9"),)}) == "edge-9"
 
 
 async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority, monkeypatch):
-    """Dates and name; and that it ends soon, while there is time."""
     for name, valid, words in (
         ("edge-1", -datetime.timedelta(minutes=1), "expired on"),
         ("edge-2", datetime.timedelta(days=30), "is the one of edge-2, not of edge-1"),
         ("edge-1", datetime.timedelta(seconds=25), "replace it"),
     ):
-        monkeypatch.setattr(tls, "_reminded", LogLimiter(tls.REMINDED_SECONDS))
+        monkeypatch.setattr(tls, "_reminders", LogLimiter(tls.REMINDER_SECONDS))
         pair = authority.issue(name, valid=valid)
         files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
         assert bool(files.unfit("edge-1")) == (words != "replace it")
@@ -295,7 +274,6 @@ async def test_what_is_wrong_with_our_own_certificate_is_said_at_once(authority,
 
 
 def test_a_certificate_says_from_when_until_when():
-    """As the transport gives it; text that compares as time."""
     shown = {"notBefore": "Nov 22 10:00:00 2026 GMT", "notAfter": "Jan  1 00:00:00 2030 GMT"}
     assert tls.peer_times(shown) == ("2026-11-22T10:00:00Z", "2030-01-01T00:00:00Z")
     for wrong in (None, {}, {"notBefore": "soon", "notAfter": "later"}, {"notBefore": "Nov 22 10:00:00 2026 GMT"}):
@@ -303,7 +281,6 @@ def test_a_certificate_says_from_when_until_when():
 
 
 def test_an_authority_is_named_by_its_setting(authority, tmp_path):
-    """The hub has two."""
     pair = authority.issue("hub")
     files = tls.Files(ca=tmp_path / "none.crt", cert=pair.certificate, key=pair.key, ca_setting="identity.link_ca")
     with pytest.raises(tls.TlsFilesError, match="link_ca"):
@@ -311,7 +288,6 @@ def test_an_authority_is_named_by_its_setting(authority, tmp_path):
 
 
 def test_files_say_when_the_certificate_ends(authority, tmp_path):
-    """For metrics; a file that cannot be read ended long ago."""
     pair = authority.issue("edge-1")
     files = tls.Files(ca=authority.certificate, cert=pair.certificate, key=pair.key)
     own = files.certificate()

@@ -34,7 +34,6 @@ def test_content_passes_through_untouched(content):
 
 @given(st.binary(max_size=200))
 def test_garbage_is_malformed_and_nothing_worse(data):
-    """No bytes of a hostile peer raise anything but our own errors."""
     for decode in (codec.decode_from_edge, codec.decode_from_hub):
         try:
             decode(data)
@@ -58,7 +57,6 @@ def test_a_damaged_frame_is_malformed_or_another_header(data):
 
 
 def test_each_direction_has_its_own_verbs():
-    """An edge cannot send what only a hub may say."""
     with pytest.raises(Malformed):
         codec.decode_from_edge(codec.encode(message.Delete(id=1, resource="api/v1/nodes/x", uid="u")))
     with pytest.raises(Malformed):
@@ -75,7 +73,6 @@ def test_nesting_counts_levels_outside_of_strings():
 
 
 def test_a_long_frame_is_refused_before_it_is_parsed():
-    """The limit is on the bytes, not on what they turn out to mean."""
     with pytest.raises(FrameTooLarge):
         codec.decode_from_edge(b"\x01" + b"\x00" * codec.FRAME_BYTES_MAX)
     with pytest.raises(FrameTooLarge):
@@ -85,7 +82,6 @@ def test_a_long_frame_is_refused_before_it_is_parsed():
 
 
 def test_a_decompression_bomb_is_refused_by_its_declared_size():
-    """A few bytes that would become a gigabyte are never expanded."""
     bomb = zstandard.ZstdCompressor(level=19).compress(b"\x00" * (codec.CONTENT_BYTES_MAX + 1))
     assert len(bomb) < 2000
     with pytest.raises(FrameTooLarge):
@@ -93,7 +89,6 @@ def test_a_decompression_bomb_is_refused_by_its_declared_size():
 
 
 def test_compressed_content_must_say_its_size_and_be_whole():
-    """Content of unknown size, or cut off, is refused."""
     silent = zstandard.ZstdCompressor(write_content_size=False).compress(b"a" * 1000)
     with pytest.raises(Malformed):
         codec.unpack("zstd", silent)

@@ -30,7 +30,6 @@ def open_both(edge, hub):
 
 
 def test_hello_then_welcome_opens(edge, hub):
-    """Two frames, then everything of each direction is legal."""
     open_both(edge, hub)
     hub.sent(UPDATE, 1.0)
     edge.received(UPDATE, 1.0)
@@ -45,14 +44,12 @@ def test_nothing_comes_before_hello(hub, header):
 
 
 def test_hello_comes_once(edge, hub):
-    """A second hello is no way to change one's name."""
     open_both(edge, hub)
     with pytest.raises(Malformed):
         hub.received(HELLO, 1.0)
 
 
 def test_we_do_not_send_what_is_not_ours(edge, hub):
-    """Our own mistake is a LocalError, not the peer's fault."""
     with pytest.raises(LocalError):
         edge.sent(UPDATE, 0.0)
     with pytest.raises(LocalError):
@@ -60,7 +57,6 @@ def test_we_do_not_send_what_is_not_ours(edge, hub):
 
 
 def test_a_refusal_closes_whenever_it_comes(edge, hub):
-    """With its reason, before or after the opening."""
     refuse = message.Refuse(code="replaced", reason="a newer session of this node")
     open_both(edge, hub)
     hub.sent(refuse, 1.0)
@@ -80,7 +76,6 @@ def test_the_edge_speaks_first(edge, hub):
 
 
 def test_three_silent_intervals_end_a_session(edge, hub):
-    """A half-open link is noticed by both ends."""
     open_both(edge, hub)
     assert hub.tick(29.9) is None
     assert hub.tick(30.0) is Timer.PEER_SILENT
@@ -88,10 +83,8 @@ def test_three_silent_intervals_end_a_session(edge, hub):
 
 
 def test_an_opening_that_never_comes_is_given_up(hub):
-    """A connection without a hello does not stay."""
     assert hub.tick(OPENING_SECONDS_MAX) is Timer.PEER_SILENT
 
 
 def test_ids_rise(edge):
-    """From one, for each direction."""
     assert [edge.take_id(), edge.take_id()] == [1, 2]

@@ -19,7 +19,6 @@ def opened(window, *ids, size=10, now=0.0, timeout=5.0):
 
 
 def test_room_is_counted_in_messages_and_bytes(window):
-    """Either limit closes the window; an ack opens it again."""
     opened(window, 1, 2, 3)
     assert not window.has_room
     assert [entry.token for entry in window.settle(2)] == ["t2"]
@@ -29,21 +28,18 @@ def test_room_is_counted_in_messages_and_bytes(window):
 
 
 def test_one_message_is_always_allowed(window):
-    """An object larger than the window still goes, alone."""
     assert window.has_room
     opened(window, 1, size=10_000)
     assert not window.has_room
 
 
 def test_a_cumulative_ack_settles_all_before_it(window):
-    """In the order they were sent."""
     opened(window, 1, 2, 3)
     assert [entry.id for entry in window.settle(2, cumulative=True)] == [1, 2]
     assert len(window) == 1
 
 
 def test_duplicate_and_forged_acks_settle_nothing(window):
-    """An ack for something never sent is harmless."""
     opened(window, 1)
     assert len(window.settle(1)) == 1
     assert window.settle(1) == []
@@ -52,7 +48,6 @@ def test_duplicate_and_forged_acks_settle_nothing(window):
 
 
 def test_a_late_ack_still_counts(window):
-    """The peer stored it and only the answer was slow."""
     opened(window, 1)
     assert [entry.id for entry in window.lapse(5.0)] == [1]
     assert len(window) == 0
@@ -69,14 +64,12 @@ def test_progress_restarts_the_timer(window):
 
 
 def test_ids_only_rise(window):
-    """A repeated id would make an ack ambiguous."""
     opened(window, 2)
     with pytest.raises(LocalError):
         opened(window, 2)
 
 
 def test_lapsed_ids_are_bounded():
-    """A peer that never answers costs bounded memory."""
     window: Window[None] = Window(messages_max=10**6, bytes_max=10**9)
     opened(window, *range(1, LAPSED_MAX + 11), timeout=1.0)
     window.lapse(1.0)

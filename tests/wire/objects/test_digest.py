@@ -36,7 +36,6 @@ def test_discarding_undoes_adding(entries, bits):
 
 
 def test_the_same_entry_twice_is_a_difference():
-    """Addition, not xor: a doubled entry does not cancel out."""
     once = digest.Buckets.of([("u", "d")], 0)
     twice = digest.Buckets.of([("u", "d")] * 2, 0)
     assert once.root != twice.root
@@ -44,7 +43,6 @@ def test_the_same_entry_twice_is_a_difference():
 
 
 def test_sums_of_the_wrong_length_are_refused():
-    """A peer's sums are checked before they are compared."""
     with pytest.raises(ValueError, match="do not fit"):
         digest.Buckets(2).differing(b"\x00" * 16)
     with pytest.raises(ValueError, match="bits"):
@@ -53,5 +51,4 @@ def test_sums_of_the_wrong_length_are_refused():
 
 @pytest.mark.parametrize(("entries", "bits"), [(0, 0), (8, 0), (16, 1), (17, 1), (24, 2), (10_000, 11), (10**9, 12)])
 def test_granularity_follows_the_size(entries, bits):
-    """About eight entries a bucket, bounded."""
     assert digest.bits_for(entries) == bits

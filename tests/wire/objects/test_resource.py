@@ -22,7 +22,6 @@ NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,30}[a-z0-9])?", fullmatch=True).fi
     ],
 )
 def test_a_path_survives_parsing(path):
-    """Parsing and formatting are inverse."""
     assert resource.parse(path).path == path
 
 
@@ -54,14 +53,12 @@ def test_the_key_leaves_the_version_out():
      "api/v1/namespaces/a/pods/x%2Fy", "api/v1/namespaces/a/pods/x?y", "other/v1/nodes/x", "a/" * 600],
 )  # fmt: skip
 def test_anything_else_is_refused(path):
-    """A peer's path is checked, bounded and never guessed at."""
     with pytest.raises(Malformed):
         resource.parse(path)
 
 
 @given(group=st.one_of(st.just(""), NAMES), namespace=st.one_of(st.just(""), NAMES), plural=NAMES, name=NAMES)
 def test_round_trip(group, namespace, plural, name):
-    """Every resource survives formatting and parsing."""
     if not namespace and plural == "namespaces":
         group = ""
     one = resource.Resource(group=group, version="v1", plural=plural, namespace=namespace, name=name)
@@ -87,7 +84,6 @@ def test_newer(candidate, than, expected):
 
 
 def test_zero_is_a_version():
-    """ "0" is the one number that may start with a zero."""
     assert is_comparable("0")
     assert not is_comparable("00")
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_wire.io.settings import SettingsError, load
 from fairlead_wire.traces.model import TracesModel
-from fairlead_wire.traces.settings import CEILING_PER_SECOND, EDGE_CEILING_PER_SECOND, TracesSettings
+from fairlead_wire.traces.settings import TracesSettings
 
 MODELS = [TracesSettings, TracesModel]
 
@@ -37,11 +37,6 @@ def test_a_mistake_names_its_key(model: type, given: dict[str, str], key: str) -
 def test_without_settings_nothing_is_recorded(model: type) -> None:
     found: Any = load("edge", model, None, {})
     assert (found.endpoint, found.ratio) == (None, 0.0)
-
-
-def test_a_device_records_less_than_a_program_that_many_speak_to() -> None:
-    assert TracesSettings().ceiling_per_second == EDGE_CEILING_PER_SECOND
-    assert TracesModel().ceiling_per_second == CEILING_PER_SECOND
 
 
 # ---- both models have the same keys and say the same of them, but for who begins a trace ----

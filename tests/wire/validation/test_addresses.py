@@ -88,7 +88,6 @@ def test_any_text_is_shown_somehow(text: str) -> None:
 
 
 def test_a_text_of_megabytes_takes_no_time_that_grows_faster_than_it() -> None:
-    """Logs hand over what peers sent."""
     for text in ("a:" * 500_000, "://a:" * 200_000, "http://" + "a" * 1_000_000, "token" * 200_000):
         addresses.in_text(text[: 16 * 1024])
         addresses.shown(text[: 16 * 1024])
@@ -128,16 +127,16 @@ async def _mixed_up(is_tls: bool, tmp_path: Path) -> dict[str, str]:
     return hints
 
 
-@pytest.mark.parametrize(("is_tls", "said"), [(True, "if it speaks TLS there"), (False, "does not speak TLS there")])
+@pytest.mark.parametrize(
+    ("is_tls", "said"), [(True, "if the server speaks TLS"), (False, "does not speak TLS on this port")]
+)
 async def test_the_other_scheme_is_named(is_tls: bool, said: str, tmp_path: Path) -> None:
-    """By every library that our programs ask with."""
     hints = await _mixed_up(is_tls, tmp_path)
     assert set(hints) == {"urllib", "aiohttp", "websockets"}
     assert {name: said in hint for name, hint in hints.items()} == dict.fromkeys(hints, True), hints
 
 
 def test_what_is_no_mix_up_has_no_hint() -> None:
-    """Nor what only ended where it answered before."""
     assert addresses.scheme_hint("http://h", ConnectionRefusedError()) == ""
     assert addresses.scheme_hint("https://h", ConnectionResetError()) == ""
     assert addresses.scheme_hint("http://h", ConnectionResetError(), answered=True) == ""

@@ -18,7 +18,6 @@ from fairlead_wire.validation.listen_address import find, is_loopback, parse
     ],
 )
 def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
-    """IPv6 stands in brackets."""
     assert parse(text) == expected
 
 
@@ -26,7 +25,6 @@ def test_host_and_port(text: str, expected: tuple[str, int]) -> None:
     "text", ["", ":1", "host", "host:", "host:x", "ho st:1", "host:1:2", "::1:80", "host:65536", "host:²", "http://h:1"]
 )
 def test_what_is_no_address(text: str) -> None:
-    """The reason begins with the key."""
     with pytest.raises(ValueError, match=r"^must be host:port"):
         parse(text)
     [mistake] = find("listen", text)
@@ -35,7 +33,6 @@ def test_what_is_no_address(text: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LocalHost"])
 def test_loopback(host: str) -> None:
-    """Both families, and the one name."""
     assert is_loopback(host)
 
 
@@ -44,5 +41,4 @@ def test_loopback(host: str) -> None:
     ["127.example.com", "127.0.0.1.example.com", "localhost.example.com", "0.0.0.0", "::", "10.0.0.1", "127.1", ""],
 )
 def test_not_loopback(host: str) -> None:
-    """A name is never judged by how it begins."""
     assert not is_loopback(host)

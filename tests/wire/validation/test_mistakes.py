@@ -40,12 +40,10 @@ from fairlead_wire.validation.mistakes import Mistake, Wrong, expected, nearest,
     ],
 )
 def test_what_may_stand_at_a_key(annotation: Any, words: str) -> None:
-    """Plain words, with the limits."""
     assert expected(annotation) == words
 
 
 def test_a_check_raises_all_it_found() -> None:
-    """A line each; what is raised otherwise is about the whole."""
     both = Wrong(Mistake("a", "bad"), Mistake("", "worse"))
     assert str(both) == "a: bad\nworse" and mistakes.of(both) == both.mistakes
     assert both.sentence == "a: bad; worse"
@@ -57,13 +55,11 @@ def test_a_check_raises_all_it_found() -> None:
 
 
 def test_secrets_in_addresses_are_not_quoted() -> None:
-    """An error is copied into tickets."""
     assert "pw" not in shown("wss://user:pw@hub") and len(shown("x" * 500)) < 100
     assert shown(5) == "5"
 
 
 def test_nearest_is_near_or_nothing() -> None:
-    """A far-fetched guess would mislead."""
     assert nearest("priorty", ["priority", "route"]) == "priority"
     assert nearest("x", ["priority", "route"]) is None
     assert str(Mistake("", "all of it")) == "all of it"

@@ -19,7 +19,6 @@ class Settings(Model):
 
 @pytest.mark.parametrize("document", [{"seconds": "1"}, {"secnds": 1}, {"seconds": float("nan")}, {"seconds": True}])
 def test_nothing_is_guessed(document: dict[str, object]) -> None:
-    """A number in quotes is no number, a misspelt key no key."""
     with pytest.raises(pydantic.ValidationError):
         Settings.model_validate(document)
 
@@ -68,7 +67,6 @@ def said(document: object) -> list[str]:
 
 
 def test_keys_are_those_of_the_document() -> None:
-    """An alias, and the keys people chose themselves."""
     assert said({"matchLabels": {"a/b": 1}}) == ["matchLabels.a/b: must be text, is 1"]
     assert said({"matchLabel": {}}) == ["matchLabel: unknown key; did you mean matchLabels?"]
     assert said({"match_labels": {}}) == ["match_labels: unknown key; did you mean matchLabels?"]
@@ -76,7 +74,6 @@ def test_keys_are_those_of_the_document() -> None:
 
 
 def test_checks_of_one_field_need_not_name_it() -> None:
-    """pydantic knows where they stand."""
     assert said({"listen": "nowhere", "pair": 3}) == [
         "listen: must be host:port, is 'nowhere'",
         "pair: must be even, is 3",

@@ -28,5 +28,5 @@ def test_other_text_is_as_it_was(text: str) -> None:
 
 def test_it_says_where_it_is() -> None:
     assert mqtt_text.wrong_in({"a": None, "b": "fine\n"}, {"contentType": "text/plain"}) == ""
-    assert mqtt_text.wrong_in({"a\0": None}, {}).startswith("properties: 'a\\x00' holds U+0000")
-    assert mqtt_text.wrong_in({}, {"contentType": "\0"}).startswith("systemProperties: 'contentType' holds U+0000")
+    assert mqtt_text.wrong_in({"a\0": None}, {}).startswith("properties: 'a\\x00' contains U+0000")
+    assert mqtt_text.wrong_in({}, {"contentType": "\0"}).startswith("systemProperties: 'contentType' contains U+0000")

@@ -186,7 +186,6 @@ def test_everything_at_once_in_the_same_words(reader: Any, model: Any, document:
 
 @KINDS
 def test_a_value_by_itself(reader: Any, model: Any) -> None:
-    """As a variable gives it."""
     assert reader.find("x", str) == () == reader.find({"node": "x"}, model)
     assert reader.find("x", list[str]) == (Mistake("", "must be a list, is 'x'"),)
     assert reader.find([1], list[str]) == (Mistake("[0]", "must be text, is 1"),)
@@ -195,7 +194,6 @@ def test_a_value_by_itself(reader: Any, model: Any) -> None:
 
 @KINDS
 def test_a_model_is_read_key_by_key(reader: Any, model: Any) -> None:
-    """What the settings' loader asks of either kind."""
     assert reader.is_model(model) and not reader.is_model(str) and not reader.is_model("x")
     assert [each.name for each in reader.fields(model)] == list(KEYS)
     assert {each.name: each.type for each in reader.fields(model)}["trigger"] == (str | float)
@@ -206,7 +204,6 @@ def test_a_model_is_read_key_by_key(reader: Any, model: Any) -> None:
 
 @KINDS
 def test_depth_is_bounded(reader: Any, model: Any) -> None:
-    """A document that is nothing but brackets."""
     data: Any = "x"
     for _ in range(5000):
         data = {"route": data}

@@ -1,6 +1,6 @@
-"""What HTTP interfaces of all programs share.
+"""Shared by the HTTP interfaces of all programs.
 
-``openapi``  an interface as an OpenAPI document, made from the table of its handlers
-``content_encoding``  unpacks compressed bodies
-``browser``  refuses requests of web pages to a local port
+``openapi``           describes an interface as an OpenAPI document, from the table of its handlers
+``content_encoding``  decompresses request bodies
+``browser``           refuses requests from web pages to a local port
 """

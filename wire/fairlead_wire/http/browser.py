@@ -1,8 +1,8 @@
-"""Refuses requests of web pages to a port on loopback that needs no certificate or token.
+"""Refuses requests from web pages to a loopback port that needs no certificate or token.
 
-A browser on this machine can reach loopback on behalf of any page that is open in it.  Two ways are closed: a host name
-that resolves to loopback (DNS rebinding) is not one of ours, and the browser itself names the origin of a page.
-Programs other than browsers send neither header and are not affected.
+A browser on this machine can reach loopback on behalf of any page that is open in it.  Two headers give such requests
+away: ``Host`` has a foreign name if that name resolves to loopback (DNS rebinding), and in ``Origin`` and
+``Sec-Fetch-Site`` the browser names the page.  Programs that are not browsers are not affected.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 OWN_SITE = frozenset(["same-origin", "none"])
-"""Values of ``Sec-Fetch-Site`` for our own page, and for an address that a person typed."""
+"""Values of ``Sec-Fetch-Site`` for our own page, and for an address typed by the user."""
 
 _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^\[\]:@/]+))(?::[0-9]{0,5})?")
-"""The header ``Host``; URL parsers accept more, such as ``localhost:[::1].example``."""
+"""The ``Host`` header.  URL parsers accept more, such as ``localhost:[::1].example``."""
 
 
 def refusal(headers: Mapping[str, str]) -> str:
-    """Why a request with these headers (any case) is not answered; empty when it is."""
+    """Why a request with these headers (a case-insensitive mapping) is refused; empty if it is allowed."""
     host = headers.get("Host", "")
     if host and not _is_local(host):
-        return "ask for localhost or an address: a name that others choose could be any page's"
-    if is_of_another(headers.get("Origin"), host):
-        return "another origin's page has no business here"
+        return "use localhost or an IP address as the host: other names could belong to any web page"
+    if is_cross_origin(headers.get("Origin"), host):
+        return "requests from pages of another origin are refused"
     if headers.get("Sec-Fetch-Site", "none") not in OWN_SITE:
-        return "another site's page has no business here"
+        return "requests from pages of another site are refused"
     return ""
 
 
-def is_of_another(origin: str | None, host: str) -> bool:
-    """Does a request with this ``Origin`` come from a page of another host?  None: it has no such header."""
+def is_cross_origin(origin: str | None, host: str) -> bool:
+    """True if this ``Origin`` header (None: absent) names a page of another host."""
     if origin is None:
         return False
     try:
@@ -42,7 +42,7 @@ def is_of_another(origin: str | None, host: str) -> bool:
         return True
 
 
-@lru_cache(64)  # asked of every request, and nearly always about the same name
+@lru_cache(64)  # called for every request, nearly always with the same name
 def _is_local(host: str) -> bool:
     found = _HOST.fullmatch(host)
     if found is None:

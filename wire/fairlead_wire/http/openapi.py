@@ -1,10 +1,10 @@
-"""An HTTP interface as an OpenAPI 3.1 document, made from the table by which its handlers are registered.
+"""Describes an HTTP interface as an OpenAPI 3.1 document, from the table that its handlers are registered with.
 
     Operation ─┬─▶ app.router      method and path, with a handler
                └─document──▶ JSON  the same, with types as schemas (``msgspec.json.schema_components``)
 
-So the document cannot name a path that is not served.  It holds no secret and nothing of the running program: it is
-answered without a token.
+So the document cannot name a path that is not served.  It contains no secrets and nothing about the running program, so
+it needs no token.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 
 
 class CodeAndMessage(msgspec.Struct, frozen=True):
-    """``code`` is for programs and stays; ``message`` is for people and may change."""
+    """``code`` is for programs and stays the same; ``message`` is for people and may change."""
 
     code: str
     message: str
 
 
 class Error(msgspec.Struct, frozen=True):
-    """An answer of 400 and more."""
+    """A response with a status of 400 or above."""
 
     error: CodeAndMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Operation:
-    """One call.  ``query`` and ``request`` are the structs that read it, ``answer`` what a 200 holds as JSON."""
+    """One call.  ``query`` and ``request`` are the structs that decode it; ``answer`` is the JSON type of a 200."""
 
     name: str
     method: str
@@ -50,17 +50,17 @@ class Operation:
     request: Any = None
     request_is_required: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of the request: name and meaning."""
+    """Request headers: name and meaning."""
     answer: Any = None
     media: str = JSON
     other_media: tuple[str, ...] = ()
-    """Of the same answer, where a client asks for it."""
+    """Other media types of the same answer, on request."""
     refusals: Mapping[int, str] = field(default_factory=dict)
-    """Status and meaning of what is answered instead."""
+    """Other responses: status and meaning."""
     refusal: Any = Error
-    """Its shape; None: a line of text."""
+    """The JSON type of those responses; None: a line of text."""
     is_open: bool = False
-    """Answered without a token or certificate."""
+    """Needs no token or certificate."""
 
 
 DESCRIBE: Final = Operation(
@@ -76,8 +76,10 @@ def document(
     parameters: Mapping[str, Mapping[str, Any]],
     security: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """The document as JSON values.  ``parameters``: the schema of each name in a path; ``security``: how one shows who
-    asks, any of them.
+    """The document as JSON values.
+
+    ``parameters`` maps each path parameter to its schema.  ``security`` maps names to security schemes, of which a
+    request needs any one.
     """
     every = list(operations)
     kinds = {

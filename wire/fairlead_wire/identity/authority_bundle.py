@@ -1,13 +1,13 @@
 """A bundle of certificate authorities: PEM, bounded, and identified by its digest.
 
-    PEM ─certificates─▶ DER of each ─digest─▶ 64 hexadecimal digits, whatever the order and the remarks between them
+    PEM ─certificates─▶ DER of each ─digest─▶ 64 hexadecimal digits, independent of order and comments
      │
      ├─by_pin─▶ {pin of a join token: PEM of that authority}
      └─reaches─▶ whether a certificate chain leads to one of the authorities
 
-``certificates`` and ``digest`` work without ``cryptography``, which the edge agent does not import; OpenSSL reads the
+``certificates`` and ``digest`` work without ``cryptography``, which the edge agent does not import; OpenSSL parses the
 bundle again before it is trusted.  ``by_pin`` and ``reaches`` decide whom to trust, so they use ``cryptography``, which
-reads what OpenSSL reads and refuses what OpenSSL would read differently.  They import it when called.
+agrees with OpenSSL on what a certificate is.  They import it when called.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 BYTES_MAX: Final = 128 * 1024
-"""Size of a bundle that is sent in a session."""
+"""Largest bundle that is sent in a session."""
 CHAIN_BYTES_MAX: Final = 32 * 1024
-"""Size of the hub's own certificates beside the bundle; they are part of a frame's header."""
+"""Largest size of the hub's own certificates, which are sent with the bundle in a frame's header."""
 PEM_BYTES_MAX: Final = 256 * 1024
-"""Size of a PEM file that ``by_pin`` reads."""
+"""Largest PEM file that ``by_pin`` reads."""
 AUTHORITIES_MAX: Final = 32
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _BLOCK: Final = re.compile(_BEGIN + rb"([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
 
 
 def certificates(pem: bytes) -> tuple[bytes, ...]:
-    """DER of each certificate.  Raises ``ValueError`` if there is none, too many, or one that cannot be read."""
+    """DER of each certificate.  Raises ``ValueError`` if there are none or too many, or one cannot be parsed."""
     if len(pem) > BYTES_MAX:
         raise ValueError(f"larger than {BYTES_MAX} bytes")
     begun, blocks = pem.count(_BEGIN), _BLOCK.findall(pem)
@@ -57,13 +57,13 @@ def certificates(pem: bytes) -> tuple[bytes, ...]:
 
 
 def digest(pem: bytes) -> str:
-    """The same for the same certificates, in whatever order.  Raises ``ValueError``."""
+    """A digest of the set of certificates, in any order.  Raises ``ValueError``."""
     sums = sorted({hashlib.sha256(each).digest() for each in certificates(pem)})
     return hashlib.sha256(b"".join(sums)).hexdigest()
 
 
 def by_pin(pem: bytes) -> dict[str, bytes]:
-    """PEM of each authority by the pin of its public key, in the order of the text.  Raises ``ValueError``."""
+    """PEM of each authority by the pin of its public key, in file order.  Raises ``ValueError``."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
 
@@ -75,7 +75,7 @@ def by_pin(pem: bytes) -> dict[str, bytes]:
             each.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
             for each in found
         ]
-    except Exception:  # noqa: BLE001 - parsers of hostile bytes raise many kinds, and all mean the same
+    except Exception:  # noqa: BLE001 - for hostile bytes the parser raises many types, which all mean the same
         raise ValueError("holds no certificates in PEM that can be read") from None
     if len(found) > AUTHORITIES_MAX:
         raise ValueError(f"holds more than {AUTHORITIES_MAX} certificates")
@@ -86,7 +86,7 @@ def by_pin(pem: bytes) -> dict[str, bytes]:
 
 
 def is_issued(subject: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Does ``subject`` carry the name and the signature of this authority?"""
+    """True if this authority issued and signed ``subject``."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
@@ -97,9 +97,9 @@ def is_issued(subject: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def reaches(chain: bytes, authorities: bytes) -> bool:
-    """Does the first certificate of ``chain`` lead to one of ``authorities`` (PEM each), directly or by the others?
+    """True if the first certificate of ``chain`` leads to one of ``authorities``, directly or through the others.
 
-    Checks signatures only; each handshake checks the dates.  Raises ``ValueError``.
+    Both are PEM.  Only signatures are checked; each handshake checks the dates.  Raises ``ValueError``.
     """
     from cryptography import x509
 
@@ -113,7 +113,7 @@ def _reaches(
 ) -> bool:
     if subject in trusted or any(is_issued(subject, each) for each in trusted):
         return True
-    # Each intermediate is used once, so that a cycle ends.
+    # Each intermediate is used once, so a cycle of them terminates.
     return any(
         is_issued(subject, each) and _reaches(each, [*between[:place], *between[place + 1 :]], trusted)
         for place, each in enumerate(between)

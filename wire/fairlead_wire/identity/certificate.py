@@ -1,9 +1,9 @@
-"""What a certificate says about itself: names, issuer, dates.  For messages to people, never for trust.
+"""The names, issuer and dates in a certificate: for messages to people, never for decisions about trust.
 
     PEM or DER ─read→ Certificate ─unfit(now, name)→ "" or what is wrong with it
 
-OpenSSL alone decides whom to believe; it says that a check failed, but not whose certificate it was, nor its dates.
-Only the fields above are read (RFC 5280, section 4.1; DER as in X.690), and anything else is a ``ValueError``.
+OpenSSL alone decides whom to trust; when a check fails it names neither the certificate nor its dates.  Only the fields
+above are parsed (RFC 5280, section 4.1; DER as in X.690); anything else raises ``ValueError``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ DER_BYTES_MAX: Final = 256 * 1024
 NAMES_MAX: Final = 20
 NAME_CHARS_MAX: Final = 253
 SERIAL_BYTES_MAX: Final = 21
-"""20 and a zero in front (RFC 5280, section 4.1.2.2)."""
+"""20 and a leading zero (RFC 5280, section 4.1.2.2)."""
 SOON: Final = datetime.timedelta(days=14)
-"""A certificate with less left than this, and less than a tenth of its whole time, is reported."""
+"""A certificate is reported when less than this, and less than a tenth of its validity, is left."""
 TENTH: Final = 10
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
@@ -35,7 +35,7 @@ _COMMON_NAME, _ALTERNATIVES = bytes.fromhex("550403"), bytes.fromhex("551d11")
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """``names``: what it may serve as (DNS names, addresses).  Times are UTC, ``serial`` is in hexadecimal digits."""
+    """``names`` are its DNS names and IP addresses.  Times are in UTC; ``serial`` is hexadecimal."""
 
     common_name: str
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The common name or, if there is none, the first DNS name; as ``io.tls.peer_name``."""
+        """The common name or, if there is none, the first DNS name, as in ``io.tls.peer_name``."""
         return self.common_name or next(iter(self.names), "")
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(content: bytes) -> Certificate:
-    """The first certificate of a PEM file, or DER.  Raises ``ValueError``."""
+    """Parse DER, or the first certificate of a PEM file.  Raises ``ValueError``."""
     try:
         return _certificate(der(content))
     except (IndexError, StopIteration, OverflowError):
@@ -64,7 +64,7 @@ def read(content: bytes) -> Certificate:
 
 
 def der(content: bytes) -> bytes:
-    """The first certificate of a PEM file, in DER; DER as it is.  Raises ``ValueError``."""
+    """The first certificate of a PEM file as DER; DER is returned unchanged.  Raises ``ValueError``."""
     if len(content) > DER_BYTES_MAX:
         raise ValueError(f"larger than {DER_BYTES_MAX} bytes")
     found = _PEM.search(content)
@@ -77,7 +77,7 @@ def der(content: bytes) -> bytes:
 
 
 def unfit(certificate: Certificate, now: datetime.datetime, name: str | None = None) -> str:
-    """Why the other side will not take it as ``name``'s now; "" when nothing speaks against it.  It decides, not we."""
+    """Why the other side will probably refuse it now (as the certificate of ``name``, if given); "": no reason."""
     if now < certificate.not_before:
         return f"is not valid before {day(certificate.not_before)}, and it is {day(now)} here: is the clock right?"
     if now > certificate.not_after:
@@ -88,13 +88,13 @@ def unfit(certificate: Certificate, now: datetime.datetime, name: str | None = N
 
 
 def ends_soon(certificate: Certificate, now: datetime.datetime) -> bool:
-    """It is time to renew it."""
+    """True when it is time to renew the certificate."""
     left = certificate.not_after - now
     return left < min(SOON, (certificate.not_after - certificate.not_before) / TENTH)
 
 
 def day(moment: datetime.datetime) -> str:
-    """To the minute, in UTC."""
+    """A time for people: UTC, to the minute."""
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -125,7 +125,7 @@ def _certificate(content: bytes) -> Certificate:
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """(tag, content) of each element, one after the other."""
+    """(tag, content) of each element."""
     offset = 0
     while offset < len(content):
         tag, length, offset = content[offset], content[offset + 1], offset + 2
@@ -183,6 +183,6 @@ def _names(content: bytes) -> Iterator[str]:
 
 
 def _text(value: bytes) -> str:
-    """Printable, and cut to the length that a log line should hold."""
+    """Decode, replace what is not printable, and truncate for log lines."""
     text = value.decode("utf-8", "replace")[:NAME_CHARS_MAX]
     return "".join(each if each.isprintable() else "?" for each in text)

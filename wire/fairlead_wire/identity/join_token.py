@@ -1,10 +1,10 @@
-"""The text that a person pastes on a device: the token's id, its secret, and whom the device may trust.
+"""Join tokens: the text pasted on a device, with the token's id, its secret and the authorities to trust.
 
     fl1-<id>-<secret>-<pin>[.<pin>…]
 
-``id`` names the JoinToken, ``secret`` (130 random bits) is known to the device alone, the cluster keeps its hash; a
-``pin`` is the SHA-256 of the public key (SubjectPublicKeyInfo, DER) of an authority of the hub's certificate, so that
-the device tells nothing to anybody else.
+``id`` is the name of the JoinToken.  ``secret`` has 130 random bits; the cluster keeps only its hash.  A ``pin`` is the
+SHA-256 of the public key (SubjectPublicKeyInfo, DER) of an authority of the hub's certificate, so that the device sends
+the secret to no other server.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Final
 import msgspec
 
 ALPN: Final = "fairlead-join/1"
-"""What a device without a certificate offers in its TLS handshake: it may then speak the joining protocol only."""
+"""Offered in the TLS handshake by a device without a certificate; only the join protocol may then be spoken."""
 PREFIX: Final = "fl1"
 ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
-"""Five bits a letter; no two letters look alike."""
+"""Five bits per letter; no two letters look alike."""
 ID_CHARS: Final = 10
 SECRET_CHARS: Final = 26
 PINS_MAX: Final = 4
@@ -32,7 +32,7 @@ _TEXT = re.compile(rf"{PREFIX}-({_ID})-([a-z2-7]{{{SECRET_CHARS}}})-({_PIN}(?:\.
 
 
 class JoinToken(msgspec.Struct, frozen=True, kw_only=True):
-    """``str()`` is for logs and hides the secret; ``text`` is for the device."""
+    """``str()`` hides the secret, for logs; ``text`` is the whole token."""
 
     id: str
     secret: str
@@ -49,12 +49,12 @@ class JoinToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make(random_bytes: Callable[[int], bytes], pins: Sequence[str]) -> JoinToken:
-    """A new one.  ``random_bytes(n)`` must be fit for secrets (``secrets.token_bytes``)."""
+    """Make a new token.  ``random_bytes(n)`` must be cryptographically secure (``secrets.token_bytes``)."""
     return JoinToken(id=_letters(random_bytes, ID_CHARS), secret=_letters(random_bytes, SECRET_CHARS), pins=tuple(pins))
 
 
 def parse(text: str) -> JoinToken:
-    """Raises ``ValueError`` with a sentence that does not repeat the text."""
+    """Parse a token.  Raises ``ValueError`` with a sentence that does not quote the text."""
     text = text.strip() if len(text) <= 2 * TEXT_CHARS_MAX else ""
     found = _TEXT.fullmatch(text)
     if found is None:
@@ -64,7 +64,7 @@ def parse(text: str) -> JoinToken:
 
 
 def _why(text: str) -> str:
-    """What is wrong with a miscopied token; "": the text does not look like one."""
+    """What is wrong with a token that was copied badly; "": the text does not resemble one."""
     head, *parts = text.split("-")
     if head != PREFIX or len(parts) != 3:
         return ": its beginning or its end is missing" if head == PREFIX or re.search(rf"-{_PIN}$", text) else ""
@@ -74,12 +74,12 @@ def _why(text: str) -> str:
         if len(part) != chars:
             return f": its {name} has {len(part)} characters and must have {chars}; was all of it copied?"
         if not re.fullmatch("[0-9a-f]*" if name == "pin" else "[a-z2-7]*", part):
-            return f": its {name} has characters that none has; paste it instead of typing it"
+            return f": its {name} has invalid characters; paste it instead of typing it"
     return f": it has {len(pins)} pins and may have {PINS_MAX}"
 
 
 def find(text: str) -> JoinToken:
-    """The one token in a text of several words, as what ``fairlead token create`` printed.  Raises ``ValueError``."""
+    """Find the token in a longer text, such as the output of ``fairlead token create``.  Raises ``ValueError``."""
     found = {word for word in text.split() if _TEXT.fullmatch(word)}
     if len(found) > 1:
         raise ValueError("is more than one join token; each device needs its own")
@@ -87,17 +87,17 @@ def find(text: str) -> JoinToken:
 
 
 def is_id(text: str) -> bool:
-    """May a JoinToken have this name?"""
+    """True if a JoinToken may have this name."""
     return re.fullmatch(_ID, text) is not None
 
 
 def hash_of(secret: str) -> str:
-    """The hash that the cluster keeps.  A secret of this many random bits needs no slow hash."""
+    """The hash that the cluster keeps.  A secret with this much entropy needs no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def pin_of(public_key: bytes) -> str:
-    """``public_key``: SubjectPublicKeyInfo, DER."""
+    """The pin of ``public_key`` (SubjectPublicKeyInfo, DER)."""
     return hashlib.sha256(public_key).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""What every program shares in reading files, listening, connecting and logging.
+"""I/O that all programs share: reading settings, listening, TLS, logging and tracing.
 
 ``settings``                   settings from a TOML file and the environment, also under other programs' names
-``logs``                       one JSON object a line
-``acceptor``                   ports that are listened on
-``tls``, ``handshake``         mutual TLS, and reasons for failed handshakes
-``spans``, ``otlp``            spans of traces, and how they are sent
+``logs``                       logs as JSON, one object per line
+``acceptor``                   listening sockets
+``tls``, ``handshake``         mutual TLS, and the reasons for failed handshakes
+``spans``, ``otlp``            spans of traces, and their export
 """

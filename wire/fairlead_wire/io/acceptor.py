@@ -1,9 +1,9 @@
-"""Listening sockets, and the loop that accepts their connections until it is closed.
+"""Listening sockets, and the loop that accepts their connections.
 
     bound(host, port) ─→ sockets ─→ Acceptor ─(socket, peer)→ accepted() ─coroutine→ a task that opens the connection
-                                       └─ every ``look_seconds`` → look()
+                                       └─ every ``tick_seconds`` → on_tick()
 
-The owner, mostly an HTTP server, handles the connections; closing the acceptor leaves open ones alone.
+The owner, usually an HTTP server, handles the connections; closing the acceptor does not close them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from fairlead_wire.io.logs import Logger
 
 Accepted = Callable[[socket.socket, str], Coroutine[Any, Any, None] | None]
-"""Gets the connection and the peer's address; what opens it, or None when it was closed at once."""
+"""Takes a connection and the peer's address; returns a coroutine that opens it, or None if it closed it."""
 
 
 def bound(host: str, port: int, *, backlog: int) -> list[socket.socket]:
-    """Listening sockets, one for each address of ``host``; port 0 takes free ones.
+    """Listening sockets, one for each address of ``host``; port 0 chooses free ports.
 
-    Raises: OSError naming host and port.
+    Raises ``OSError``, which names host and port.
     """
     made: list[socket.socket] = []
     try:
@@ -43,33 +43,34 @@ def bound(host: str, port: int, *, backlog: int) -> list[socket.socket]:
 
 
 class Acceptor:
-    """Accepts until ``close``; connections that are open then are left alone.
+    """Accepts connections until ``close``, which does not close those already open.
 
-    Each is opened in a task of its own, at most ``opening_max`` at a time: the oldest of these is closed.
+    A task opens each connection.  At most ``opening_max`` of them run at a time; beyond that the oldest is cancelled.
+    ``retry_seconds`` is the delay after a failed accept.
     """
 
     def __init__(
         self,
         sockets: list[socket.socket],
         accepted: Accepted,
-        look: Callable[[], None],
+        on_tick: Callable[[], None],
         *,
-        look_seconds: float,
+        tick_seconds: float,
         retry_seconds: float,
         log: Logger,
         opening_max: int | None = None,
     ) -> None:
         self._sockets = sockets
         self._accepted = accepted
-        self._look = look
-        self._look_seconds = look_seconds
+        self._on_tick = on_tick
+        self._tick_seconds = tick_seconds
         self._retry_seconds = retry_seconds
         self._log = log
         self._opening_max = opening_max
         self._opening: dict[asyncio.Task[None], None] = {}
         """Oldest first."""
         self._tasks = [asyncio.create_task(self._accept(each)) for each in sockets]
-        self._tasks.append(asyncio.create_task(self._look_periodically()))
+        self._tasks.append(asyncio.create_task(self._tick()))
 
     @property
     def address(self) -> tuple[str, int]:
@@ -77,7 +78,7 @@ class Acceptor:
         return host, port
 
     async def close(self) -> None:
-        """Accept nothing more."""
+        """Stop accepting and close the listening sockets."""
         tasks = [*self._tasks, *self._opening]
         for task in tasks:
             task.cancel()
@@ -90,7 +91,7 @@ class Acceptor:
         while True:
             try:
                 connection, address = await loop.sock_accept(listening)
-            except OSError as error:  # no file descriptor is left; open connections will end and free some
+            except OSError as error:  # out of file descriptors, until open connections end
                 self._log.warning("accept_failed", reason=str(error), remedy="raise the limit of open files")
                 await asyncio.sleep(self._retry_seconds)
                 continue
@@ -105,7 +106,7 @@ class Acceptor:
             self._opening[task] = None
             task.add_done_callback(lambda done: self._opening.pop(done, None))
 
-    async def _look_periodically(self) -> None:
+    async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(self._look_seconds)
-            self._look()
+            await asyncio.sleep(self._tick_seconds)
+            self._on_tick()

@@ -1,9 +1,9 @@
-"""Reasons for failed TLS handshakes: whose certificate, which check, until when.
+"""Reasons for failed TLS handshakes: whose certificate it was, which check failed, and its dates.
 
-OpenSSL says only that a check failed, and an event loop drops even that when it was the other side's.  The errors of
-these contexts name the certificate in their text and carry a ``HandshakeFailure``; a server logs it
-(``certificate_refused``), for each certificate and check at first and then once in a while.  What the other side should
-still receive is ``alert``: the owner of the socket sends it (``send_alert``).
+OpenSSL only says that a check failed, and an event loop drops even that when the other side made the check.  Errors of
+the contexts defined here name the certificate in their text and carry a ``HandshakeFailure``.  A server logs each
+certificate and check (``certificate_refused``), at first and then at intervals.  ``alert`` holds the TLS alert that the
+other side has not received yet: the owner of the socket sends it with ``send_alert``.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from fairlead_wire.io import logs
 from fairlead_wire.log_limiter import LogLimiter
 
 LOG_SECONDS: Final = 300.0
-"""Between two log lines about one certificate and what is wrong with it."""
+"""Interval between log lines about the same certificate and check."""
 AGAIN: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
-"""Not failures: the handshake waits for the other side."""
+"""Not failures: the handshake is waiting for the other side."""
 ALERTS: Final = {
     "CERTIFICATE_EXPIRED": "it has expired",
     "CERTIFICATE_REVOKED": "it was revoked",
-    "CERTIFICATE_UNKNOWN": "it did not say why",
-    "UNSUPPORTED_CERTIFICATE": "it is not made for this",
-    "BAD_CERTIFICATE": "it is damaged, or is not for the name that was asked for",
-    "UNKNOWN_CA": "its authority is not one the other side knows",
+    "CERTIFICATE_UNKNOWN": "it gave no reason",
+    "UNSUPPORTED_CERTIFICATE": "it is not meant for this use",
+    "BAD_CERTIFICATE": "it is damaged, or not valid for the requested name",
+    "UNKNOWN_CA": "the other side does not trust its authority",
     "CERTIFICATE_REQUIRED": "none was shown",
 }
 """What the other side's alert says about our certificate (RFC 8446, section 6.2)."""
 _ASN1: Final = 2
 """OpenSSL's X509_FILETYPE_ASN1."""
 NO_CHECK_TIME: Final = 0x200000
-"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME; Python has no name for it.  Names and authorities are checked all the same."""
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which Python does not name.  Names and authorities are still checked."""
 
 _log = logs.get("wire.tls")
 _limiter = LogLimiter(LOG_SECONDS)
 
 
 class HandshakeFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a handshake failed.  ``ours``: the other side refused what we showed; ``whose``: the refused certificate."""
+    """Why a handshake failed.  ``ours``: the other side refused our certificate; ``whose``: the refused one."""
 
     ours: bool
     whose: Certificate | None
@@ -62,7 +62,7 @@ class HandshakeFailure(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.whose or 'the certificate of the other side'} was refused here: {self.check}"
 
     def log(self, **fields: Any) -> None:
-        """Log it, unless it was a moment ago; ``times`` says how often it happened since."""
+        """Log it, at most every ``LOG_SECONDS``; ``times`` counts the occurrences since the last line."""
         times = _limiter.due((self.ours, self.whose, self.check), time.monotonic())
         if times is not None:
             name = self.whose.name if self.whose else ""
@@ -70,7 +70,7 @@ class HandshakeFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def refusal(error: BaseException | None) -> HandshakeFailure | None:
-    """Why a handshake failed because of a certificate; None: it failed for another reason."""
+    """The failure that an error carries; None if the handshake did not fail because of a certificate."""
     found: HandshakeFailure | None = getattr(error, "refusal", None)
     return found
 
@@ -81,7 +81,7 @@ def _explain(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> Handsh
     if found is not None:
         error.strerror = str(found)
         outgoing = getattr(side, "outgoing", None)
-        # The event loops drop what a failed handshake still has to say, and the other side would never learn why.
+        # Event loops drop the pending output of a failed handshake, so the other side would never learn the reason.
         alert = outgoing.read() if outgoing is not None else b""
         error.refusal = msgspec.structs.replace(found, alert=alert)  # type: ignore[attr-defined]
     return found
@@ -100,7 +100,7 @@ def _reason(side: ssl.SSLObject | ssl.SSLSocket, error: ssl.SSLError) -> Handsha
 
 
 class _Side(ssl.SSLObject):
-    """One end of a connection of an event loop."""
+    """One end of a connection in an event loop."""
 
     outgoing: ssl.MemoryBIO | None = None
 
@@ -119,7 +119,7 @@ class _Side(ssl.SSLObject):
 
 class _ClientSide(_Side):
     def read(self, *wanted: Any) -> Any:
-        """In TLS 1.3 a server looks at our certificate when the handshake is over for us: its alert arrives here."""
+        """A TLS 1.3 server checks our certificate after the handshake is complete for us, so its alert arrives here."""
         try:
             return super().read(*wanted)
         except AGAIN:
@@ -130,7 +130,7 @@ class _ClientSide(_Side):
 
 
 class _ClientSocket(ssl.SSLSocket):
-    """The same for programs without an event loop."""
+    """The same for a blocking socket."""
 
     def do_handshake(self, block: bool = False) -> None:
         try:
@@ -153,9 +153,9 @@ class _ClientSocket(ssl.SSLSocket):
 
 
 def _require_not_ended(side: ssl.SSLObject | ssl.SSLSocket) -> None:
-    """Without a trusted clock, refuse a certificate that ended before the earliest possible time.
+    """Without a trusted clock, refuse a certificate that expired before the earliest possible time.
 
-    Raises ``ssl.SSLCertVerificationError`` with its ``HandshakeFailure``; nothing that we say has left then.
+    Raises ``ssl.SSLCertVerificationError`` with a ``HandshakeFailure``, before any of our output is sent.
     """
     earliest = side.context.earliest if isinstance(side.context, HandshakeContext) else None
     if earliest is None:
@@ -172,7 +172,7 @@ def _require_not_ended(side: ssl.SSLObject | ssl.SSLSocket) -> None:
 
 
 def _chain(side: ssl.SSLObject | ssl.SSLSocket) -> list[Certificate]:
-    """What the other side showed, as far as its authority; before 3.13 Python has no public name for it."""
+    """The other side's certificate chain up to its authority; there is no public API for it before Python 3.13."""
     try:
         return [certificate.read(each.public_bytes(_ASN1)) for each in side._sslobj.get_verified_chain()]  # type: ignore[union-attr]
     except (AttributeError, TypeError, ValueError):
@@ -181,7 +181,7 @@ def _chain(side: ssl.SSLObject | ssl.SSLSocket) -> list[Certificate]:
 
 
 def spare(connection: socket.socket) -> socket.socket | None:
-    """A duplicate for the alert, to be closed by the caller; None when no file descriptor is left for it."""
+    """A duplicate of the socket for ``send_alert``, closed by the caller; None when out of file descriptors."""
     try:
         return connection.dup()
     except OSError:
@@ -189,7 +189,7 @@ def spare(connection: socket.socket) -> socket.socket | None:
 
 
 def send_alert(connection: socket.socket | None, refused: HandshakeFailure | None) -> None:
-    """Send the other side the reason, over the ``spare`` socket; the loop has closed its own.  Never raises."""
+    """Send the alert over the ``spare`` socket, because the loop has closed the original.  Never raises."""
     if connection is not None and refused is not None and refused.alert:
         with contextlib.suppress(OSError):
             connection.send(refused.alert)
@@ -197,16 +197,16 @@ def send_alert(connection: socket.socket | None, refused: HandshakeFailure | Non
 
 
 class HandshakeContext(ssl.SSLContext):
-    """``own`` is the certificate it shows; ``earliest``: see ``distrust_clock``."""
+    """``own`` is the certificate that it shows; for ``earliest`` see ``distrust_clock``."""
 
     own: Certificate | None = None
     earliest: float | None = None
     sslobject_class = _Side
 
     def distrust_clock(self, earliest: float | None) -> None:
-        """From the next handshake on: times in certificates are held against ``earliest`` (a Unix time) alone.
+        """From the next handshake on, compare the dates of certificates with ``earliest`` (Unix time) only.
 
-        None: against the clock of this machine, as at first.
+        None: compare them with this machine's clock, which is the default.
         """
         self.earliest = earliest
         if earliest is None:
@@ -222,7 +222,7 @@ class HandshakeContext(ssl.SSLContext):
 
 
 class ServerContext(HandshakeContext):
-    """``logs_refusals``: it logs which client it refuses; else the caller does."""
+    """``logs_refusals``: refused clients are logged here; otherwise the caller logs them."""
 
     logs_refusals = True
 
@@ -233,7 +233,7 @@ class ClientContext(HandshakeContext):
 
 
 def _shown(side: ssl.SSLObject | ssl.SSLSocket) -> Certificate | None:
-    """The certificate that was refused.  OpenSSL keeps it; before 3.13 Python has no public name for it."""
+    """The certificate that was refused.  OpenSSL keeps it; there is no public API for it before Python 3.13."""
     try:
         [first, *_] = side._sslobj.get_verified_chain()  # type: ignore[union-attr]
         return certificate.read(first.public_bytes(_ASN1))

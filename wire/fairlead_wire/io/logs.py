@@ -1,11 +1,11 @@
-"""Logs: one JSON object a line on standard error, each with ``event``; never a secret.
+"""Logs as JSON on standard error: one object per line, each with ``event``, without secrets.
 
     {"ts":"2026-11-20T22:41:07.123456Z","level":"info","room":"hub","logger":"hub.server","event":"session_opened","node":"edge-1"}
 
 ``get("hub.server").info("session_opened", node="edge-1")``.  Records of other libraries pass through the same
-handler with event ``log`` and their text as ``message``.  While a span is recorded, lines carry its ``trace_id``.
-Values whose key looks secret are never written, nor what follows Bearer or stands before the @ of an address.  A peer
-that hangs up, or does not speak HTTP or WebSocket, is one line ``peer_error`` at level info, without a traceback.
+handler, with event ``log`` and their text as ``message``.  While a span is recorded, lines carry its ``trace_id``.
+Values with a secret-looking key, bearer tokens and the user part of an address are replaced.  A peer that hangs up, or
+does not speak HTTP or WebSocket, causes one line ``peer_error`` at level info, without a traceback.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from fairlead_wire.validation import addresses
 
 LINE_CHARS_MAX = 16 * 1024
 REASON_CHARS_MAX = 200
-"""Length of the reason that is logged for a peer's error."""
+"""Maximum length of the logged reason for a peer's error."""
 PLACES_MAX = 3
-"""Functions, from the innermost on, that are logged with an unexpected error."""
+"""Number of innermost functions that are logged with an unexpected error."""
 _SECRET = re.compile(r"(secret|token|password|authorization|credential|private|api_?key)", re.IGNORECASE)
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+")
 _PEERS_FAULTS = ("aiohttp.", "websockets.")
-"""Modules whose exceptions, in records of other libraries, are a peer's fault."""
+"""An exception from these modules, in a record of another library, is the peer's fault."""
 _PEERS_ERRORS = (ConnectionError, TimeoutError, ssl.SSLError, EOFError)
-"""System errors that those libraries pass on: a peer hung up, timed out, or failed the TLS handshake."""
+"""System errors that those libraries pass on: the peer hung up, timed out, or failed the TLS handshake."""
 _LINE_ENDS = {0x85: "\\x85", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-"""JSON leaves them as they are, and some readers of lines end a line there."""
+"""JSON does not escape them, but some readers treat them as line ends."""
 TRACE_ID: ContextVar[str] = ContextVar("trace_id", default="")
-"""Of the span that is being recorded while a line is logged, to find the trace from the line."""
+"""Trace id of the span being recorded, to find the trace from a log line."""
 _encoder = msgspec.json.Encoder()
 
 
@@ -65,7 +65,7 @@ class Logger:
         self._log(logging.ERROR, event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:
-        """For a defect of ours: with the traceback, so that it can be found."""
+        """Log a defect of ours, with the traceback."""
         self._logger.error(event, extra={"fields": fields}, exc_info=True)
 
     def _log(self, level: int, event: str, fields: dict[str, Any]) -> None:
@@ -74,12 +74,12 @@ class Logger:
 
 
 def get(name: str) -> Logger:
-    """The logger of one noun, named ``<room>.<noun>``."""
+    """The logger named ``<room>.<module>``."""
     return Logger(name)
 
 
 def describe_error(error: BaseException) -> dict[str, str]:
-    """An unexpected error as fields of an event: what it is, what it says, and where it came from.  No traceback."""
+    """Fields for an unexpected error: its type, its text, and the innermost functions, without a traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-PLACES_MAX:]
     at = " < ".join(f"{Path(frame.filename).stem}.{frame.name}:{frame.lineno}" for frame in reversed(frames))
     return {"error": type(error).__name__, "reason": errors.text_of(error), "at": at}
@@ -111,7 +111,7 @@ class _JsonFormatter(logging.Formatter):
             "event": record.getMessage() if ours else "log",
         }
         peers = record.exc_info and not ours and _is_peers_fault(record.exc_info[0])
-        if peers:  # the library's own words are "Unhandled exception", which it is not
+        if peers:  # the library logs "Unhandled exception", which is misleading
             entry |= {"level": "info", "event": "peer_error"}
         elif not ours:
             entry["message"] = _clean(record.getMessage())
@@ -143,6 +143,6 @@ def _clean(value: Any) -> Any:
             return [_clean(each) for each in value]
     text = str(value)[:LINE_CHARS_MAX]
     if not text.isascii():
-        # A peer's header may hold halves of characters, which no encoder takes.
+        # A peer's header may contain lone surrogates, which cannot be encoded.
         text = text.encode(errors="backslashreplace").decode().translate(_LINE_ENDS)
     return addresses.in_text(_BEARER.sub(r"\1 [secret]", text))

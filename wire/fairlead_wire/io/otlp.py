@@ -1,8 +1,8 @@
-"""Spans by OpenTelemetry, sent to a collector over OTLP/HTTP from a thread of their own.
+"""Exports spans with OpenTelemetry to a collector over OTLP/HTTP, in a background thread.
 
-This is the one module that imports OpenTelemetry (10 MB, 0.2 s), and ``spans.open_spans`` the one place that imports
-this.  What is sampled was decided before: each span that is started is recorded.  A collector that is away costs spans,
-which are counted, and one log line a minute.
+Only this module imports OpenTelemetry (10 MB, 0.2 s), and only ``spans.open_spans`` imports this module.  Sampling has
+been decided before: every span that is started is recorded.  When the collector is unreachable, spans are dropped and
+counted, with one log line a minute.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ QUEUE_SPANS_MAX: Final = 2048
 BATCH_SPANS_MAX: Final = 512
 DELAY_MILLISECONDS: Final = 5000
 REQUEST_SECONDS: Final = 5.0
-"""Limit for one request to the collector, retries included."""
+"""Time limit for one request to the collector, including retries."""
 LOG_SECONDS: Final = 60.0
 FLUSH_AGAIN_SECONDS: Final = 60.0
-"""After a flush that failed none is waited for: batches of rows must not wait for a collector that is away."""
+"""After a failed flush, no flush waits for this long: batches of rows must not wait for an unreachable collector."""
 _KINDS: Final[Mapping[Kind, api.SpanKind]] = {
     "internal": api.SpanKind.INTERNAL,
     "server": api.SpanKind.SERVER,
@@ -48,32 +48,32 @@ _SAMPLED: Final = api.TraceFlags(api.TraceFlags.SAMPLED)
 _log = logs.get("wire.traces")
 
 
-_heard = threading.local()
-"""``reason``: what the library said first of the export that runs in this thread."""
+_captured = threading.local()
+"""``reason``: the first message that the library logged during the export that runs in this thread."""
 
 
-class _Listener(logging.Handler):
+class _CaptureHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        _heard.reason = getattr(_heard, "reason", "") or record.getMessage()
+        _captured.reason = getattr(_captured, "reason", "") or record.getMessage()
 
 
-_listener = _Listener(logging.WARNING)
+_capture_handler = _CaptureHandler(logging.WARNING)
 
 
-def _hear_the_library() -> None:
-    """It logs why an export failed, and nothing else tells; ``_Counted`` says it once a minute, with a count."""
+def _capture_library_logs() -> None:
+    """The library only logs why an export failed; ``_CountingExporter`` logs it once a minute, with a count."""
     logger = logging.getLogger("opentelemetry")
     logger.propagate = False
-    logger.addHandler(_listener)  # once, however often it is asked for
+    logger.addHandler(_capture_handler)  # added once, however often this is called
 
 
 class OtlpExporter:
-    """``spans.Exporter``.  ``endpoint`` is the whole address."""
+    """Implements ``spans.Exporter``.  ``endpoint`` is the complete URL."""
 
     def __init__(
         self, settings: TraceSettings, *, endpoint: str, room: str, version: str, environ: Mapping[str, str]
     ) -> None:
-        _hear_the_library()
+        _capture_library_logs()
         exporter = OTLPSpanExporter(
             endpoint=endpoint,
             certificate_file=settings.tls_ca,
@@ -82,15 +82,15 @@ class OtlpExporter:
             timeout=REQUEST_SECONDS,
             compression=Compression.Gzip,
         )
-        self._counted = _Counted(exporter)
+        self._counted = _CountingExporter(exporter)
         own = {} if environ.get("OTEL_SERVICE_NAME") else {"service.name": f"fairlead-{room}"}
         self._provider = TracerProvider(
             sampler=sampling.ALWAYS_ON,
             resource=Resource.create({**own, "service.version": version}),
             shutdown_on_exit=False,
         )
-        self._started = _Started()
-        self._provider.add_span_processor(self._started)
+        self._ended = _EndedCounter()
+        self._provider.add_span_processor(self._ended)
         self._provider.add_span_processor(
             BatchSpanProcessor(
                 self._counted,
@@ -113,7 +113,7 @@ class OtlpExporter:
         attributes: Mapping[str, Value],
         start_ns: int | None,
     ) -> RecordedSpan:
-        # The parent is given, never taken from the context: that would cost half as much again.
+        # The parent is passed, not taken from the current context, which would take half as long again.
         context = Context()
         if parent is not None:
             context = api.set_span_in_context(api.NonRecordingSpan(_context_of(parent)), context)
@@ -129,10 +129,10 @@ class OtlpExporter:
 
     def counts(self) -> dict[str, int]:
         exported, failed = self._counted.exported, self._counted.failed
-        return {"ended": self._started.ended, "exported": exported, "dropped": failed}
+        return {"ended": self._ended.count, "exported": exported, "dropped": failed}
 
     def flush(self, seconds: float) -> bool:
-        """False: not all was sent within that time."""
+        """Send what is queued.  False if not everything was sent in time."""
         now = time.monotonic()
         if now < self._no_flush_before:
             return False
@@ -147,7 +147,7 @@ class OtlpExporter:
 
 
 class _Span:
-    """``spans.RecordedSpan``."""
+    """Implements ``spans.RecordedSpan``."""
 
     __slots__ = ("_span", "trace")
 
@@ -167,18 +167,18 @@ class _Span:
         self._span.end()
 
 
-class _Started(SpanProcessor):
-    """Counts what ended: the difference to what was sent waits, or was dropped."""
+class _EndedCounter(SpanProcessor):
+    """Counts ended spans; those that were not exported are queued or were dropped."""
 
     def __init__(self) -> None:
-        self.ended = 0
+        self.count = 0
 
     def on_end(self, span: ReadableSpan) -> None:
-        self.ended += 1
+        self.count += 1
 
 
-class _Counted(SpanExporter):
-    """The exporter, with its successes and failures counted and said."""
+class _CountingExporter(SpanExporter):
+    """Wraps the exporter to count successes and failures, and to log failures."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -187,19 +187,19 @@ class _Counted(SpanExporter):
         self.failed = 0
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        _heard.reason = ""
+        _captured.reason = ""
         try:
             result = self._exporter.export(spans)
-        except Exception as error:  # noqa: BLE001 - whatever the library raises costs these spans, and is said
+        except Exception as error:  # noqa: BLE001 - whatever the library raises, these spans are lost, which is logged
             result, reason = SpanExportResult.FAILURE, errors.described(error)
         else:
-            reason = _heard.reason or "the collector did not take them"
+            reason = _captured.reason or "the collector refused them"
         if result is SpanExportResult.SUCCESS:
             self.exported += len(spans)
             return result
         self.failed += len(spans)
         if self._limiter.due("dropped", time.monotonic()) is not None:
-            remedy = "look whether the collector of traces.endpoint runs; messages are not affected"
+            remedy = "check that the collector at traces.endpoint is running; messages are not affected"
             _log.warning("spans_dropped", count=self.failed, reason=reason, remedy=remedy)
         return result
 
@@ -215,7 +215,7 @@ def _context_of(trace: Trace) -> api.SpanContext:
 
 
 def _within(seconds: float, call: Callable[[], object]) -> bool:
-    """Did it return in time?  The library has no limit of its own for this."""
+    """Call it in a thread, because the library has no time limit for it; True if it returned in time."""
     thread = threading.Thread(target=call, name="spans", daemon=True)
     thread.start()
     thread.join(seconds)

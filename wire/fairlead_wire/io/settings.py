@@ -1,24 +1,24 @@
-"""Settings from a TOML file and the environment, into a typed, frozen value.
+"""Reads settings from a TOML file and the environment into a typed, frozen value.
 
-Precedence: environment over file over the model's default.  Every key of the file is also an
-environment variable: ``FAIRLEAD_<ROOM>_<KEY>``, the names of nested tables joined with ``_``
-(``[delivery] maximum_delay`` of the hub is ``FAIRLEAD_HUB_DELIVERY_MAXIMUM_DELAY``).  Text from the
-environment is converted by the key's type; for lists, tables and unions it is read as a TOML value first.
+The environment takes precedence over the file, and the file over the model's defaults.  Every key of the file is also
+an environment variable, ``FAIRLEAD_<ROOM>_<KEY>``, with the names of nested tables joined by ``_``
+(``[delivery] maximum_delay`` of the hub is ``FAIRLEAD_HUB_DELIVERY_MAXIMUM_DELAY``).  The text of a variable is
+read as a TOML value if that fits the key's type, and as plain text otherwise.
 
-Unknown keys, variables of the room that are none of its keys, and bad values raise ``SettingsError`` with every
-mistake, each with file (or variable), key and reason; programs print it and exit with status 2.  Variables that begin
-with ``FAIRLEAD_`` and belong to no room are reported (``unknown_variables``), and ignored.
+Unknown keys, variables of the room that match no key, and bad values raise ``SettingsError`` with every mistake, each
+with its file or variable, key and reason; programs print it and exit with status 2.  Variables that begin with
+``FAIRLEAD_`` but belong to no room are logged (``unknown_variables``) and otherwise ignored.
 
 The agent's model is a msgspec struct, those of the cluster's programs are pydantic models; ``validation.reader`` reads
 both.
 
-A model may also accept the names that another program gives to the same settings (``OTHER_NAMES``, by path):
+A model may also accept another program's names for the same settings (``OTHER_NAMES``, by path):
 
     {"checkEntireQueueOnCleanup": true}           in a file ───▶ {"cleanup": {"check_entire_queue_on_cleanup": true}}
     storeAndForwardConfiguration='{"timeToLive…'  a variable ──▶ FAIRLEAD_EDGE_STORE_DEFAULT_TTL_SECONDS=…
 
-Such a variable has the first part of the other name, in any case, with or without the room's prefix; for a longer path
-it holds JSON.  Both names at once are a mistake, because one of the two values would be ignored.
+Such a variable is named after the first part of the other name, in upper or lower case, with or without the room's
+prefix; for a longer path its value is JSON.  Using both names is a mistake, because one of the values would be ignored.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from fairlead_wire.validation.reader import STRUCTS, Reader
 
 FILE_BYTES_MAX = 1024 * 1024
 VARIABLE_CHARS_MAX = 4096
-"""Length of a variable that is read as JSON, under another program's name."""
+"""Largest variable under another program's name that is read as JSON."""
 EXIT_STATUS = 2
-"""What a program exits with when its settings are wrong."""
+"""Exit status of a program whose settings are wrong."""
 ROOMS = ("hub", "edge", "messaging", "ingest")
 KNOWN_VARIABLES = frozenset(["FAIRLEAD_HUB_URL", "FAIRLEAD_MESSAGING_URL"])
-"""Not settings of a room, but read by the commands that ask one."""
+"""Not settings of a room: commands read them to find the hub and the messaging service."""
 
 Settings = TypeVar("Settings")
 
@@ -54,13 +54,16 @@ _PREFIX = "FAIRLEAD_"
 _SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)?)$"
 )
-"""Variables that a kubelet adds to every container for each Service of the namespace; not a person's mistake."""
+"""Variables that a kubelet sets in every container for each Service of the namespace; they are not mistakes."""
 _log = logs.get("wire.settings")
 
 
 class SettingsError(FairleadError):
-    """Settings that cannot be used.  ``mistakes``: all of them; ``source`` (file or variable), ``key`` and ``reason``
-    are the first one's.  ``str()`` has a line for each."""
+    """Settings that cannot be used.
+
+    ``mistakes`` has one error for each mistake; ``source`` (file or variable), ``key`` and ``reason`` describe the
+    first.  ``str()`` has a line for each.
+    """
 
     def __init__(self, source: str, key: str, reason: str, *, more: tuple[SettingsError, ...] = ()) -> None:
         first = f"{source}: {key}: {reason}" if key else f"{source}: {reason}"
@@ -72,7 +75,7 @@ class SettingsError(FairleadError):
 
 
 def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[str, str]) -> Settings:
-    """Read ``path`` (None: defaults and environment only) into ``model``.  Raises ``SettingsError``."""
+    """Read ``path`` (None: only the environment and defaults) into ``model``.  Raises ``SettingsError``."""
     values = _read(path) if path else {}
     source = str(path) if path else "settings"
     reader = _reader(model)
@@ -106,20 +109,20 @@ def _reader(model: Any) -> Reader:
 
 
 def complain(room: str, error: SettingsError) -> int:
-    """Print every mistake on a line of its own; returns the exit status."""
+    """Print each mistake on its own line; return the exit status."""
     for mistake in error.mistakes:
         print(f"fairlead {room}: {mistake.args[0].partition(chr(10))[0]}", file=sys.stderr)
     return EXIT_STATUS
 
 
 def warn_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Log variables that begin with FAIRLEAD_ and belong to no room; call it when logs are configured."""
+    """Log variables that begin with ``FAIRLEAD_`` and belong to no room.  Call it once logs are configured."""
     for name, meant in unknown_variables(environ):
         _log.warning("unknown_variable", variable=name, reason=_did_you_mean("not a variable of Fairlead", meant))
 
 
 def unknown_variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """Variables that begin like ours and belong to no room, each with the room's prefix that was probably meant."""
+    """Variables that begin with ``FAIRLEAD_`` and belong to no room, each with the name that was probably meant."""
     prefixes = [f"{_PREFIX}{room.upper()}_" for room in ROOMS]
     for name in sorted(environ):
         if not name.startswith(_PREFIX) or name.startswith(tuple(prefixes)) or _SERVICE_LINK.search(name):
@@ -150,13 +153,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 class _Overlay:
-    """The environment, laid over what the file says.  Which key came from which variable is in ``origins``."""
+    """Overrides values of the file with those of the environment.  ``origins`` maps each such key to its variable."""
 
     def __init__(
         self, prefix: str, environ: Mapping[str, str], reader: Reader, called: Mapping[str, str] | None = None
     ) -> None:
         self._called = called or {}
-        """The name a variable has in the environment, if it is not its own."""
+        """Our variable → its name in the environment, where that is another program's name."""
         self._prefix = prefix
         self._reader = reader
         self._environ = environ
@@ -164,10 +167,10 @@ class _Overlay:
         self.origins: dict[str, str] = {}
         self.refused: list[SettingsError] = []
         self.unread: set[str] = set()
-        """Keys whose variable was refused: nothing else can be said about them."""
+        """Keys whose variable was refused: no other mistake is reported for them."""
 
     def lay(self, values: dict[str, Any], model: Any, prefix: str = "", path: str = "") -> bool:
-        """True when a variable was for this table, or one below it."""
+        """Apply the variables of a table and those below it; True if there were any."""
         prefix = prefix or self._prefix
         any_here = False
         for own, annotation, *_ in self._reader.fields(model):
@@ -193,7 +196,7 @@ class _Overlay:
         return any_here
 
     def unknown(self) -> Iterator[SettingsError]:
-        """Variables of this room that are no key of it: a default would be in force where a value was meant."""
+        """Variables with this room's prefix that match no key: the default would silently apply."""
         for name in sorted(self._environ):
             if not name.startswith(self._prefix) or name in self._known | KNOWN_VARIABLES or _SERVICE_LINK.search(name):
                 continue
@@ -202,7 +205,7 @@ class _Overlay:
 
 
 def _expand(values: dict[str, Any], model: Any, home: str | None, reader: Reader) -> None:
-    """``~`` in the paths, which a shell would have replaced and a TOML file does not."""
+    """Expand ``~`` in paths, as a shell would have done."""
     for name, annotation, *_ in reader.fields(model):
         value = values.get(name)
         nested = _table_of(annotation, reader)
@@ -224,20 +227,20 @@ def _is_path(annotation: Any) -> bool:
 
 
 def _table_of(annotation: Any, reader: Reader) -> Any:
-    """The table a key is, if it is one; a list of tables is none."""
+    """The model of a key that is a table; None for any other key, also for a list of tables."""
     return next((member for member, _ in mistakes.members(annotation) if reader.is_model(member)), None)
 
 
 def _value(text: str, annotation: Any, reader: Reader) -> Any:
-    """Text of one variable as the key's type wants it: a TOML value when it fits, else the text itself.
+    """The value of a variable: the text as a TOML value if that fits the key's type, else the text itself.
 
-    Raises ``mistakes.Wrong``: of the TOML value, if it is one.
+    Raises ``mistakes.Wrong`` if neither fits, about the TOML value if the text is one.
     """
     candidates: list[Any] = []
     try:
         candidates.append(tomllib.loads(f"v = {text}")["v"])
     except (ValueError, RecursionError):
-        pass  # not a TOML value: the text itself is tried below, and refused with its reason if it does not fit
+        pass  # not a TOML value: only the text itself is tried
     candidates.append(text)
     refused: tuple[mistakes.Mistake, ...] = ()
     for candidate in candidates:
@@ -252,7 +255,7 @@ def _value(text: str, annotation: Any, reader: Reader) -> Any:
 
 
 class _RenamedVariables(NamedTuple):
-    """``environ`` with our names only; ``called``: our variable → the name it had; ``mistakes`` by variable."""
+    """``environ`` with only our names; ``called``: our name → the original name; ``mistakes``: by variable."""
 
     environ: dict[str, str]
     called: dict[str, str]
@@ -260,7 +263,7 @@ class _RenamedVariables(NamedTuple):
 
 
 def _other_names(model: Any) -> Mapping[str, str]:
-    """Other name → ours, both as paths with dots."""
+    """Other name → our name, both as dotted paths."""
     found: Mapping[str, str] = getattr(model, "OTHER_NAMES", {})
     return found
 
@@ -270,18 +273,18 @@ def _variable(prefix: str, name: str) -> str:
 
 
 def _rename_in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterator[Mistake]:
-    """Move values that have another name in ``values`` to our name."""
+    """Rename keys of ``values`` from another program's name to ours; yields the mistakes."""
     for other, own in names.items():
         *place, key = own.split(".")
-        places = [other.split("."), *([[*place, other]] if "." not in other else [])]  # also in the table of our key
+        places = [other.split("."), *([[*place, other]] if "." not in other else [])]  # also within our key's table
         for *above, last in places:
             table = _table(values, above)
             if above and table == {}:
-                del (_table(values, above[:-1]) or {})[above[-1]]  # an empty table has no effect under either name
+                del (_table(values, above[:-1]) or {})[above[-1]]  # an empty table has no effect
             if not table or last not in table or isinstance(table[last], dict):
-                continue  # the names are of values, never of tables
+                continue  # only values have other names, never tables
             value = table.pop(last)
-            if above and not table:  # other keys of that table are refused as unknown
+            if above and not table:  # if other keys remain in that table, they are refused as unknown
                 del (_table(values, above[:-1]) or {})[above[-1]]
             target = values
             for part in place:
@@ -293,7 +296,7 @@ def _rename_in_file(values: dict[str, Any], names: Mapping[str, str]) -> Iterato
 
 
 def _rename_variables(environ: Mapping[str, str], prefix: str, model: Any) -> _RenamedVariables:
-    """The same for variables; ``prefix`` is the room's."""
+    """Rename variables from another program's name to ours; ``prefix`` is the room's."""
     moved = _RenamedVariables(dict(environ), {}, [])
     for other, own in _other_names(model).items():
         first, *below = other.split(".")
@@ -319,7 +322,7 @@ def _table(values: Any, path: list[str]) -> dict[str, Any] | None:
 
 
 def _member(text: str, path: list[str]) -> str | Mistake | None:
-    """The value a variable holds, as ours would hold it; None where the JSON does not name it."""
+    """The value at ``path`` in the JSON of a variable, as the text of our variable; None if it is absent."""
     if not path:
         return text.lower() if text.lower() in ("true", "false") else text
     example = json.dumps({path[0]: 7200})

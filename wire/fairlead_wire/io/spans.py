@@ -1,16 +1,17 @@
-"""Spans of what is sampled, for the programs: opened once, asked on every hop, closed at the end.
+"""Records spans of sampled traces.  A program opens it once, uses it on every hop, and closes it at the end.
 
-    spans = open_spans(settings.traces, room="edge", environ=os.environ, …)      None: nothing is recorded, ever
+    spans = open_spans(settings.traces, room="edge", environ=os.environ, …)      None: tracing is off
     if spans is not None and (span := spans.begin("publish", incoming, kind=PRODUCER)):
         …; span.end()
     if spans is not None and (hop := spans.hop("upstream batch", origins, kind=CLIENT)):
         …; hop.end()
 
-A batch belongs to the traces of its messages: each of at most ``LINKS_MAX`` gets a span, so that it shows every hop.
-The span of the first one is the batch's own, continued by the next program, and is linked with all others.
+A batch belongs to the traces of all its messages: each trace (at most ``LINKS_MAX``) gets a span, so that it shows
+every hop.  The span in the first trace represents the batch: the next program continues it, and it has links to the
+others.
 
-OpenTelemetry is imported by ``open_spans`` and by nothing else, and only where there is an endpoint.  Nothing here ever
-raises into its caller: a message is worth more than its trace.
+Only ``open_spans`` imports OpenTelemetry, and only if there is an endpoint.  Recording never raises: a message is worth
+more than its trace.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Value = str | int | float | bool
 NONE: Final[Mapping[str, Value]] = {}
 CLOSE_SECONDS_MAX: Final = 2.0
-"""A collector that is away holds up the end of a program no longer."""
-SWITCHED_OFF: Final = "OTEL_SDK_DISABLED"
+"""An unreachable collector delays the exit of a program by at most this."""
+SDK_DISABLED: Final = "OTEL_SDK_DISABLED"
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 TRACES_PATH: Final = "/v1/traces"
@@ -45,11 +46,11 @@ _log = logs.get("wire.traces")
 
 
 class CannotTrace(FairleadError):
-    """The settings ask for spans, and they cannot be made; the text says what is missing."""
+    """Tracing is configured but cannot start; the text says why."""
 
 
 class RecordedSpan(Protocol):
-    """One span of the exporter's."""
+    """A started span."""
 
     @property
     def trace(self) -> Trace: ...
@@ -58,7 +59,7 @@ class RecordedSpan(Protocol):
 
 
 class Exporter(Protocol):
-    """What makes spans and sends them; ``otlp.OtlpExporter`` is one."""
+    """Makes spans and sends them; implemented by ``otlp.OtlpExporter``."""
 
     def start(
         self,
@@ -76,18 +77,18 @@ class Exporter(Protocol):
 
 
 class Hop:
-    """One thing that was done, in each of its traces."""
+    """One step of processing, with a span in each of its traces."""
 
     __slots__ = ("_spans", "trace")
 
     def __init__(self, spans: Sequence[RecordedSpan]) -> None:
         self._spans = spans
         self.trace = spans[0].trace
-        """The context to carry to the next hop."""
+        """The trace context to pass to the next hop."""
 
     @contextlib.contextmanager
     def named_in_logs(self) -> Iterator[None]:
-        """Lines that are logged within carry the trace's id."""
+        """Log lines written inside this context carry the trace's id."""
         token = logs.TRACE_ID.set(self.trace.trace_id)
         try:
             yield
@@ -95,14 +96,14 @@ class Hop:
             logs.TRACE_ID.reset(token)
 
     def end(self, failure: str = "", attributes: Mapping[str, Value] = NONE) -> None:
-        """It is done; ``failure``: what went wrong, in a word or a sentence."""
+        """End all spans; ``failure``: what went wrong, in a word or a sentence."""
         for each in self._spans:
             each.end(failure, attributes)
 
 
 @contextlib.contextmanager
 def recording(hop: Hop | None) -> Iterator[None]:
-    """What is done within is the hop's (None: nothing is recorded); an exception is its failure."""
+    """End ``hop`` (None: nothing is recorded) when the context ends; an exception is recorded as its failure."""
     if hop is None:
         yield
         return
@@ -118,7 +119,7 @@ def recording(hop: Hop | None) -> Iterator[None]:
 
 
 class Spans:
-    """See the module.  One for each program."""
+    """Records the spans of one program; see the module's docstring."""
 
     def __init__(self, exporter: Exporter, sampler: Sampler, clock: Callable[[], float]) -> None:
         self._exporter, self._sampler, self._clock = exporter, sampler, clock
@@ -132,8 +133,8 @@ class Spans:
         links: Sequence[Trace] = (),
         attributes: Mapping[str, Value] = NONE,
     ) -> Hop | None:
-        """At the first hop, decided by the context that came with it; None: it is not recorded."""
-        if not self._sampler.begins(incoming, self._clock()):
+        """Start the first hop, sampled by the trace context that came with the request; None: not recorded."""
+        if not self._sampler.samples_incoming(incoming, self._clock()):
             return None
         return Hop(
             [self._exporter.start(name, kind=kind, parent=incoming, links=links, attributes=attributes, start_ns=None)]
@@ -149,13 +150,13 @@ class Spans:
         start_ns: int | None = None,
         attributes: Mapping[str, Value] = NONE,
     ) -> Hop | None:
-        """Further on, for what comes with these sampled traces; None: it is not recorded.
+        """Start a later hop of messages with these sampled traces; None: not recorded.
 
-        Those that are ``late`` begin a new trace, with a link to the old one.
+        Traces in ``late`` are not continued: a new trace begins, with a link to the old one.
         """
         found: list[RecordedSpan] = []
         for origin in trace.distinct(origins):
-            if not self._sampler.goes_on(self._clock()):
+            if not self._sampler.admits_continued(self._clock()):
                 break
             is_late = origin in late
             links = [origin] if is_late else []
@@ -170,21 +171,21 @@ class Spans:
         return Hop(found) if found else None
 
     def counts(self) -> dict[str, int]:
-        """Since the start: spans ``exported`` and ``dropped``, traces ``over_ceiling``."""
+        """Counts since the start: spans ``ended``, ``exported`` and ``dropped``, traces ``over_ceiling``."""
         return {**self._exporter.counts(), "over_ceiling": self._sampler.over_ceiling}
 
     def flush(self, seconds: float = CLOSE_SECONDS_MAX) -> None:
-        """Send what is there, and wait for it so long at most: for a process that may be ended at any moment."""
+        """Send queued spans, waiting at most ``seconds``: for a process that may be killed at any moment."""
         self._exporter.flush(seconds)
 
     def close(self) -> None:
-        """Send what is there; returns within ``CLOSE_SECONDS_MAX``."""
+        """Send queued spans and stop; returns within ``CLOSE_SECONDS_MAX``."""
         self._exporter.close(CLOSE_SECONDS_MAX)
 
 
 def endpoint_of(settings: TraceSettings, environ: Mapping[str, str]) -> str:
-    """The whole address spans go to; "": they are not wanted."""
-    if environ.get(SWITCHED_OFF, "").strip().lower() == "true":
+    """The complete URL that spans are sent to; "": tracing is off."""
+    if environ.get(SDK_DISABLED, "").strip().lower() == "true":
         return ""
     if not settings.endpoint and (whole := environ.get(TRACES_ENDPOINT)):
         return whole
@@ -193,14 +194,17 @@ def endpoint_of(settings: TraceSettings, environ: Mapping[str, str]) -> str:
 
 
 def check_installed(settings: TraceSettings) -> None:
-    """For a program whose spans are opened later, in another process.  Raises ``CannotTrace``."""
+    """Check the settings for spans that another process opens later.  Raises ``CannotTrace``."""
     if settings.endpoint and find_spec("opentelemetry") is None:
         raise CannotTrace(f"traces.endpoint: OpenTelemetry is not installed; {REMEDY}")
     check_files(settings)
 
 
 def check_files(settings: TraceSettings) -> None:
-    """The exporter would read them with its first spans, when only a log line can say so.  Raises ``CannotTrace``."""
+    """Read the TLS files now: the exporter reads them with its first spans, when it is too late to refuse them.
+
+    Raises ``CannotTrace``.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if settings.tls_ca:
         try:
@@ -209,7 +213,7 @@ def check_files(settings: TraceSettings) -> None:
             raise CannotTrace(f"traces.tls_ca {settings.tls_ca}: {error}") from None
     if settings.tls_cert and settings.tls_key:
         try:
-            # Without a password: a key that needs one would be asked for at a terminal.
+            # An empty password, or OpenSSL would prompt for one at the terminal.
             context.load_cert_chain(settings.tls_cert, settings.tls_key, password=lambda: b"")
         except OSError as error:
             where = f"traces.tls_cert {settings.tls_cert} with tls_key {settings.tls_key}"
@@ -222,14 +226,14 @@ def open_spans(
     room: str,
     version: str,
     environ: Mapping[str, str],
-    around: Callable[[Exporter], Exporter] | None = None,
+    wrap: Callable[[Exporter], Exporter] | None = None,
 ) -> Spans | None:
-    """None if nothing is recorded: then no module of OpenTelemetry is loaded.
+    """Start tracing; None if it is off, and then OpenTelemetry is not imported.
 
-    ``around`` puts another exporter before the one that sends: for a program that shows its spans itself.
+    ``wrap`` wraps the exporter, for a program that also shows its spans itself.
 
-    Raises ``CannotTrace``, where our own settings ask for it; what the environment of all programs of a machine says
-    may not keep one of them from starting.
+    Raises ``CannotTrace`` if our own settings turn tracing on and it cannot start.  If only the environment turns it
+    on, which may be shared by all programs of a machine, the reason is logged and tracing stays off.
     """
     endpoint = endpoint_of(settings, environ)
     if not endpoint:
@@ -243,9 +247,9 @@ def open_spans(
         reason = f"traces.endpoint: {error}" + (f"; {REMEDY}" if isinstance(error, ImportError) else "")
         if settings.endpoint:
             raise CannotTrace(reason) from None
-        _log.warning("traces_off", reason=reason, remedy=f"{REMEDY}, or set {SWITCHED_OFF}=true")
+        _log.warning("traces_off", reason=reason, remedy=f"{REMEDY}, or set {SDK_DISABLED}=true")
         return None
     random = Random()
     sampler = Sampler(ratio=settings.ratio, ceiling_per_second=settings.ceiling_per_second, uniform=random.random)
     _log.info("traces_on", endpoint=endpoint, ratio=settings.ratio, ceiling_per_second=settings.ceiling_per_second)
-    return Spans(exporter if around is None else around(exporter), sampler, time.monotonic)
+    return Spans(exporter if wrap is None else wrap(exporter), sampler, time.monotonic)

@@ -1,10 +1,10 @@
 """Mutual TLS: both sides show a certificate of the same authority; files are read again when they change.
 
-Identity is the certificate's name and nothing else: the common name of its subject, or, when it carries
-none, the first DNS name of its subject alternative names.
+A peer's identity is the name in its certificate: the common name of the subject or, if there is none, the first DNS
+name of the subject alternative names.
 
-A context can be given more authorities, but never fewer.  Therefore a new one is made when files change, on both sides
-(``ClientTls``, ``renew``): an authority that was taken out is trusted no more from the next handshake on.
+Authorities can be added to a context but not removed.  When files change, both sides therefore make a new context
+(``ClientTls``, ``renew``), so that a removed authority is not trusted from the next handshake on.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from fairlead_wire.io.handshake import ClientContext, HandshakeContext, ServerCo
 from fairlead_wire.log_limiter import LogLimiter
 
 RELOAD_SECONDS = 5.0
-REMINDED_SECONDS = 86_400.0
+REMINDER_SECONDS = 86_400.0
 READABLE_BY_ALL = 0o004
 ISSUER_CHARS_MAX = 253
 SPIFFE = "spiffe://"
 NODE_ROLE = "node"
-"""In a certificate's ``spiffe://<installation>/node/<name>``."""
+"""The role in a node's URI, ``spiffe://<installation>/node/<name>``."""
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 _log = logs.get("wire.tls")
-_reminded = LogLimiter(REMINDED_SECONDS)
+_reminders = LogLimiter(REMINDER_SECONDS)
 
 
 class TlsFilesError(FairleadError):
-    """A certificate, key or authority file cannot be used; the text names the file."""
+    """A certificate, key or CA file cannot be used; the text names the file."""
 
 
 class Files:
-    """The three files of one side, and what they looked like when they were last read."""
+    """The three files of one side, and their stamps when they were last read."""
 
     def __init__(self, *, ca: Path, cert: Path, key: Path, ca_setting: str = "tls_ca") -> None:
-        """``ca_setting``: what the authorities' file is called in the settings, for errors."""
+        """``ca_setting`` is the name of the setting for ``ca``, used in errors."""
         self.ca, self.cert, self.key = ca, cert, key
         self._ca_setting = ca_setting
         self._seen = self._stamps()
 
     def changed(self) -> bool:
-        """True once after any of the files was replaced."""
+        """True if a file was replaced since the last call."""
         now = self._stamps()
         if now == self._seen:
             return False
@@ -58,7 +58,7 @@ class Files:
         return True
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Raises ``TlsFilesError`` naming the file that does not work."""
+        """Load all three files.  Raises ``TlsFilesError``, which names the bad file."""
         try:
             context.load_verify_locations(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
@@ -66,7 +66,7 @@ class Files:
         self.load_own_into(context)
 
     def load_own_into(self, context: ssl.SSLContext) -> None:
-        """Certificate and key alone, for a side that asks the other for no certificate.  Raises as ``load_into``."""
+        """Load certificate and key, for a side that does not verify the other.  Raises ``TlsFilesError``."""
         try:
             context.load_cert_chain(str(self.cert), str(self.key))
             if self.key.stat().st_mode & READABLE_BY_ALL:
@@ -84,12 +84,12 @@ class Files:
             return None
 
     def ends(self) -> float:
-        """When our own certificate ends, a Unix time; 0: it cannot be read."""
+        """When our own certificate expires, as a Unix time; 0 if it cannot be read."""
         own = self.certificate()
         return own.not_after.timestamp() if own else 0.0
 
     def unfit(self, name: str | None = None, now: datetime.datetime | None = None) -> str:
-        """Why the other side will not take our certificate, as far as we can tell, or ""."""
+        """Why the other side will probably refuse our certificate; "": no reason."""
         own = self.certificate()
         wrong = certificate.unfit(own, now or datetime.datetime.now(datetime.UTC), name) if own else ""
         return f"tls_cert {self.cert} {wrong}" if wrong else ""
@@ -107,7 +107,7 @@ class Files:
 
 
 class _ServerContext(ServerContext):
-    """Hands each handshake over to ``newest``, which is itself at first."""
+    """Every handshake uses the context ``newest``, which is initially this one."""
 
     newest: ssl.SSLContext
     alpn = ""
@@ -117,23 +117,23 @@ def server_context(
     files: Files,
     *,
     logs_refusals: bool = True,
-    asks_clients: bool = True,
+    verifies_clients: bool = True,
     certificate_is_optional: bool = False,
     alpn: str = "",
 ) -> ssl.SSLContext:
-    """For listeners: every client must show a certificate of our authority, unless ``asks_clients`` is False.
+    """For listeners: every client must show a certificate of our authority, unless ``verifies_clients`` is False.
 
-    ``certificate_is_optional``: a client may show none, and then the caller must find out in another way who it is, or
-    refuse it; one that is shown is checked all the same.  ``alpn``: the name of what may be agreed on (``speaks``).
-    ``logs_refusals``: log the clients that are refused.
+    ``certificate_is_optional``: a client may show none, and then the caller must authenticate it in another way or
+    refuse it; a certificate that is shown is still verified.  ``alpn``: the protocol offered in ALPN
+    (see ``negotiated_protocol``).  ``logs_refusals``: log refused clients.
     """
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.logs_refusals = logs_refusals
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # A resumed session is not checked against the authorities again: every connection shows its certificate.
+    # A resumed session would not be verified against the authorities again, so there is no resumption.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
-    if asks_clients:
+    if verifies_clients:
         context.verify_mode = ssl.CERT_OPTIONAL if certificate_is_optional else ssl.CERT_REQUIRED
         files.load_into(context)
     else:
@@ -142,18 +142,18 @@ def server_context(
         context.alpn = alpn
         context.set_alpn_protocols([alpn])
     context.newest = context
-    context.sni_callback = _hand_over
+    context.sni_callback = _use_newest
     return context
 
 
-def _hand_over(handshake: ssl.SSLSocket | ssl.SSLObject, _name: str | None, asked: ssl.SSLContext) -> None:
-    """OpenSSL asks this for every handshake, also where the client names no server."""
+def _use_newest(handshake: ssl.SSLSocket | ssl.SSLObject, _name: str | None, asked: ssl.SSLContext) -> None:
+    """OpenSSL calls this in every handshake, even if the client sends no server name."""
     if isinstance(asked, _ServerContext) and asked.newest is not asked:
         handshake.context = asked.newest
 
 
 def client_context(files: Files) -> ssl.SSLContext:
-    """For connections: shows our certificate, checks the server's name against our authority only."""
+    """For connections: shows our certificate, and verifies the server's name and its chain to our authority only."""
     context = ClientContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     files.load_into(context)
@@ -161,10 +161,10 @@ def client_context(files: Files) -> ssl.SSLContext:
 
 
 class ClientTls:
-    """A client's side over its whole life: ask for ``context()`` before each connection.
+    """The client's TLS context, kept current: call ``context()`` before each connection.
 
-    It is the same until one of the files was replaced, and then a new one: what an authority signed that was taken out
-    is refused from the next connection on.  A bad replacement is logged, and the context before it stays.
+    A new context is made when a file was replaced, so that certificates of a removed authority are refused from the
+    next connection on.  If the replacement is bad, that is logged and the previous context stays in use.
     """
 
     def __init__(self, files: Files) -> None:
@@ -173,7 +173,7 @@ class ClientTls:
         self._context = client_context(files)
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection, and for no later one.  Reads the times of three files."""
+        """The context for the next connection only.  Stats three files."""
         if self.files.changed():
             try:
                 self._context = client_context(self.files)
@@ -184,7 +184,7 @@ class ClientTls:
         return self._context
 
     async def keep_loaded(self, name: str | None = None, on_reload: Callable[[], None] = lambda: None) -> None:
-        """Like the function of this name.  ``on_reload`` is called after files were replaced by valid ones."""
+        """Like the function ``keep_loaded``; calls ``on_reload`` after valid replacements were loaded."""
         while True:
             _remind(self.files, name)
             await asyncio.sleep(RELOAD_SECONDS)
@@ -194,10 +194,10 @@ class ClientTls:
 
 
 async def keep_loaded(context: ssl.SSLContext, files: Files, name: str | None = None) -> None:
-    """Run beside a server: new handshakes use replaced files.  A bad replacement is logged, the old stays.
+    """Run beside a server, so that new handshakes use replaced files; a bad replacement is logged and not used.
 
-    What is wrong with our own certificate (its dates, or a name that is not ``name``), and that it ends soon, is said
-    at once and then once a day.
+    If our own certificate is outside its dates, not for ``name``, or about to expire, that is logged at once and then
+    daily.
     """
     while True:
         _remind(files, name)
@@ -216,7 +216,7 @@ def _remind(files: Files, name: str | None) -> None:
     now = datetime.datetime.now(datetime.UTC)
     if own is None or not (certificate.unfit(own, now, name) or certificate.ends_soon(own, now)):
         return
-    if _reminded.due((own, bool(files.unfit(name, now))), time.monotonic()) is None:
+    if _reminders.due((own, bool(files.unfit(name, now))), time.monotonic()) is None:
         return
     if wrong := files.unfit(name, now):
         _log.error("certificate_unfit", reason=wrong, cert=str(files.cert))
@@ -226,13 +226,12 @@ def _remind(files: Files, name: str | None) -> None:
 
 
 def renew(context: ssl.SSLContext, files: Files) -> None:
-    """New handshakes of a ``server_context`` use the files as they are now.  Raises ``TlsFilesError``, and then nothing
-    has changed."""
-    assert isinstance(context, _ServerContext), "a client asks ClientTls for a context"
+    """Make new handshakes of a ``server_context`` use the current files.  Raises ``TlsFilesError``."""
+    assert isinstance(context, _ServerContext), "clients use ClientTls"
     context.newest = server_context(
         files,
         logs_refusals=context.logs_refusals,
-        asks_clients=context.verify_mode is not ssl.CERT_NONE,
+        verifies_clients=context.verify_mode is not ssl.CERT_NONE,
         certificate_is_optional=context.verify_mode is ssl.CERT_OPTIONAL,
         alpn=context.alpn,
     )
@@ -243,13 +242,13 @@ def newest(context: ssl.SSLContext) -> ssl.SSLContext:
     return context.newest if isinstance(context, _ServerContext) else context
 
 
-def speaks(side: ssl.SSLObject | ssl.SSLSocket | None) -> str:
-    """The protocol agreed on in the handshake (ALPN); empty: none."""
+def negotiated_protocol(side: ssl.SSLObject | ssl.SSLSocket | None) -> str:
+    """The protocol negotiated with ALPN; empty: none."""
     return (side.selected_alpn_protocol() or "") if side is not None else ""
 
 
 def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """Start and end of a peer certificate's validity, in RFC 3339; None if it does not say."""
+    """Start and end of a peer certificate's validity, in RFC 3339; None if it has none."""
     try:
         found = [ssl.cert_time_to_seconds((certificate or {})[key]) for key in ("notBefore", "notAfter")]
         first, last = (datetime.datetime.fromtimestamp(each, datetime.UTC) for each in found)
@@ -259,7 +258,7 @@ def peer_times(certificate: Mapping[str, Any] | None) -> tuple[str, str] | None:
 
 
 def peer_origin(certificate: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Serial number in lower-case hexadecimal, and the common name of the authority that signed; "" where none is."""
+    """The serial number in lower-case hexadecimal, and the issuer's common name; each "" if absent."""
     found = certificate or {}
     serial = str(found.get("serialNumber", "")).lower().lstrip("0")
     names = (str(value) for relative in found.get("issuer", ()) for key, value in relative if key == "commonName")
@@ -267,7 +266,7 @@ def peer_origin(certificate: Mapping[str, Any] | None) -> tuple[str, str]:
 
 
 def peer_roles(certificate: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """(role, name) of each SPIFFE URI, ``spiffe://<installation>/<role>/<name>``; one of another form is ("", "")."""
+    """(role, name) of each SPIFFE URI, ``spiffe://<installation>/<role>/<name>``; ("", "") for one of another form."""
     found = []
     for kind, value in (certificate or {}).get("subjectAltName", ()):
         if kind == "URI" and str(value).startswith(SPIFFE):
@@ -278,7 +277,7 @@ def peer_roles(certificate: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def peer_name(certificate: Mapping[str, Any] | None) -> str | None:
-    """The name in a peer's certificate (``ssl_object.getpeercert()``); None when it carries none."""
+    """The name in a peer's certificate (``ssl_object.getpeercert()``); None if it has none."""
     if not certificate:
         return None
     for relative in certificate.get("subject", ()):

@@ -1,7 +1,7 @@
-"""A session between hub and edge, as both ends keep it.
+"""A session between hub and edge: the parts that both ends use.
 
 ``session``    which frame is legal when, message ids, keepalive
 ``window``     what is in flight, what is overdue, what an acknowledgement settles
 ``codec``      bytes ⇄ (header, content), bounded before anything is parsed
-``peer_json``  JSON that a peer wrote, read or refused with one error
+``peer_json``  decodes JSON from a peer, with a single error type
 """

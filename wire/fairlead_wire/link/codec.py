@@ -3,7 +3,7 @@
     0x01 │ header length, 4 bytes big endian │ header, JSON │ content, bytes to the end
 
 One binary WebSocket message is one frame.  The header is small and typed; the content is passed through
-as it is, so an object is encoded, digested and compressed once however many nodes want it.
+unchanged, so an object is encoded, digested and compressed once, however many nodes receive it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ FORMAT: Final = 0x01
 PREFIX_BYTES: Final = 5
 HEADER_BYTES_MAX: Final = 64 * 1024
 FRAME_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Longest frame either side sends or takes."""
+"""Largest frame that either side sends or accepts."""
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Longest content once unpacked; an etcd object is at most 1.5 MiB."""
+"""Largest uncompressed content; an etcd object is at most 1.5 MiB."""
 COMPRESS_BYTES_MIN: Final = 256
-"""Below this a compressed frame is seldom shorter."""
+"""Below this size compression seldom makes a frame shorter."""
 
 NESTING_MAX: Final = 200
-"""Levels of arrays and objects in content that others have to read, too."""
+"""Most levels of arrays and objects in content that other programs decode as well."""
 
-# An unterminated string is the rest of the text: searching again after each quote in it would take hours.
+# An unterminated string matches to the end of the text; restarting after each quote in it would take hours.
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _SURROGATES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
@@ -46,7 +46,7 @@ _to_device = msgspec.json.Decoder(message.ToDevice)
 
 
 class _Contexts(threading.local):
-    """Compression contexts are costly to make and must not be shared by threads: one pair for each."""
+    """One pair of compression contexts per thread: they are costly to make and not thread-safe."""
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_content_size=True)
@@ -57,7 +57,7 @@ _contexts = _Contexts()
 
 
 def encode(header: message.AnyHeader, content: bytes = b"") -> bytes:
-    """One frame.  Raises ``LocalError`` when it would be over a limit: split it or refuse it earlier."""
+    """Encode one frame.  Raises ``LocalError`` if it exceeds a limit: the caller must split or refuse it earlier."""
     head = _encoder.encode(header)
     size = PREFIX_BYTES + len(head) + len(content)
     if len(head) > HEADER_BYTES_MAX or size > FRAME_BYTES_MAX:
@@ -66,25 +66,25 @@ def encode(header: message.AnyHeader, content: bytes = b"") -> bytes:
 
 
 def decode_from_edge(frame: bytes) -> tuple[message.FromEdge, bytes]:
-    """What the hub reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
+    """Decode a frame from an edge.  Raises ``FrameTooLarge`` or ``Malformed``, which end the session."""
     head, content = _split(frame)
     return peer_json.decode(_from_edge, head), content
 
 
 def decode_from_hub(frame: bytes) -> tuple[message.FromHub, bytes]:
-    """What the edge reads.  Raises ``FrameTooLarge`` or ``Malformed``; close the session and say why."""
+    """Decode a frame from a hub.  Raises ``FrameTooLarge`` or ``Malformed``, which end the session."""
     head, content = _split(frame)
     return peer_json.decode(_from_hub, head), content
 
 
 def decode_from_device(frame: bytes) -> tuple[message.FromDevice, bytes]:
-    """What the hub reads from a device without a certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
+    """Decode a frame from a device without a certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
     head, content = _split(frame)
     return peer_json.decode(_from_device, head), content
 
 
 def decode_to_device(frame: bytes) -> tuple[message.ToDevice, bytes]:
-    """What a device without a certificate reads.  Raises ``FrameTooLarge`` or ``Malformed``."""
+    """Decode a frame to a device without a certificate.  Raises ``FrameTooLarge`` or ``Malformed``."""
     head, content = _split(frame)
     return peer_json.decode(_to_device, head), content
 
@@ -103,9 +103,9 @@ def _split(frame: bytes) -> tuple[bytes, bytes]:
 
 
 def nesting(text: bytes) -> int:
-    """Levels of brackets outside of strings; 0 where there are too few brackets to be over ``NESTING_MAX``.
+    """The nesting depth of brackets outside strings; 0 if there are too few brackets to exceed ``NESTING_MAX``.
 
-    How deep a decoder gets depends on who called it: what passed here once is read everywhere.
+    The depth at which a decoder fails depends on its caller's stack.  Content below this limit decodes everywhere.
     """
     if text.count(b"[") + text.count(b"{") <= NESTING_MAX:
         return 0
@@ -120,13 +120,15 @@ def nesting(text: bytes) -> int:
 
 
 def without_lone_surrogates(text: bytes) -> bytes:
-    """JSON with U+FFFD in place of each half of a surrogate pair without its other half, which is no text; as long as
-    before.  One of them makes decoders refuse the whole text, also where they leave the value unread."""
+    """Replace each escaped lone surrogate in JSON by U+FFFD, without changing the length.
+
+    A single lone surrogate makes decoders refuse the whole text, even in a value that they skip.
+    """
     return _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], text)
 
 
 def pack(content: bytes) -> tuple[message.Encoding, bytes]:
-    """Compress when it pays.  Returns the encoding to put into the header, and the bytes."""
+    """Compress ``content`` if that makes it shorter.  Returns the encoding for the header, and the bytes."""
     if len(content) < COMPRESS_BYTES_MIN:
         return "", content
     packed = _contexts.compressor.compress(content)
@@ -134,7 +136,7 @@ def pack(content: bytes) -> tuple[message.Encoding, bytes]:
 
 
 def unpack(encoding: message.Encoding, content: bytes, limit: int = CONTENT_BYTES_MAX) -> bytes:
-    """Undo ``pack``; refuses a decompression bomb by the size its frame declares, before expanding it."""
+    """Undo ``pack``.  A decompression bomb is refused by its declared size, before it is decompressed."""
     if not encoding:
         if len(content) > limit:
             raise FrameTooLarge(size=len(content), limit=limit)

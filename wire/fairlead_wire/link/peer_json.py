@@ -1,4 +1,4 @@
-"""Decodes JSON from a peer, with one error for everything that can be wrong with it."""
+"""Decodes JSON from a peer, with a single error type."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Decoded = TypeVar("Decoded")
 
 
 def decode(decoder: msgspec.json.Decoder[Decoded], text: bytes) -> Decoded:
-    """Raises ``Malformed``.
+    """Decode ``text``.  Raises ``Malformed``.
 
-    A typed decoder reports most faults itself; text that is not UTF-8 and nesting beyond the interpreter's
-    depth come as other exceptions, which a hostile peer must not be able to raise in us.
+    A typed decoder alone would let a hostile peer raise ``UnicodeDecodeError`` (text that is not UTF-8) and
+    ``RecursionError`` (deep nesting) in us.
     """
     try:
         return decoder.decode(text)

@@ -1,12 +1,12 @@
-"""Which frame is legal when, message ids, and keepalive: the part of a session both ends share.
+"""Which frame is legal when, message ids, and keepalive: the part of a session that both ends share.
 
     OPENING ──hello──▶ GREETED ──welcome──▶ OPEN ──refuse / silence / malformed──▶ CLOSED
                           └──────refuse──────────────────────────────────────────────▲
 
-What the protocol permits, and what tests may therefore do to it: within a session frames arrive in order
-and unbroken or the session ends; across sessions anything sent may be lost or may have arrived without our
-knowing; power may fail at either end between any two effects.  Nothing is remembered across sessions here:
-the edge's own store is the truth, and the opening digest shows the rest.
+The failure model, which tests exploit: within a session, frames arrive intact and in order, or the session ends;
+across sessions, anything sent may be lost or may have arrived without our knowledge; power may fail at either end
+between any two effects.  Nothing is remembered across sessions: the edge's store is authoritative, and the digest in
+its hello shows the differences.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Malformed
 
 SILENCE_FACTOR: Final = 3
-"""A peer that sends nothing for this many keepalive intervals is gone."""
+"""A peer that sends nothing for this many keepalive intervals is considered gone."""
 KEEPALIVE_SECONDS: Final = 10.0
 OPENING_SECONDS_MAX: Final = 10.0
-"""How long a connection may stay without hello or welcome."""
+"""How long a connection may remain without hello or welcome."""
 
 
 class Role(enum.Enum):
@@ -50,7 +50,7 @@ _FROM: Final[dict[Role, tuple[type, ...]]] = {
 
 
 class Session:
-    """One end of one connection.  Call ``sent`` before a frame leaves and ``received`` for each that came."""
+    """One end of one connection.  Call ``sent`` before sending a frame, and ``received`` for each received one."""
 
     def __init__(self, role: Role, *, now: float, keepalive_seconds: float = KEEPALIVE_SECONDS) -> None:
         self.role = role
@@ -68,7 +68,7 @@ class Session:
         return taken
 
     def sent(self, header: message.AnyHeader, now: float) -> None:
-        """We are about to send this.  Raises ``LocalError`` when it is not ours to send now."""
+        """Record a frame about to be sent.  Raises ``LocalError`` if we may not send it now."""
         if not isinstance(header, _FROM[self.role]):
             raise LocalError(f"{self.role.value} may not send {_verb(header)}")
         if not self._step(header):
@@ -76,7 +76,7 @@ class Session:
         self._last_sent = now
 
     def received(self, header: message.AnyHeader, now: float) -> None:
-        """The peer sent this.  Raises ``Malformed`` when it may not, and nothing changes."""
+        """Record a received frame.  Raises ``Malformed`` if the peer may not send it now; then nothing changes."""
         peer = Role.HUB if self.role is Role.EDGE else Role.EDGE
         if not isinstance(header, _FROM[peer]):
             raise Malformed(f"{peer.value} may not send {_verb(header)}")
@@ -95,7 +95,7 @@ class Session:
             return None
         if now >= self._silence_deadline():
             return Timer.PEER_SILENT
-        # Only the edge speaks first: a hub with ten thousand quiet nodes then has no timers to fire.
+        # Only the edge starts keepalives, so a hub with ten thousand quiet nodes has no timers to fire.
         if (
             self.role is Role.EDGE
             and self.state is SessionState.OPEN
@@ -105,7 +105,7 @@ class Session:
         return None
 
     def next_tick(self) -> float:
-        """Time (seconds) at which ``tick`` may have something to say."""
+        """The time (seconds) at which ``tick`` has to be called next."""
         if self.role is Role.EDGE and self.state is SessionState.OPEN:
             return min(self._silence_deadline(), self._last_sent + self.keepalive_seconds)
         return self._silence_deadline()
@@ -116,7 +116,7 @@ class Session:
         return self._opened_at + OPENING_SECONDS_MAX
 
     def _step(self, header: message.AnyHeader) -> bool:
-        """Legal now?  Then make the transition."""
+        """Make the transition; False if the frame is not legal now."""
         match self.state, header:
             case SessionState.OPENING, message.Hello():
                 self.state = SessionState.GREETED

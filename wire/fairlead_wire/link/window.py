@@ -1,10 +1,10 @@
-"""What is in flight, what is overdue, what an acknowledgement settles.
+"""What is in flight, what is overdue, and what an acknowledgement settles.
 
-Both directions use it: the hub for objects, the edge for upstream batches.  It holds no bodies and no policy:
-callers decide what to send, when to give up and what an acknowledged message meant (``token``).
+The hub uses it for objects, the edge for upstream batches.  It holds no content and no policy: callers decide
+what to send and when to give up, and identify a message by its ``token``.
 
-A message whose deadline passes *lapses*: it no longer takes room, but its ack may still come (the peer stored
-it and only the answer was slow), so lapsed ids are remembered, newest ``LAPSED_MAX``, until the session ends.
+A message whose deadline passes *lapses*: it no longer takes up room, but its ack may still arrive if the peer was only
+slow, so the newest ``LAPSED_MAX`` lapsed messages are remembered until the session ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Token = TypeVar("Token")
 
 
 class SentMessage(msgspec.Struct, Generic[Token], kw_only=True):
-    """One sent message: its id, the caller's token, its size, and when its ack is overdue (seconds)."""
+    """One sent message: its id, the caller's token, its size in bytes, and the time at which its ack is overdue."""
 
     id: int
     token: Token
@@ -49,7 +49,7 @@ class Window(Generic[Token]):
         return len(self._flying)
 
     def __iter__(self) -> Iterator[SentMessage[Token]]:
-        """What is in flight, oldest first; what lapsed is not."""
+        """Messages in flight, oldest first, without lapsed ones."""
         return iter(self._flying.values())
 
     @property
@@ -63,7 +63,7 @@ class Window(Generic[Token]):
         return len(self._flying) < self.messages_max and self._bytes < self.bytes_max
 
     def open(self, *, id: int, token: Token, size: int, now: float, timeout: float) -> SentMessage[Token]:
-        """Note a message as sent.  Ids rise; a repeated or lower one is a ``LocalError``."""
+        """Record a sent message.  Raises ``LocalError`` unless its id is higher than all before."""
         if id <= self._highest:
             raise LocalError(f"message id {id} is not above {self._highest}")
         self._highest = id
@@ -73,13 +73,13 @@ class Window(Generic[Token]):
         return entry
 
     def settle(self, id: int, *, cumulative: bool = False) -> list[SentMessage[Token]]:
-        """The peer answered ``id`` (and, if cumulative, all before it): what that settles, oldest first.
+        """The messages settled by an answer to ``id`` (if cumulative: and to all before it), oldest first.
 
-        An id never sent, or settled before, settles nothing: duplicates and forgeries are harmless.
+        An id that was never sent, or is already settled, settles nothing, so duplicates and forgeries are harmless.
         """
         settled: list[SentMessage[Token]] = []
         if cumulative:
-            # Only up to what was really sent: a peer cannot acknowledge the future.
+            # Only messages that were sent: a peer cannot acknowledge later ones in advance.
             for store in (self._lapsed, self._flying):
                 settled.extend([self._take(store, known) for known in list(store) if known <= id])
             settled.sort(key=lambda entry: entry.id)
@@ -90,7 +90,7 @@ class Window(Generic[Token]):
         return settled
 
     def extend(self, id: int, *, now: float, timeout: float) -> bool:
-        """Progress was made on ``id``: its timer restarts.  False when it is not in flight."""
+        """Restart the timer of ``id`` after progress.  False if it is not in flight."""
         entry = self._flying.get(id)
         if entry is None:
             return False
@@ -98,7 +98,7 @@ class Window(Generic[Token]):
         return True
 
     def lapse(self, now: float) -> list[SentMessage[Token]]:
-        """Take out what is overdue; a late ack still settles it."""
+        """Remove and return overdue messages; a late ack still settles them."""
         overdue = [entry for entry in self._flying.values() if entry.deadline <= now]
         for entry in overdue:
             self._lapsed[entry.id] = self._take(self._flying, entry.id)
@@ -107,11 +107,14 @@ class Window(Generic[Token]):
         return overdue
 
     def next_deadline(self) -> float | None:
-        """When ``lapse`` has to be called next; None when nothing is in flight."""
+        """The time at which ``lapse`` has to be called next; None if nothing is in flight."""
         return min((entry.deadline for entry in self._flying.values()), default=None)
 
     def clear(self) -> list[SentMessage[Token]]:
-        """The session ended: everything unsettled, oldest first.  None of it counts as a failed try."""
+        """Empty the window when the session ends; returns what was in flight, oldest first.
+
+        None of these messages counts as a failed attempt.
+        """
         left = list(self._flying.values())
         self._flying.clear()
         self._lapsed.clear()

@@ -1,9 +1,8 @@
-"""The headers that travel on the link: one struct for each verb, one frame each.
+"""The frame headers of the link: one struct per verb.
 
-A frame is a header and, for some verbs, a *content* of bytes that the codec passes through untouched
-(an object's canonical JSON, a batch of upstream messages, bucket sums): encoded and compressed once,
-sent to any number of nodes.  An acknowledgement keeps the seed's meaning: ``operation`` is "ack" and
-``parentID`` is the id of the message it answers (seed: reliable message delivery, "ACK message Format").
+A frame is a header and, for some verbs, *content*: bytes that the codec passes through unchanged (an object's canonical
+JSON, a batch of upstream messages, bucket sums).  In an acknowledgement ``operation`` is "ack" and ``parentID`` is the
+id of the message it answers (seed: reliable message delivery, "ACK message Format").
 
 Ids are integers from 1, unique within a session and direction.  Times are seconds, sizes bytes.
 
@@ -12,13 +11,13 @@ Ids are integers from 1, unique within a session and direction.  Times are secon
     hub → edge   welcome · refuse · compare · list · update · delete · chunk · ack · nack · tables · input · where
                  rules · issued · authorities · keepalive
 
-A device without a certificate speaks another conversation, and nothing of the above:
+A device without a certificate uses only these:
 
     device → hub   authorities · join · late · prove
     hub → device   authorities · challenge · issued · refuse
 
-``session`` has the base of all headers and the frames of the session and of objects, ``upstream`` those of messages
-and of a node's state.  Import this package and write ``message.Update``.
+``session`` defines the base class and the frames for sessions, objects and certificates; ``upstream`` those for
+messages and for the state of a node.  Import this package and write ``message.Update``.
 """
 
 from __future__ import annotations

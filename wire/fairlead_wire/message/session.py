@@ -1,4 +1,4 @@
-"""The session and what goes down in it: opening, comparison, objects, their acknowledgements, certificates."""
+"""Frames that open a session, compare stores, deliver objects, acknowledge, and issue certificates."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ import msgspec
 
 # ---- headers --------------------------------------------------------------------------------------------------------
 
-# What every header has, and the bounded types of its fields.
+# The base class, and the bounded types of fields.
 
 PROTOCOL = 1
 NAME_CHARS_MAX = 256
-"""UIDs, versions, digests: names that are not paths."""
+"""For UIDs, versions and digests, which are not paths."""
 REASON_CHARS_MAX = 1024
-"""Length of a peer's explanation that is recorded."""
+"""Maximum recorded length of a peer's explanation."""
 
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""Also a fencing number: every JSON parser represents it exactly."""
+"""Also used for fencing numbers.  Every JSON parser represents 53 bits exactly."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A line, a column, an index."""
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
 _UID = r"^[A-Za-z0-9_-]{1,128}\Z"
 Uid = Annotated[str, msgspec.Meta(pattern=_UID)]
-"""UID of an object that an edge names: part of names and paths in the hub.  No dot: ``<node>.<uid>`` is unique."""
+"""UID of an object, used in names and paths in the hub.  Without dots, so ``<node>.<uid>`` is unique."""
 Encoding = Literal["", "zstd"]
 Position = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{40})?\Z")]
-"""Position of a message in its topic: the id in messaging, hex, ordered.  Empty: unknown."""
+"""Position of a message in its topic: its id in the messaging service, in ordered hex.  Empty: unknown."""
 
 
 def is_uid(text: str) -> bool:
-    """Is this a valid UID of an object?"""
+    """True if this is a valid UID of an object."""
     return re.match(_UID, text) is not None
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, tag_field="operation", rename="camel", omit_defaults=True):
-    """Base of all headers; ``operation`` on the wire is the verb."""
+    """Base of all headers; the verb is sent as ``operation``."""
 
 
 # ---- opening -------------------------------------------------------------------------------------------------------
 
-# How a session opens, and how the hub ends it.
+# Opening a session, and the hub's refusal.
 
 
 class Hello(Header, frozen=True, kw_only=True, tag="hello"):
-    """The edge opens: who it is, which opening of its store this is, and a digest of all it holds."""
+    """The edge opens the session: its name, the epoch of its store, and a digest of everything it holds."""
 
     protocol: int = PROTOCOL
     node: Name
     agent: Name
     store_epoch: Epoch
-    """Random 53-bit number, made anew each time the edge opens its store."""
+    """Random 53-bit number, chosen each time the edge opens its store."""
     fence: Epoch
-    """The highest fencing number of a hub this edge has ever obeyed; 0 = none yet."""
+    """The highest fencing number of any hub that this edge has obeyed; 0: none yet."""
     bits: Place
     held: Count
     root: Name
     inputs: bool = False
-    """This edge takes ``input`` and answers ``where``."""
+    """This edge accepts ``input`` and answers ``where``."""
     status_rules: Name | None = None
-    """Digest of the ``rules`` it holds; None: it does not take that frame."""
+    """Digest of the ``rules`` it holds; None: it does not accept that frame."""
 
 
 class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
-    """The hub accepts.  An edge must leave a hub whose ``fence`` is below the highest it has seen."""
+    """The hub accepts the session.  An edge must leave a hub whose ``fence`` is below the highest it has seen."""
 
     protocol: int = PROTOCOL
     hub: str
@@ -80,25 +80,25 @@ class Welcome(Header, frozen=True, kw_only=True, tag="welcome"):
     upstream_window: Place
     """How many upstream batches may be unacknowledged at once."""
     renew_after_seconds: Seconds | None = None
-    """From now, by the edge's monotonic clock: then ask for a new certificate.  None: the one who made it renews it."""
+    """Request a new certificate after this long, by the edge's monotonic clock.  None: this hub does not renew it."""
     tables: bool = False
     """This hub answers ``ask``."""
     reports: bool = False
-    """This hub takes ``report``."""
+    """This hub accepts ``report``."""
 
 
 class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
-    """The hub ends the session (now or later) and says why; ``retry_after`` None = do not come back by yourself."""
+    """The hub ends the session, at its opening or later.  ``retry_after`` None: do not reconnect by yourself."""
 
     code: Name
-    """One word for programs; an edge that does not know it obeys ``retry_after`` all the same."""
+    """One word for programs.  An edge that does not know it still obeys ``retry_after``."""
     reason: str
     retry_after: Seconds | None = None
     fence: Epoch | None = None
-    """With ``stale_hub``, from a hub that holds the Lease now: its number.  A node that hears nothing higher for
-    ``[link] stale_hub_seconds`` gives up the number it has obeyed."""
+    """With code ``stale_hub``: the fencing number of this hub, which holds the Lease.  A node that sees no higher one
+    for ``[link] stale_hub_seconds`` resets the number it has obeyed."""
     approved: bool = False
-    """With ``fence``: a person approved that this node gives up the number of its hello at once."""
+    """With ``fence``: an operator approved that the node resets the number of its hello at once."""
 
 
 # ---- comparison ----------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Refuse(Header, frozen=True, kw_only=True, tag="refuse"):
 
 
 class Compare(Header, frozen=True, kw_only=True, tag="compare"):
-    """Hub: send your bucket sums at this granularity.  May be asked again at any time (an audit)."""
+    """Hub: send your bucket sums at this granularity.  The hub may repeat this at any time, as an audit."""
 
     id: Id
     bits: Place
@@ -121,7 +121,7 @@ class BucketSums(Header, frozen=True, kw_only=True, tag="buckets"):
 
 
 class ListBuckets(Header, frozen=True, kw_only=True, tag="list"):
-    """Hub: name the entries of these buckets."""
+    """Hub: list the entries of these buckets."""
 
     id: Id
     bits: Place
@@ -147,23 +147,23 @@ class HeldEntry(msgspec.Struct, frozen=True, array_like=True):
 
 # ---- objects -------------------------------------------------------------------------------------------------------
 
-# Down: the state of objects.
+# Delivery of objects to the edge.
 
 
 class Update(Header, frozen=True, kw_only=True, tag="update"):
-    """Hub: hold this object (content: its canonical JSON).  A new UID replaces the old atomically."""
+    """Hub: store this object (content: its canonical JSON).  One with a new UID replaces the old one atomically."""
 
     id: Id
     resource: str
     uid: str
     resource_version: str
     digest: str
-    """Hex SHA-256 of the unpacked content; the edge checks it before it stores."""
+    """Hex SHA-256 of the unpacked content; the edge verifies it before storing."""
     encoding: Encoding = ""
     chunks: Place = 0
-    """0: the content is in this frame.  n: it follows in n ``chunk`` frames with this id."""
+    """0: the content is in this frame; n: it follows in n ``chunk`` frames with this id."""
     traceparent: Name | None = None
-    """As in ``Upstream``: of the change that is delivered."""
+    """The W3C trace context of the change, if one is recorded."""
 
 
 class Chunk(Header, frozen=True, kw_only=True, tag="chunk"):
@@ -174,14 +174,14 @@ class Chunk(Header, frozen=True, kw_only=True, tag="chunk"):
 
 
 class Progress(Header, frozen=True, kw_only=True, tag="progress"):
-    """Edge: ``chunks`` parts of that update have arrived; restarts the sender's ack timer."""
+    """Edge: ``chunks`` parts of an update have arrived; the hub restarts its ack timer."""
 
     parent_id: Id = msgspec.field(name="parentID")
     chunks: Place
 
 
 class Delete(Header, frozen=True, kw_only=True, tag="delete"):
-    """Hub: forget this object if it still has this UID; another UID under the name stays."""
+    """Hub: delete this object if it still has this UID; an object of the same name with another UID stays."""
 
     id: Id
     resource: str
@@ -190,11 +190,11 @@ class Delete(Header, frozen=True, kw_only=True, tag="delete"):
 
 # ---- answers -------------------------------------------------------------------------------------------------------
 
-# Both ways: what was taken, what was not, and that the peer is there.
+# Acknowledgements and keepalives, in both directions.
 
 
 class RefusedItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A message inside an acknowledged batch that will never be taken: index in the batch, code, reason."""
+    """A message of an acknowledged batch that will never be accepted: its index in the batch, code and reason."""
 
     index: Place
     code: str
@@ -202,8 +202,11 @@ class RefusedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A topic that takes nothing now: the message at ``index`` and those behind it for the same topic are not stored,
-    and go again.  ``in_doubt``: they may have been stored all the same."""
+    """A topic that accepts nothing at the moment.
+
+    The message at ``index`` and the later ones for the same topic were not stored, and must be sent again.
+    ``in_doubt``: they may have been stored.
+    """
 
     index: Place
     code: Name
@@ -213,9 +216,9 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TopicPosition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where the messages of one topic and epoch of a batch stand; ``index`` is the first of them in the batch.
+    """The positions of a batch's messages for one topic and epoch; ``index`` is the first of them in the batch.
 
-    With ``first`` they have consecutive positions from there on, in order; else each stands at ``newest`` or before.
+    With ``first``, they have consecutive positions from there on, in order; otherwise each is at or before ``newest``.
     """
 
     index: Place
@@ -226,24 +229,24 @@ class TopicPosition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Ack(Header, frozen=True, kw_only=True, tag="ack"):
-    """The message ``parentID`` is durable here.
+    """The message ``parentID`` is durable at the sender of this ack.
 
-    ``cumulative``: so is every earlier one of this session that was not nacked.  ``refused`` (upstream only):
-    these messages of the batch were not stored and never will be; the edge dead-letters them.
+    ``cumulative``: so is every earlier message of this session that was not nacked.  ``refused`` (upstream only):
+    messages of the batch that were not stored and never will be; the edge makes them dead letters.
     """
 
     parent_id: Id = msgspec.field(name="parentID")
     cumulative: bool = False
     refused: list[RefusedItem] = msgspec.field(default_factory=list)
     held_seconds: Seconds | None = None
-    """Upstream only: between the batch's arrival and this answer; the rest of the time it was on the link."""
+    """Upstream only: the time from the batch's arrival at the hub to this answer."""
     positions: list[TopicPosition] = msgspec.field(default_factory=list)
-    """Upstream only, where the batch asked for them; of topics that are not named it is not known."""
+    """Upstream only, if the batch requested them; the positions in other topics are unknown."""
     deferred: list[Deferred] = msgspec.field(default_factory=list)
-    """Upstream only: the other messages are durable or refused."""
+    """Upstream only: topics whose messages must be sent again; all other messages are durable or refused."""
 
     def deferred_by_index(self, topics: Sequence[str]) -> dict[int, Deferred]:
-        """Which messages of a batch are deferred; ``topics`` are those of its messages, in order."""
+        """The deferred messages of a batch by index; ``topics`` are the topics of its messages, in order."""
         return {
             index: each
             for each in self.deferred
@@ -253,7 +256,7 @@ class Ack(Header, frozen=True, kw_only=True, tag="ack"):
 
 
 class Nack(Header, frozen=True, kw_only=True, tag="nack"):
-    """The message ``parentID`` was not taken.  ``permanent``: the same again would fail again."""
+    """The message ``parentID`` was not accepted.  ``permanent``: sending it again would fail again."""
 
     parent_id: Id = msgspec.field(name="parentID")
     code: Name
@@ -261,22 +264,22 @@ class Nack(Header, frozen=True, kw_only=True, tag="nack"):
     permanent: bool = False
     retry_after: Seconds | None = None
     scope: Literal["stream", "hub"] = "stream"
-    """Upstream only.  ``hub``: nothing would be taken now, of whatever stream."""
+    """Upstream only.  ``hub``: the hub accepts no stream at the moment."""
     held_seconds: Seconds | None = None
     """As in ``Ack``."""
     stored: list[Place] = msgspec.field(default_factory=list)
-    """Upstream only: these messages of the batch are durable all the same; the others go again."""
+    """Upstream only: messages of the batch that are durable nevertheless; the others must be sent again."""
     positions: list[TopicPosition] = msgspec.field(default_factory=list)
-    """As in ``Ack``, of the messages in ``stored``."""
+    """As in ``Ack``, for the messages in ``stored``."""
 
 
 class Keepalive(Header, frozen=True, kw_only=True, tag="keepalive"):
-    """I am here.  The edge speaks first; the hub answers with the same."""
+    """The edge sends it when it has sent nothing else for an interval; the hub answers with the same."""
 
 
 # ---- certificates --------------------------------------------------------------------------------------------------
 
-# How a device gets its certificate and renews it, and learns whom to trust.
+# How a device gets and renews its certificate, and learns which authorities to trust.
 
 
 NONCE_BYTES: Final = 32
@@ -284,23 +287,23 @@ _LATE_PREFIX: Final = b"fairlead-late/1\0"
 
 
 class AskAuthorities(Header, frozen=True, kw_only=True, tag="authorities"):
-    """Device: which authorities does the hub's certificate belong to?  It compares them with the pin of its token."""
+    """Device: send the authorities of your certificate.  The device compares them with the pins of its token."""
 
 
 class Authorities(Header, frozen=True, kw_only=True, tag="authorities"):
-    """Hub: the authorities to trust from now on (content: PEM; in a session empty: as they are).
+    """Hub: the authorities to trust from now on (content: PEM; empty in a session: unchanged).
 
-    In a session only to edges whose status says which they hold: others do not know this frame.
+    In a session it is sent only to edges whose status names the authorities they hold; others do not know this frame.
     """
 
     certificates: str = ""
-    """PEM, in a session: what this hub shows now, its own first.  Who believes the new authorities must believe it."""
+    """PEM, in a session: this hub's certificate chain.  The edge checks that the new authorities verify it."""
     renew_after_seconds: Seconds | None = None
-    """Another authority signs nodes now: ask for a certificate after so long, unless it is due before."""
+    """Another authority signs nodes now: renew the certificate after this long, unless it is due earlier."""
 
 
 class Join(Header, frozen=True, kw_only=True, tag="join"):
-    """Device: admit me with this token (content: certificate request, DER)."""
+    """Device: request a certificate with a join token (content: certificate request, DER)."""
 
     token_id: Name
     secret: Name
@@ -310,31 +313,31 @@ class Join(Header, frozen=True, kw_only=True, tag="join"):
 
 
 class Late(Header, frozen=True, kw_only=True, tag="late"):
-    """Device: my certificate ended while I was away; I can prove that its key is mine."""
+    """Device: my certificate expired while I was away, and I can prove that I hold its key."""
 
     node: Name
     agent: Name
     store_epoch: Epoch
-    """The one of its last session."""
+    """As in the hello of its last session."""
     fence: Epoch
 
 
 class Challenge(Header, frozen=True, kw_only=True, tag="challenge"):
-    """Hub: sign this."""
+    """Hub: sign this nonce."""
 
     nonce: Name
     """Hex of 32 random bytes."""
 
 
 class Prove(Header, frozen=True, kw_only=True, tag="prove"):
-    """Device: the answer to a challenge (content: JSON ``Proof``)."""
+    """Device: the answer to ``challenge`` (content: JSON ``Proof``)."""
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """``signature`` is by the old key, over ``late_proof``."""
+    """``signature`` is made with the old key, over ``late_proof``."""
 
     certificates: str
-    """PEM: the old certificate, and its chain where it has one."""
+    """PEM: the old certificate, and its chain if it has one."""
     request: str
     """The certificate request, base64 of DER."""
     signature: str
@@ -342,14 +345,14 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def late_proof(nonce: bytes, *, hub_certificate: bytes, request: bytes) -> bytes:
-    """The bytes that a device signs with its old key, for one conversation only.
+    """The bytes that a device signs with its old key; they are valid in one conversation only.
 
         fairlead-late/1 · 0 · the hub's nonce · SHA-256 of the hub's certificate · SHA-256 of the new request
 
-    A program between device and hub shows another certificate, so a signature made for one is useless with the other;
-    and a signature never serves for a second request.  ``hub_certificate`` and ``request`` are DER.
+    A program between device and hub shows another certificate, so it cannot pass the signature on, and a signature
+    cannot be used for a second request.  ``hub_certificate`` and ``request`` are DER.
 
-    Raises: ``ValueError`` for a nonce of another length.
+    Raises ``ValueError`` for a nonce of the wrong length.
     """
     if len(nonce) != NONCE_BYTES:
         raise ValueError(f"a nonce has {NONCE_BYTES} bytes, not {len(nonce)}")
@@ -357,13 +360,13 @@ def late_proof(nonce: bytes, *, hub_certificate: bytes, request: bytes) -> bytes
 
 
 class Renew(Header, frozen=True, kw_only=True, tag="renew"):
-    """Edge, in a session: a new certificate for a new key (content: certificate request, DER)."""
+    """Edge, in a session: request a certificate for a new key (content: certificate request, DER)."""
 
     id: Id
 
 
 class Issued(Header, frozen=True, kw_only=True, tag="issued"):
-    """Hub: the answer to ``join``, ``prove`` (0) or ``renew`` (content: JSON ``IssuedCertificates``)."""
+    """Hub: the answer to ``renew``, ``join`` or ``prove`` (content: JSON ``IssuedCertificates``)."""
 
     parent_id: Id = msgspec.field(name="parentID", default=0)
     node: Name
@@ -373,11 +376,11 @@ class Issued(Header, frozen=True, kw_only=True, tag="issued"):
 
 
 class IssuedCertificates(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """PEM each."""
+    """All values are PEM."""
 
     certificates: str
-    """The node's, then what leads to the authority that the hub trusts."""
+    """The node's certificate, then its chain to the authority that the hub trusts."""
     authorities: str
     """The authorities of the hub's certificate."""
     issuers: str = ""
-    """The authorities of nodes' certificates: programs that connect to the node's agent verify it by them."""
+    """The authorities of nodes' certificates, with which programs verify the node's agent."""

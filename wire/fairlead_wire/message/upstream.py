@@ -1,4 +1,4 @@
-"""What goes up: messages and how far tables have read them, messages for modules, the state of a node."""
+"""Frames for messages of a node, tables' progress, messages for modules, and the state of a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairlead_wire.message.session import (
 
 # ---- upstream ------------------------------------------------------------------------------------------------------
 
-# Up: messages of the node, a batch a frame.
+# Messages of the node, one batch per frame.
 
 
 class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
@@ -33,17 +33,17 @@ class Upstream(Header, frozen=True, kw_only=True, tag="upstream"):
     stream: Name
     encoding: Encoding = ""
     follows: bool = False
-    """As this batch left, an earlier one of its stream was unanswered: if that one is put off, so is this."""
+    """An earlier batch of this stream was still unanswered: if that one is refused for now, so is this one."""
     traceparent: Name | None = None
-    """The W3C trace context of the batch, where one is recorded."""
+    """The W3C trace context of the batch, if one is recorded."""
     topic: Name = ""
-    """Messages of this topic alone, which was deferred: a stream with an order of its own, until it has caught up."""
+    """While a deferred topic catches up: all messages are of this topic, which is ordered as a separate stream."""
     positions: bool = False
-    """Say in the ack where the messages stand in their topics."""
+    """Requests the messages' positions in the ack."""
 
 
 class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One message as the edge stored it; the hub adds ``node`` from the link's identity (contract section 8)."""
+    """One message as the edge stored it; the hub adds ``node`` from the identity of the link."""
 
     id: str
     topic: str
@@ -64,28 +64,28 @@ class UpstreamMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 # How far tables have read the topics of a node.
 
 TABLE_TOPICS_MAX = 64
-"""Topics of one ``ask`` frame."""
+"""Most topics in one ``ask`` frame."""
 TABLE_READERS_MAX = 32
-"""Tables of one topic that an answer names."""
+"""Most tables of one topic in an answer."""
 
 
 class AskTables(Header, frozen=True, kw_only=True, tag="ask"):
-    """Edge: how far have tables read these topics?  One at a time; a nack says why not now."""
+    """Edge: how far have tables read these topics?  One request at a time; a nack means not now."""
 
     id: Id
     topics: Annotated[list[Name], msgspec.Meta(max_length=TABLE_TOPICS_MAX)]
 
 
 class Tables(Header, frozen=True, kw_only=True, tag="tables"):
-    """Hub: the answer (content: JSON array of ``TopicTables``); a topic that is not named is none of the node's."""
+    """Hub: the answer to ``ask`` (content: JSON array of ``TopicTables``), without topics that the node may not use."""
 
     parent_id: Id = msgspec.field(name="parentID")
 
 
 class TableReached(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a reader that fills a table has read, durably: all after ``start`` up to ``position`` is taken.
+    """How far a table's reader has read durably: everything after ``start``, up to and including ``position``.
 
-    ``rowless``: of all it took, how many messages got no row (dead letters, filtered, expired before they were read).
+    ``rowless``: how many of these messages have no row (dead letters, filtered, or expired before they were read).
     """
 
     reader: Name
@@ -98,7 +98,7 @@ class TableReached(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TopicTables(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One topic: which one it is (``service``, ``generation``), and its tables."""
+    """One topic, identified by ``service`` and ``generation``, and its tables."""
 
     topic: Name
     service: Name
@@ -108,18 +108,18 @@ class TopicTables(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 # ---- inputs --------------------------------------------------------------------------------------------------------
 
-# Down: messages for inputs of modules, and their state.
+# Messages for the inputs of modules, and their state.
 
 INPUT_BYTES_MAX = 256 * 1024
-"""Size of one message as it is stored: body and properties, as for messages that modules publish."""
+"""Largest stored message, body and properties together; the same as for messages that modules publish."""
 INPUT_TTL_SECONDS_MAX = 7 * 24 * 3600
 INPUT_STATES_MAX = 64
-"""Messages that one ``where`` frame asks for."""
+"""Most messages in one ``where`` frame."""
 INPUT_WINDOW = 16
-"""``input`` frames of one session that may be unanswered at once; one for each input of a module."""
+"""``input`` frames that may be unanswered at once in a session, at most one for each input of a module."""
 INPUT_NAME_CHARS_MAX = 128
 INPUT_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z"
-"""Name of a module, and of its input."""
+"""Name of a module or of its input."""
 
 InputId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
 InputName = Annotated[str, msgspec.Meta(pattern=INPUT_NAME, max_length=INPUT_NAME_CHARS_MAX)]
@@ -128,10 +128,10 @@ InputState = Literal["delivered", "consumed", "expired", "evicted", "dead_letter
 
 
 class Input(Header, frozen=True, kw_only=True, tag="input"):
-    """Hub: put this message into the queue of a module's input, once for each ``message``.
+    """Hub: put this message into the queue of a module's input, once for each id ``message``.
 
-    Content: the message as the edge stores those that modules publish, a JSON object.  Only to edges whose hello says
-    ``inputs``.
+    The content is a JSON object, in the form in which the edge stores messages that modules publish.  Only for edges
+    whose hello has ``inputs``.
     """
 
     id: Id
@@ -139,7 +139,7 @@ class Input(Header, frozen=True, kw_only=True, tag="input"):
     module: InputName
     input: InputName
     ttl_seconds: Annotated[float, msgspec.Meta(gt=0, le=INPUT_TTL_SECONDS_MAX)]
-    """The rest of its time to live, when the frame is sent."""
+    """Remaining time to live when the frame is sent."""
     encoding: Encoding = ""
 
 
@@ -151,7 +151,7 @@ class AskInputs(Header, frozen=True, kw_only=True, tag="where"):
 
 
 class InputStates(Header, frozen=True, kw_only=True, tag="states"):
-    """Edge: the answer (content: JSON array of ``InputReached``); one that is not named is not known (any more)."""
+    """Edge: the answer to ``where`` (content: JSON array of ``InputReached``), without unknown messages."""
 
     parent_id: Id = msgspec.field(name="parentID")
 
@@ -165,15 +165,15 @@ class InputReached(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 # ---- status --------------------------------------------------------------------------------------------------------
 
-# What an edge reports of itself.
+# What an edge reports about itself.
 
 
 class Status(Header, frozen=True, kw_only=True, tag="status"):
-    """Edge: its own account (content: JSON ``EdgeStatus``), for EdgeNode and EdgeRoutes status."""
+    """Edge: its own state (content: JSON ``EdgeStatus``), for the status of EdgeNode and EdgeRoutes."""
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One priority of one endpoint at the edge."""
+    """The queue of one priority of one endpoint at the edge."""
 
     endpoint: str
     priority: Place
@@ -181,27 +181,27 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     bytes: Count
     oldest_age_seconds: Seconds
     stalled_seconds: Seconds = 0.0
-    """How long nothing of it was taken although a session was open; 0: it moves, or nothing waits."""
+    """How long nothing was accepted from it although a session was open; 0: it moves, or is empty."""
     stalled_by: Name = ""
-    """Why, as the last answer said."""
+    """The reason in the last answer."""
 
 
 TO_TABLE_WINDOW = 512
-"""How many of the latest measures of a priority ``ToTable`` is of; all where there are fewer."""
+"""``ToTable`` describes at most this many of the latest measurements of a priority."""
 
 
 class ToTable(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How long messages of one priority take from their acceptance at the edge to a table, by the edge's own clock."""
+    """How long messages of one priority take from acceptance at the edge to a table, measured by the edge's clock."""
 
     priority: Place
     measured: Count
-    """Since the agent's start."""
+    """Measurements since the agent started."""
     p50_seconds: Seconds
     p95_seconds: Seconds
 
 
 class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Why a route is quarantined; positions count from 1, ``endColumn`` is exclusive."""
+    """Why a route cannot be used; positions count from 1, ``endColumn`` is exclusive."""
 
     route: str
     message: str
@@ -211,7 +211,7 @@ class RouteError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the edge made of one EdgeRoutes object, at which of its versions; ``digest`` is of the content it judged."""
+    """The result of compiling one version of an EdgeRoutes object; ``digest`` identifies the compiled content."""
 
     uid: str
     resource_version: str
@@ -223,7 +223,7 @@ class RoutesStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an edge reports of itself; ``routes`` maps EdgeRoutes object names."""
+    """What an edge reports about itself; ``routes`` is keyed by the names of EdgeRoutes objects."""
 
     held: Count
     queues: list[QueueStatus] = []
@@ -231,25 +231,25 @@ class EdgeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     dead_letters: Count = 0
     store_bytes: Count = 0
     delivery: dict[str, str] = {}
-    """In words, when messages go again: to the hub (``upstream``), to modules (``brokered``)."""
+    """The retry policies as text: to the hub (``upstream``) and to modules (``brokered``)."""
     to_table: list[ToTable] = []
-    """By priority; empty: nothing was measured since its start."""
+    """By priority; empty: nothing was measured since the agent started."""
     authorities: Name = ""
-    """Which authorities it believes (``identity.bundle.digest``); empty: it has not said."""
+    """Digest of the authorities it trusts (``identity.authority_bundle.digest``); empty: not reported."""
 
 
 # ---- reported ------------------------------------------------------------------------------------------------------
 
-# Status of objects that programs on a node report: which of it is allowed, and the newest of each object.
+# Status of objects that programs on a node report: what is allowed, and the reports.
 
 STATUS_BYTES_MAX = 256 * 1024
-"""Size of the status of one object, as JSON."""
+"""Largest status of one object, as JSON."""
 STATUS_RULES_MAX = 1024
-"""Entries of SyncRules that a node gets to know."""
+"""Most entries of SyncRules that a node is sent."""
 STATUS_RULES_BYTES_MAX = 1024 * 1024
 FIELD_MANAGER_PREFIX = "fairlead-edge-"
 FIELD_MANAGER_CHARS_MAX = 128
-"""The limit of Kubernetes."""
+"""Kubernetes' limit."""
 
 Force = Literal["", "cluster", "all"]
 _FORCES: tuple[Force, ...] = ("", "cluster", "all")
@@ -264,9 +264,9 @@ class LabelTerm(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StatusRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One entry of a SyncRule that sends objects to this node; ``allowed``: their status may come from it.
+    """One entry of a SyncRule that sends objects to this node; ``allowed``: the node may report their status.
 
-    ``namespaces`` None: all.  What the entry selects besides (``bound``, ``referenced``) the hub alone judges.
+    ``namespaces`` None: all.  Other selections (``bound``, ``referenced``) are evaluated by the hub alone.
     """
 
     rule: str
@@ -278,19 +278,22 @@ class StatusRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
 
 
 class StatusRules(Header, frozen=True, kw_only=True, tag="rules"):
-    """Hub: of which objects status is taken from now on (content: JSON array of ``StatusRule``, ``digest`` its hex
-    SHA-256; both empty: of none).  Only to edges whose hello says which rules they hold."""
+    """Hub: the objects whose status it accepts from now on (content: JSON array of ``StatusRule``).
+
+    ``digest`` is the hex SHA-256 of the content; both are empty if no status is accepted.  Only for edges whose hello
+    has ``status_rules``.
+    """
 
     digest: Name = ""
     encoding: Encoding = ""
 
 
 class Report(Header, frozen=True, kw_only=True, tag="report"):
-    """Edge: the status of this object, as far as programs of this node own it (content: a JSON object).
+    """Edge: the part of an object's status that programs on this node own (content: a JSON object).
 
-    Only to hubs whose welcome says that they take it, and one at a time for each object; answered by ack (the API
-    server has it) or nack.  ``force``: what it may take over from others: nothing, what was written in the cluster,
-    or also what other nodes own.
+    Only for hubs whose welcome has ``reports``, and one at a time for each object; answered by ack (stored by the API
+    server) or nack.  ``force`` says which fields it may take over from other managers: "" none, "cluster" those written
+    in the cluster, "all" also those of other nodes.
     """
 
     id: Id
@@ -306,7 +309,7 @@ def stronger(first: Force, second: Force) -> Force:
 
 
 def field_manager(node: str) -> str:
-    """Under which name the hub writes what a node reported."""
+    """The field manager under which the hub applies what a node reported."""
     name = f"{FIELD_MANAGER_PREFIX}{node}"
     if len(name) <= FIELD_MANAGER_CHARS_MAX:
         return name

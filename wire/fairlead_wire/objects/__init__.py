@@ -1,6 +1,6 @@
-"""How both ends know one object from another.
+"""Names, versions and digests of objects.
 
-``resource``  its name, as its Kubernetes REST path
-``version``   order of resourceVersions
-``digest``    the digest of its content, and the bucketed sum by which two stores find where they differ
+``api_group``  the API group of Fairlead's custom resources, and its annotations
+``resource``   the name of an object as a Kubernetes REST path, and the order of resourceVersions
+``digest``     the digest of an object's content, and the bucketed sums by which two stores are compared
 """

@@ -1,4 +1,4 @@
-"""The API group of Fairlead's custom resources, as the files in ``crds`` define it, and the annotations people set."""
+"""The API group of Fairlead's custom resources, as defined in ``crds``, and the annotations that people set."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ GROUP: Final = "fairlead.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 ROOT: Final = f"apis/{API_VERSION}"
-"""Path of its resources at an API server, without a slash at either end."""
+"""Path of its resources at an API server, without leading or trailing slash."""
 
 EDGE_LABEL: Final = "node-role.kubernetes.io/edge"
-"""On a Node: it is an edge node, whatever the value."""
+"""The label of Nodes that are edge nodes, with any value."""
 
 
 def no_edge_node(node: str) -> str:
-    """For people, where a name has no Node, or one without the label: which of them is seldom known there."""
+    """The message for a name without a Node, or whose Node lacks the label: callers seldom know which."""
     return f"there is no Node {node} with label {EDGE_LABEL}; if the Node exists: {label(node)}"
 
 
@@ -24,15 +24,15 @@ def label(node: str) -> str:
     return f"kubectl label node {node} {EDGE_LABEL}="
 
 
-# Instructions to the hub, as annotations.
+# Annotations that instruct the hub.
 
 PAUSED: Final = f"{GROUP}/paused"
-"""On an EdgeNode or a delivered object: the reason why nothing is sent."""
+"""On an EdgeNode or a delivered object: nothing is sent; the value is the reason."""
 APPROVE_DELETIONS: Final = f"{GROUP}/approve-deletions"
-"""On an EdgeNode: the id of the deletions that its deletion guard stopped."""
+"""On an EdgeNode: the id of the deletions stopped by the deletion guard, which may now be sent."""
 APPROVE_IDENTITY: Final = f"{GROUP}/approve-identity"
-"""On an EdgeNode: the identity that is held back, and may be used from now on."""
+"""On an EdgeNode: the identity that was held back and may be used from now on."""
 APPROVE_FENCE: Final = f"{GROUP}/approve-fence"
-"""On an EdgeNode: the fencing number that the node may give up."""
+"""On an EdgeNode: the fencing number that the node may reset."""
 RESYNC: Final = f"{GROUP}/resync"
 """On an EdgeNode: any new value makes the node reconnect and compare everything."""

@@ -1,12 +1,11 @@
-"""Content digests, and the bucketed sum by which two stores find where they differ.
+"""Content digests, and the bucketed sums by which two stores are compared.
 
-An *entry* is (UID, content digest).  Entries fall into ``2**bits`` buckets by the first bits of
-SHA-256(UID); a bucket's sum is the addition modulo 2**128 of its entries' hashes, so that it can be
-kept up to date by adding and taking away, in any order.  The root is the hash of all sums.  Equal
-roots: nothing to say.  Different roots: exchange the sums, then only the entries of the buckets
-whose sums differ.  With about eight entries a bucket, a difference of one object among 10,000 costs
-20 KiB once, not 10,000 names.
-(Addition, not exclusive or: with xor the same entry counted twice would vanish.)
+An *entry* is (UID, content digest).  Entries fall into ``2**bits`` buckets by the first bits of SHA-256(UID).  A
+bucket's sum adds its entries' hashes modulo 2**128, so it is updated by addition and subtraction, in any order.  The
+root is the hash of all sums.  If the roots are equal, so are the stores; otherwise the sums are exchanged, and then the
+entries of the buckets whose sums differ.  With about eight entries per bucket, finding one differing object among
+10,000 costs 20 KiB instead of 10,000 names.  (Addition rather than xor, with which an entry counted twice would
+vanish.)
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ SUM_BYTES = 16
 BITS_MAX = 12
 ENTRIES_PER_BUCKET = 8
 ENTRIES_KEPT_MAX = 4096
-"""Hashes of entries remembered: what all nodes hold is asked for by each of them when they return."""
+"""Size of the cache of entry hashes: objects that all nodes hold are hashed for each node that reconnects."""
 _MODULUS = 1 << (8 * SUM_BYTES)
 
 
@@ -29,7 +28,7 @@ def content_digest(content: bytes) -> str:
 
 
 def bits_for(entries: int) -> int:
-    """How many bits of buckets suit a store of so many entries (0 … ``BITS_MAX``)."""
+    """The number of bucket bits (0 to ``BITS_MAX``) for a store with so many entries."""
     buckets = max(1, entries // ENTRIES_PER_BUCKET)
     return min(BITS_MAX, (buckets - 1).bit_length())
 
@@ -44,7 +43,7 @@ def bucket_of(uid: str, bits: int) -> int:
 
 @functools.lru_cache(maxsize=ENTRIES_KEPT_MAX)
 def entry_hash(uid: str, digest: str) -> int:
-    """What one entry adds to its bucket's sum."""
+    """The hash that one entry adds to its bucket's sum."""
     return int.from_bytes(hashlib.sha256(f"{uid}\n{digest}".encode()).digest()[:SUM_BYTES], "big")
 
 
@@ -79,11 +78,11 @@ class Buckets:
 
     @property
     def root(self) -> str:
-        """Hex hash over all sums and their number."""
+        """Hex hash of ``bits`` and all sums."""
         return hashlib.sha256(bytes([self.bits]) + self.encode()).hexdigest()
 
     def differing(self, encoded: bytes) -> list[int]:
-        """Indices whose sums differ from the peer's.  Raises ``ValueError`` on a wrong length."""
+        """Indices of the buckets whose sums differ from the peer's.  Raises ``ValueError`` for a wrong length."""
         if len(encoded) != SUM_BYTES << self.bits:
             raise ValueError(f"{len(encoded)} bytes of sums do not fit {1 << self.bits} buckets")
         mine = self.encode()

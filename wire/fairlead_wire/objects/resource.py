@@ -1,17 +1,16 @@
-"""The name of an object, written as its Kubernetes REST path; and the order of resourceVersions.
+"""The name of an object, written as its Kubernetes REST path, and the order of resourceVersions.
 
     api/v1/namespaces/shop/configmaps/prices        namespaced, core group
     apis/apps/v1/namespaces/shop/deployments/till   namespaced, group apps
     api/v1/nodes/edge-1                             cluster-scoped
 
-The path is unambiguous whatever words users choose for names ("node", "status" …), is what
-``kubectl`` asks for, and carries the scope: four parts less means cluster-scoped.  One object
-under two versions of its group is one key, so ``key`` leaves the version out (seed: reliable
+The path is unambiguous whatever names users choose ("node", "status" …), is what ``kubectl`` requests, and shows the
+scope.  ``key`` omits the version, because an object is the same under every version of its group (seed: reliable
 message delivery, "Key = resourceType/resourceNamespace/resourceName").
 
-Since Kubernetes 1.35 the resourceVersions of one resource are documented as comparable decimal numbers.  They are
-compared by (length, text), never by ``int()`` of unchecked input: a peer's or a restored record's garbage must not
-raise, nor cost quadratic time.
+Since Kubernetes 1.35 the resourceVersions of a resource are documented to be comparable decimal numbers.  They are
+compared by (length, text), not converted with ``int()``: garbage from a peer or a restored record must neither raise
+nor cost quadratic time.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
     @property
     def key(self) -> str:
-        """type/namespace/name: the identity under which sends are deduplicated."""
+        """type/namespace/name: the identity by which sends are deduplicated."""
         return f"{self.type}/{self.namespace}/{self.name}"
 
     @property
@@ -65,7 +64,7 @@ def shown(key: str) -> str:
 
 
 def parse(path: str) -> Resource:
-    """Parse a REST path.  Raises ``Malformed`` when it is none or over ``PATH_CHARS_MAX``."""
+    """Parse a REST path.  Raises ``Malformed`` if it is not one, or longer than ``PATH_CHARS_MAX``."""
     if len(path) > PATH_CHARS_MAX:
         raise Malformed(f"resource path of {len(path)} characters is over the limit of {PATH_CHARS_MAX}")
     if any(not part or part in (".", "..") or _FORBIDDEN & set(part) for part in path.split("/")):
@@ -74,7 +73,7 @@ def parse(path: str) -> Resource:
 
 
 def split(path: str) -> Resource:
-    """The same for a path of our own making: the API server allows names that ``parse`` does not (``a?b``)."""
+    """Parse a path that we made ourselves, from names that the API server allows but ``parse`` does not (``a?b``)."""
     match path.split("/"):
         case ["api", version, "namespaces", namespace, plural, name]:
             return Resource(group="", version=version, plural=plural, namespace=namespace, name=name)
@@ -89,7 +88,7 @@ def split(path: str) -> Resource:
 
 
 def is_comparable(version: str) -> bool:
-    """True for a decimal number without leading zeros, at most ``VERSION_CHARS_MAX`` digits."""
+    """True for a decimal number without leading zeros and with at most ``VERSION_CHARS_MAX`` digits."""
     return (
         0 < len(version) <= VERSION_CHARS_MAX
         and version.isascii()
@@ -99,10 +98,10 @@ def is_comparable(version: str) -> bool:
 
 
 def is_newer(candidate: str, than: str) -> bool:
-    """True when ``candidate`` is known to be newer.
+    """True if ``candidate`` is known to be newer.
 
-    Empty or foreign text is older than any comparable version; between two foreign texts
-    nothing is known, so the answer is False and the content digest has to decide.
+    Text that is not comparable is older than any comparable version.  Of two such texts neither is known to be newer,
+    so the result is False and the content digest has to decide.
     """
     if not is_comparable(candidate):
         return False

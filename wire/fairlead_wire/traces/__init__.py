@@ -1,7 +1,6 @@
-"""The trace context that messages carry, and what is recorded of it.
+"""The trace context that messages carry, and what is recorded.
 
-``trace``       a W3C trace context
-``sampling``    which traces are recorded
-``span_names``  what spans and their attributes are called
-``settings``    the table ``[traces]``; ``model`` is the same as a pydantic model, for programs of the cluster
+``trace``       the W3C trace context, and the sampler
+``span_names``  names of spans and their attributes
+``settings``    the settings table ``[traces]``; ``model`` is its pydantic form, for the cluster's programs
 """

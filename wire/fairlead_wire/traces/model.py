@@ -1,4 +1,4 @@
-"""The table ``[traces]`` of hub, messaging and ingest: as ``settings``, and pydantic's."""
+"""The settings table ``[traces]`` of hub, messaging and ingest: like ``settings``, as a pydantic model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table ``[traces]`` of the agent's settings; ``model`` is the same for programs of the cluster."""
+"""The table ``[traces]`` of the agent's settings; ``model`` is its form for the cluster's programs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fairlead_wire.validation.mistakes import Mistake, shown
 EDGE_CEILING_PER_SECOND: Final = 10.0
 """Default on a device."""
 CEILING_PER_SECOND: Final = 100.0
-"""Default of a program that many devices connect to."""
+"""Default in the cluster, where many devices connect."""
 CEILING_PER_SECOND_MAX: Final = 10_000.0
 
 
 class TraceSettings(Protocol):
-    """The fields of both models."""
+    """The fields that both forms have."""
 
     @property
     def endpoint(self) -> str | None: ...

@@ -1,6 +1,6 @@
-"""What spans and their attributes are called, in one place: the conventions for messaging are not final yet.
+"""Names of spans and their attributes, in one place because the conventions for messaging are not final yet.
 
-A name has no id in it, or each message would be a series of its own; node, topic and stream are attributes.
+Names contain no ids, which would make a series of each message; node, topic and stream are attributes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RECORD: Final = "record"
 
 DESTINATION: Final = "messaging.destination.name"
 ANSWER: Final = "fairlead.answer"
-"""``ack``, or the code of what was said instead."""
+"""``ack``, or the code of the refusal."""
 NODE: Final = "fairlead.node"
 STREAM: Final = "fairlead.stream"
 RESOURCE: Final = "fairlead.resource"
@@ -33,7 +33,7 @@ Operation = Literal["send", "receive", "process"]
 def of_messages(
     count: int, topic: str = "", *, operation: Operation, node: str = "", stream: str = ""
 ) -> dict[str, str | int]:
-    """Attributes of a span about so many messages; ``topic`` is ``namespace/name``."""
+    """Attributes of a span that covers ``count`` messages; ``topic`` is ``namespace/name``."""
     found: dict[str, str | int] = {
         "messaging.system": "fairlead",
         "messaging.operation.type": operation,

@@ -1,10 +1,10 @@
-"""A W3C trace context: which trace a message belongs to, and which span of it came last; and what is sampled.
+"""The W3C trace context of a message (its trace, and the latest span), and the sampler.
 
     00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
        trace id                         span id          flags: bit 0 says that the spans of this trace are recorded
 
-It travels as the HTTP header and as the application property ``traceparent``.  Only what is sampled is carried, so a
-program that records nothing pays for nothing but the look at one property.
+It is sent as the HTTP header and the application property ``traceparent``.  Only sampled contexts are passed on, so a
+program that records nothing only has to look up one property.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TRACESTATE: Final = "tracestate"
 CHARS: Final = 55
 """Length of every ``traceparent`` of version 00."""
 TRACESTATE_CHARS_MAX: Final = 512
-"""The standard requires at least this much to be carried; a longer one is left out."""
+"""The standard requires at least this length to be passed on; a longer value is dropped."""
 LINKS_MAX: Final = 32
-"""Traces of one batch that get a span; 100 links would cost 0.3 ms."""
+"""Most traces of one batch that get a span; 100 links would cost 0.3 ms."""
 LATE_SECONDS: Final = 3600.0
-"""A message that waited longer begins a new trace with a link to the old one: backends drop spans of old traces."""
+"""A message older than this begins a new trace, linked to the old one: backends drop spans of old traces."""
 _SAMPLED: Final = 1
 _SHAPE: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})", re.ASCII)
 _NO_TRACE: Final = "0" * 32
@@ -33,7 +33,7 @@ _TRACESTATE: Final = re.compile(rf"[\x20-\x7e]{{1,{TRACESTATE_CHARS_MAX}}}")
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """The place in a trace where something is: ids are lower-case hex."""
+    """A position in a trace; ids are lower-case hex."""
 
     trace_id: str
     span_id: str
@@ -45,7 +45,7 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 def parse(text: str | None) -> Trace | None:
-    """The context a peer or a producer sent; None if it is invalid, as if none had been sent."""
+    """Parse a ``traceparent``; None if it is absent or invalid."""
     if text is None or len(text) != CHARS:
         return None
     found = _SHAPE.fullmatch(text)
@@ -55,18 +55,18 @@ def parse(text: str | None) -> Trace | None:
 
 
 def sampled(text: str | None) -> Trace | None:
-    """The same, where its spans are recorded."""
+    """Parse a ``traceparent``; None also if it is not sampled."""
     found = parse(text)
     return found if found is not None and found.sampled else None
 
 
 def check_tracestate(text: str | None) -> str:
-    """What vendors add to a trace, if it may be carried; else "": a part of it would be worth nothing."""
+    """The ``tracestate`` if it is valid and not too long, else "": a truncated one would be useless."""
     return text if text is not None and _TRACESTATE.fullmatch(text) else ""
 
 
 def distinct(traces: Iterable[Trace], limit: int = LINKS_MAX) -> list[Trace]:
-    """Each trace once, by the first place it was found at, the earliest ``limit`` of them."""
+    """The first context of each trace, for at most ``limit`` traces."""
     found: dict[str, Trace] = {}
     for each in traces:
         if each.trace_id not in found:
@@ -77,36 +77,36 @@ def distinct(traces: Iterable[Trace], limit: int = LINKS_MAX) -> list[Trace]:
 
 
 class Sampler:
-    """Decides which traces are recorded: a share of what comes without one, and what comes with one, below a ceiling.
+    """Decides which traces are recorded.
 
         no traceparent       ─ratio──────┐
         a sampled one        ────────────┴─ceiling─▶ recorded
-        one that is not sampled ─▶ not recorded: whoever began the trace decided so
+        one that is not sampled ─▶ not recorded: the program that began the trace decided so
 
-    The ceiling is our own: a client must not be able to switch recording on for everything it sends.  ``now`` is
-    seconds of one monotonic clock; ``uniform`` draws from [0, 1).
+    The ceiling keeps a client from turning on recording for everything it sends.  ``now`` is in seconds of a monotonic
+    clock; ``uniform`` draws from [0, 1).
     """
 
     def __init__(self, *, ratio: float, ceiling_per_second: float, uniform: Callable[[], float]) -> None:
         self._ratio = ratio
         self._uniform = uniform
-        # Two, or the messages that arrive would leave nothing for those that go on.
-        self._beginning, self._going_on = _Bucket(ceiling_per_second), _Bucket(ceiling_per_second)
+        # Two buckets, or incoming requests would leave no tokens for later hops.
+        self._incoming, self._continued = _Bucket(ceiling_per_second), _Bucket(ceiling_per_second)
         self.over_ceiling = 0
-        """Traces that would have been recorded."""
+        """Traces not recorded because of the ceiling."""
 
-    def begins(self, incoming: Trace | None, now: float) -> bool:
-        """At the first door: is what came with this trace (None: with none) recorded?"""
+    def samples_incoming(self, incoming: Trace | None, now: float) -> bool:
+        """At the first hop: true if a request with this trace context (None: without one) is recorded."""
         if incoming is None:
             if not self._ratio or self._uniform() >= self._ratio:
                 return False
         elif not incoming.sampled:
             return False
-        return self._taken(self._beginning, now)
+        return self._taken(self._incoming, now)
 
-    def goes_on(self, now: float) -> bool:
-        """At a later hop: is there room for one more trace that was sampled before?"""
-        return self._taken(self._going_on, now)
+    def admits_continued(self, now: float) -> bool:
+        """At a later hop: true if the ceiling allows another trace that was sampled before."""
+        return self._taken(self._continued, now)
 
     def _taken(self, bucket: _Bucket, now: float) -> bool:
         taken = bucket.take(now)
@@ -115,19 +115,19 @@ class Sampler:
 
 
 class _Bucket:
-    """A token bucket: ``per_second`` on average, and as many at once."""
+    """A token bucket: ``per_second`` on average, with a burst of the same size."""
 
-    __slots__ = ("_filled_at", "_holds", "_per_second", "_tokens")
+    __slots__ = ("_capacity", "_filled_at", "_per_second", "_tokens")
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._holds = max(1.0, per_second) if per_second else 0.0
-        self._tokens = self._holds
+        self._capacity = max(1.0, per_second) if per_second else 0.0
+        self._tokens = self._capacity
         self._filled_at: float | None = None
 
     def take(self, now: float) -> bool:
         if self._filled_at is not None and now > self._filled_at:
-            self._tokens = min(self._holds, self._tokens + self._per_second * (now - self._filled_at))
+            self._tokens = min(self._capacity, self._tokens + self._per_second * (now - self._filled_at))
         self._filled_at = now
         if self._tokens < 1.0:
             return False

@@ -1,12 +1,13 @@
-"""What people write is checked here: settings, manifests, policies, custom resources.
+"""Validation of what people write: settings, manifests, policies and custom resources.
 
     document ─reader─▶ struct (msgspec) or model (pydantic)
                 └─────▶ mistakes: key, reason, "did you mean"
 
-``reader``          reads a document, and finds every mistake in one that is refused, whichever library it is for
+``reader``          reads a document, and finds every mistake in a refused one; has one interface for both libraries
 ``mistakes``        a mistake, and the sentences made from types, limits and values
-``model``           base of the pydantic models and their reader: for programs of the cluster, never for the agent
-``addresses``       an address as errors show it, without what may be a password
+``model``           the base class and reader of pydantic models, for the cluster's programs, never for the agent
+``addresses``       addresses as errors show them, without passwords
 ``file_path``, ``listen_address``  types of settings
-``route_manifest``  the limits of a route manifest, which API server and agent both keep
+``mqtt_text``       text that MQTT cannot carry
+``route_manifest``  limits of a route manifest, which both API server and agent enforce
 """

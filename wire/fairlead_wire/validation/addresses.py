@@ -1,13 +1,13 @@
-"""Addresses as errors and logs show them: without what may be a password in them.
+"""Addresses as errors and logs show them: without anything that may be a password.
 
-People write secrets in many places of an address, also where none belongs, so what is refused is what is shown most:
+People put secrets in many places of an address, also where none belongs, and a refused address is always quoted:
 
     s3://KEY:SECRET@bucket/t     before an @, also with a slash in it
     s3://bucket:SECRET/t         where a port would stand
     KEY:SECRET@host              without a scheme
     https://host/?token=SECRET   in the query
 
-Better one harmless word too many is hidden.
+When in doubt, a harmless word is hidden too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 HIDDEN: Final = "[secret]"
 SHOWN_CHARS_MAX: Final = 80
 CAUSES_MAX: Final = 6
-"""Of an error, one within the other."""
+"""How many nested causes of an error are examined."""
 _NO_TLS: Final = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
 )
-"""What OpenSSL says of bytes that are no TLS."""
+"""OpenSSL's reasons for bytes that are not TLS."""
 _HUNG_UP: Final = frozenset(
     {
         "ConnectionResetError",
@@ -39,13 +39,13 @@ _HUNG_UP: Final = frozenset(
         "HttpProcessingError",
     }
 )
-"""What plain HTTP meets at a port that speaks TLS."""
+"""Errors of a plain HTTP client at a port that speaks TLS."""
 HTTP: Final = ("http", "https")
 
 _SCHEME: Final = re.compile(r":/+")
 _END_OF_HOST: Final = re.compile(r"[/?#]")
 _PORT: Final = re.compile(r"[0-9]{0,5}|[<{$]{0,2}(?:[A-Z]{1,16}_)?(?:PORT|port)[>}]?")
-"""Or what stands for one in an example."""
+"""A port, or a placeholder for one."""
 _IN_QUERY: Final = re.compile(
     r"((?:passw|pwd|secret|token|sig|credential|api_?key|access_?key)[\w.-]{0,64}=)[^&;#\s'\"]+", re.IGNORECASE
 )
@@ -53,7 +53,7 @@ _USERINFO: Final = re.compile(r"(?<=://)[^/\s@'\"]{1,1024}@|(?<=://)[^/\s@'\":]{
 
 
 def shown(address: str) -> str:
-    """A value that was given as an address, or may be meant as one."""
+    """An address, or any text that may be one, with its secrets hidden."""
     scheme = _SCHEME.search(address)
     if scheme is None:
         before, at, host = address.rpartition("@")
@@ -73,7 +73,7 @@ def shown(address: str) -> str:
 
 
 def url(text: str, schemes: tuple[str, ...] = HTTP, *, example: str = "") -> str:
-    """Where a program listens, without its last slash.  Raises ``ValueError``, which shows no password."""
+    """Check the URL of a server; returns it without trailing slashes.  Raises ``ValueError``, without passwords."""
     try:
         parts = urlsplit(text)
         is_good = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -88,7 +88,7 @@ def url(text: str, schemes: tuple[str, ...] = HTTP, *, example: str = "") -> str
 
 
 def in_text(text: str) -> str:
-    """A text of another's, in which addresses may stand: what is surely a user and a password in one goes."""
+    """A text from elsewhere, such as an error, with the user part of any address in it hidden."""
     return _USERINFO.sub(f"{HIDDEN}@", text)
 
 
@@ -97,18 +97,18 @@ def _query(text: str) -> str:
 
 
 def scheme_hint(url: str, error: BaseException, *, answered: bool = False) -> str:
-    """What to say behind a failed connection where the other side speaks TLS and the address does not, or the reverse.
+    """A hint to append to a connection error if only one side seems to use TLS; "" otherwise.
 
-    "": the error does not look like it.  ``error`` may hold its cause as ``urllib``, ``aiohttp`` and ``websockets`` do.
-    ``answered``: it spoke HTTP before, so where it hangs up it was only ended.
+    Nested errors of ``urllib``, ``aiohttp`` and ``websockets`` are examined.  ``answered``: the server has answered in
+    HTTP before, so a closed connection is no sign of TLS.
     """
     scheme, _, rest = url.partition("://")
     plain, secure = ("ws", "wss") if scheme in ("ws", "wss") else ("http", "https")
     seen = list(_causes(error))
     if scheme == secure and any(getattr(each, "reason", None) in _NO_TLS for each in seen):
-        return f"; it does not speak TLS there: is {plain}://{rest} meant, or another port?"
+        return f"; the server does not speak TLS on this port: did you mean {plain}://{rest}, or another port?"
     if scheme == plain and not answered and any(type(each).__name__ in _HUNG_UP for each in seen):
-        return f"; if it speaks TLS there, use {secure}://{rest}"
+        return f"; if the server speaks TLS on this port, use {secure}://{rest}"
     return ""
 
 

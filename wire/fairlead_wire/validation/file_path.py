@@ -1,4 +1,4 @@
-"""The type of a setting that names a file or folder: text, in which a leading ``~`` is the user's home folder."""
+"""The type of a setting that names a file or directory; a leading ``~`` is the user's home directory."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Where a program listens, ``host:port``, and whether that is this machine alone.
+"""The address that a program listens on, ``host:port``, and whether it is loopback.
 
     "127.0.0.1:10000" ─parse→ ("127.0.0.1", 10000) ─is_loopback→ True
 
-Loopback decides what may be asked without TLS, so it is judged by the address itself: ``127.example.com`` is a name
-that DNS resolves, however it begins.
+Loopback decides what needs no TLS, so only the address itself counts: ``127.example.com`` is a name that DNS resolves.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _ADDRESS: Final = re.compile(
 
 
 def parse(text: str) -> tuple[str, int]:
-    """Host (IPv6 without its brackets) and port; port 0 lets the system choose.  Raises ``ValueError``."""
+    """Host (IPv6 without brackets) and port; port 0 lets the system choose one.  Raises ``ValueError``."""
     found = _ADDRESS.fullmatch(text)
     if not found or int(found["port"]) > PORT_MAX:
         raise ValueError(f"must be host:port, is {shown(text)}")
@@ -29,7 +28,7 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def find(key: str, text: str) -> tuple[Mistake, ...]:
-    """What is wrong with the address at ``key``."""
+    """The mistake in the address at ``key``, if there is one."""
     try:
         parse(text)
     except ValueError as error:
@@ -38,7 +37,7 @@ def find(key: str, text: str) -> tuple[Mistake, ...]:
 
 
 def is_loopback(host: str) -> bool:
-    """An address of 127.0.0.0/8, ``::1``, or the name ``localhost``; any other name is not judged by how it looks."""
+    """True for addresses of 127.0.0.0/8, ``::1``, and the name ``localhost``; False for any other name."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,10 +1,10 @@
-"""What is wrong with a document that people wrote: a mistake has a key, a reason, and the word that was probably meant.
+"""Mistakes in documents that people write: each has a key, a reason, and the word that was probably meant.
 
     a model's own check ─raises Wrong(Mistake(key, reason), …)─┐
     a document beside its model ─reader.find───────────────────┴▶ (Mistake("link.nodes_max", "must be …, is 'many'"), …)
 
-The words are made here, from the type and the limits of the key, never from a library's own text: msgspec reads
-documents at the edge and on the wire, pydantic in the cluster, and people need not know which.
+The text is made here from the type and limits of the key, not by the library that read the document: msgspec reads
+documents at the edge and on the wire, pydantic in the cluster, and people should not notice which.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import msgspec
 from fairlead_wire.validation import addresses
 
 MISTAKES_MAX: Final = 100
-"""Enough to read at once; the rest is found when these are mended."""
+"""Most mistakes that are reported at once."""
 REQUIRED: Final = "required, but not set"
 KEYS_AND_VALUES: Final = "keys and values"
 
 _QUOTED = re.compile(r"[^\s'\"]+")
-"""Of the text of a list or a table, what may be an address."""
+"""The parts of a quoted list or table that may be addresses."""
 _WORDS: Final = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list"}
 _LOWER: Final = (("ge", "at least {}"), ("gt", "above {}"))
 _UPPER: Final = (("le", "at most {}"), ("lt", "below {}"))
 
 
 class Mistake(msgspec.Struct, frozen=True):
-    """``key`` as one writes it (``store.max_bytes``, ``topics[2]``), empty for the whole; ``reason`` for people."""
+    """``key`` as people write it (``store.max_bytes``, ``topics[2]``), empty for the whole document."""
 
     key: str
     reason: str
@@ -41,12 +41,12 @@ class Mistake(msgspec.Struct, frozen=True):
         return f"{self.key}: {self.reason}" if self.key else self.reason
 
     def below(self, key: str) -> Mistake:
-        """The same mistake, seen from a document that has this one at ``key``."""
+        """The same mistake in a document that contains this one at ``key``."""
         return Mistake(join(key, self.key), self.reason)
 
 
 class Wrong(ValueError):
-    """Raised by a model's own checks, with everything that they found; ``str()`` has a line for each."""
+    """Raised by a model's own checks with all their mistakes; ``str()`` has a line for each."""
 
     def __init__(self, *mistakes: Mistake) -> None:
         super().__init__("\n".join(map(str, mistakes)))
@@ -54,54 +54,54 @@ class Wrong(ValueError):
 
     @property
     def sentence(self) -> str:
-        """All of it in one line, for an answer to a program."""
+        """All mistakes in one line, for an answer to a program."""
         return "; ".join(map(str, self.mistakes))
 
 
 def wrong(key: str, reason: str) -> Wrong:
-    """One mistake, to be raised."""
+    """``Wrong`` with one mistake, to be raised."""
     return Wrong(Mistake(key, reason))
 
 
 def refuse(found: Iterable[Mistake]) -> None:
-    """Raise ``Wrong`` with all of them, if there is any."""
+    """Raise ``Wrong`` with these mistakes, if there are any."""
     if mistakes := tuple(found):
         raise Wrong(*mistakes)
 
 
 def of(error: BaseException | None) -> tuple[Mistake, ...]:
-    """The mistakes a model's own check raised; of any other error its text, for the whole."""
+    """The mistakes in ``Wrong``; the text of any other error as one mistake of the whole document."""
     if isinstance(error, Wrong):
         return error.mistakes
     return (Mistake("", str(error)),)
 
 
 def join(path: str, name: str) -> str:
-    """The key ``name`` below ``path``; either may be empty, and an index stands without a dot."""
+    """The key ``name`` below ``path``; either may be empty, and an index is appended without a dot."""
     if path and name:
         return f"{path}{name}" if name.startswith("[") else f"{path}.{name}"
     return path or name
 
 
 def unknown(meant: str | None) -> str:
-    """A key that no model knows, and the one that was probably meant."""
+    """The reason for an unknown key, with the one that was probably meant."""
     return f"unknown key; did you mean {meant}?" if meant else "unknown key"
 
 
 def not_one_of(allowed: Iterable[Any], value: Any) -> str:
-    """A value that is none of those allowed."""
+    """The reason for a value that is not one of those allowed."""
     names = [str(each) for each in allowed]
     meant = nearest(str(value), names)
     return f"must be one of {', '.join(names)}, is {shown(value)}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def misfit(annotation: Any, value: Any) -> str:
-    """A value that the type or the limits of its key do not allow."""
+    """The reason for a value that the type or the limits of its key do not allow."""
     return f"must be {expected(annotation)}, is {shown(value)}"
 
 
 def expected(annotation: Any) -> str:
-    """What may stand at a key of this type, in words: "a whole number from 1 to 65536"."""
+    """The values of a type in words: "a whole number from 1 to 65536"."""
     kinds: list[str] = []
     for member, limits in members(annotation):
         if (choices := allowed(member)) is not None:
@@ -118,11 +118,11 @@ def allowed(annotation: Any) -> tuple[Any, ...] | None:
 
 
 def members(annotation: Any, limits: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """The types of a union (of any other type itself alone), each bare, with what its ``Annotated`` adds."""
+    """The members of a union (or the type itself), each without ``Annotated`` and with its annotations."""
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
-        # pydantic keeps the limits of a Field in a list of their own.
+        # pydantic keeps the limits of a Field in a separate list.
         each = [limit for given in more for limit in getattr(given, "metadata", None) or (given,)]
         yield from members(inner, (*limits, *each))
     elif origin in (Union, types.UnionType):
@@ -133,13 +133,13 @@ def members(annotation: Any, limits: tuple[Any, ...] = ()) -> Iterator[tuple[Any
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The one that was probably meant, if any comes near."""
+    """The word that was probably meant, if one is similar enough."""
     found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.7)
     return found[0] if found else None
 
 
 def shown(value: Any) -> str:
-    """A value as an error quotes it: short, and without the password an address may carry."""
+    """A value as an error quotes it: truncated, and without passwords in addresses."""
     try:
         text = repr(addresses.shown(value)) if isinstance(value, str) else _QUOTED.sub(_without_secret, repr(value))
     except RecursionError:

@@ -1,7 +1,7 @@
-"""The base of what people write in the cluster: settings of hub, messaging and ingest, and custom resources.
+"""The base class for settings of hub, messaging and ingest, and for custom resources.
 
-pydantic, strict (a number in quotes is no number), frozen, unknown keys refused.  The agent never imports this module:
-what the device reads are msgspec structs, for their memory.
+The models are strict (a number in quotes is not a number) and frozen, and refuse unknown keys.  The agent never imports
+this module: it reads msgspec structs, which need less memory than pydantic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STRICT: Final = pydantic.ConfigDict(strict=True, allow_inf_nan=False, hide_inpu
 
 
 class Model(pydantic.BaseModel):
-    """Values only: a document that was read, with its defaults filled in."""
+    """A document that was read, with its defaults filled in."""
 
     model_config = pydantic.ConfigDict(**_STRICT, frozen=True, extra="forbid")
 
@@ -30,11 +30,11 @@ def _listen_address(text: str) -> str:
 
 
 ListenAddress = Annotated[str, pydantic.AfterValidator(_listen_address)]
-"""``host:port``; IPv6 in brackets."""
+"""``host:port``, with IPv6 addresses in brackets."""
 
 
 class ModelReader(Reader):
-    """pydantic."""
+    """The reader for pydantic."""
 
     def is_model(self, candidate: Any) -> bool:
         return isinstance(candidate, type) and issubclass(candidate, pydantic.BaseModel)
@@ -69,7 +69,7 @@ def _fields(model: Any) -> list[Field]:
     return [
         Field(
             field.alias or name,
-            # pydantic keeps a field's limits apart from its type.
+            # pydantic stores a field's limits separately from its type.
             Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation,
             field.is_required(),
             field.default,

@@ -1,8 +1,8 @@
-"""Which text MQTT can carry (MQTT 5, section 1.5.4): what the entrances of messages refuse, and what is written for it.
+"""Text that MQTT cannot carry (MQTT 5, section 1.5.4): what is refused when published, and what is replaced.
 
-U+0000, half a surrogate pair        forbidden: whoever reads it closes the connection
+U+0000, lone surrogates              forbidden: the receiver closes the connection
 control and non-characters, U+FEFF   discouraged: some clients close the connection (U+FEFF: paho for Python)
-more than 65,535 bytes of UTF-8      has no place in a packet
+more than 65,535 bytes of UTF-8      does not fit in a packet
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _UNSAFE: Final = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff{
 
 
 def is_forbidden(text: str) -> bool:
-    """Does it hold what no MQTT packet may hold?"""
+    """True if the text has characters that no MQTT packet may contain."""
     return _FORBIDDEN.search(text) is not None
 
 
 def safe(text: str) -> str:
-    """The same with U+FFFD in place of each character that is forbidden or discouraged."""
+    """Replace each forbidden or discouraged character by U+FFFD."""
     if text.isascii() and text.isprintable():
         return text
     return _UNSAFE.sub(REPLACEMENT, text)
 
 
 def wrong_in(properties: Mapping[str, str | None], system_properties: Mapping[str, str | None]) -> str:
-    """Why a message with these properties cannot be taken; "": it can."""
+    """Why a message with these properties is refused; "" if it is not."""
     for what, given in (("properties", properties), ("systemProperties", system_properties)):
         for name, value in given.items():
             if is_forbidden(name) or (value is not None and is_forbidden(value)):
                 shown = name[:NAME_CHARS_SHOWN]
-                return f"{what}: {shown!r} holds U+0000, which no subscriber over MQTT can be sent: leave it out"
+                return f"{what}: {shown!r} contains U+0000, which cannot be sent to MQTT subscribers: leave it out"
     return ""

@@ -4,13 +4,12 @@
         │ refused
         └─Reader.find─▶ (Mistake("link.nodes_max", "must be a whole number of at least 1, is 'many'"), …)
 
-A decoder stops at its first error, or does not ask a model's own checks before every field is good.  That suits
-programs, not people: five mistakes in a file would cost five restarts.  ``find`` walks the data beside the types, and
-asks the library about one value at a time: the library says yes or no, the words come from the type (``mistakes``).  It
-runs only after a document was refused, so it costs nothing when all is well.
+A decoder stops at its first error, or runs a model's own checks only once every field is valid, so that five mistakes
+in a file would cost five restarts.  ``find`` walks the data along the types and lets the library judge one value at a
+time; the text of a mistake is made from the type (``mistakes``).  It runs only after a document was refused.
 
-Two libraries have a reader: ``STRUCTS`` (msgspec) is for the agent and the wire, ``model.MODELS`` (pydantic, which
-costs 7 MB of memory) for the programs of the cluster.  People who write both kinds of files get one kind of answer.
+There is a reader for each of two libraries: ``STRUCTS`` (msgspec) for the agent and the wire, ``model.MODELS``
+(pydantic, which costs 7 MB of memory) for the cluster's programs.  Both report mistakes in the same form.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Document = TypeVar("Document")
 
 
 class Field(NamedTuple):
-    """A key of a model as people write it, with its type and limits."""
+    """A key of a model, by the name that people write, with its type and limits."""
 
     name: str
     type: Any
@@ -42,11 +41,11 @@ class Field(NamedTuple):
 
 
 class Reader(ABC):
-    """What the libraries have in common; the five abstract methods describe a library."""
+    """The part that both libraries share; the five abstract methods adapt it to one of them."""
 
     @abstractmethod
     def is_model(self, candidate: Any) -> bool:
-        """True for a type of this library that is a table of a file."""
+        """True for a model type of this library, which is a table in a file."""
 
     @abstractmethod
     def is_closed(self, model: Any) -> bool:
@@ -54,7 +53,7 @@ class Reader(ABC):
 
     @abstractmethod
     def fields(self, model: Any) -> list[Field]:
-        """The keys of a model, in its order."""
+        """The keys of a model, in order."""
 
     @abstractmethod
     def read(self, data: Any, type: type[Document]) -> Document:
@@ -62,10 +61,10 @@ class Reader(ABC):
 
     @abstractmethod
     def raised(self, error: ValueError) -> tuple[Mistake, ...]:
-        """The mistakes that a model's or a field's own check raised inside of ``error``."""
+        """The mistakes inside ``error`` that were raised by a model's or a field's own check."""
 
     def find(self, data: Any, type: Any) -> tuple[Mistake, ...]:
-        """All mistakes, in the order of the model's keys; none when ``data`` can be read.  Bad data never raises."""
+        """All mistakes, in the order of the model's keys; none if ``data`` can be read.  Never raises for bad data."""
         elsewhere = self._keys_of_tables(type) if self.is_model(type) else {}
         return tuple(itertools.islice(self._walk(data, type, "", elsewhere, 0), mistakes.MISTAKES_MAX))
 
@@ -75,7 +74,7 @@ class Reader(ABC):
             return
         shaped = self._members_of_shape(data, type)
         if isinstance(data, dict) and len(shaped) > 1:
-            # Of several tables, the one with the fewest mistakes was probably meant.
+            # If several tables are possible, the one with the fewest mistakes was probably meant.
             yield from min((list(self._walk(data, each, key, {}, depth + 1)) for each in shaped), key=len)
             return
         member = shaped[0] if len(shaped) == 1 else None
@@ -94,7 +93,7 @@ class Reader(ABC):
         yield from found or self._refused(data, type, member, key)
 
     def _refused(self, data: Any, type: Any, member: Any, key: str) -> Iterator[Mistake]:
-        """Why the library does not take this value, of which nothing inside is wrong."""
+        """Why the library refuses this value although nothing inside it is wrong."""
         try:
             self.read(data, type)
         except (ValueError, RecursionError) as error:
@@ -120,7 +119,7 @@ class Reader(ABC):
             if not (found := list(self._walk(data[name], field.type, join(key, name), {}, depth + 1))):
                 continue
             yield from found
-            # Without what is optional and bad the model can judge the rest, but not without tables that are there.
+            # The model can check the rest without bad optional keys, but not without lists of tables.
             del rest[name]
             bad.add(name)
             can_judge = can_judge and not field.required and not self._is_list_of_tables(field.type)
@@ -132,17 +131,15 @@ class Reader(ABC):
             meant = join(key, meant) if meant else elsewhere.get(str(name))
             yield Mistake(join(key, str(name)), mistakes.unknown(meant))
         if can_judge and math.prod(map(len, switches.values())) <= COMBINATIONS_MAX:
-            # A bad switch was meant as one of its values: only what is wrong with each of them is surely wrong.
+            # A bad switch was meant to have one of its values: only mistakes that occur with each of them are certain.
             meanings = (dict(zip(switches, each, strict=True)) for each in itertools.product(*switches.values()))
             first, *others = [list(self._checked({**rest, **each}, fields, model, bad)) for each in meanings]
             yield from (each.below(key) for each in dict.fromkeys(first) if all(each in other for other in others))
 
-    def _checked(
-        self, data: dict[str, Any], fields: dict[str, Field], model: Any, bad: set[str]
-    ) -> Iterator[Mistake]:
-        """What the model itself says about fields that are good each by itself.
+    def _checked(self, data: dict[str, Any], fields: dict[str, Field], model: Any, bad: set[str]) -> Iterator[Mistake]:
+        """The mistakes that the model's own checks find in individually valid fields.
 
-        It may stop at its first reason.  To find the next one too, the key it names is then taken as not given.
+        A check may stop at its first mistake; to find the next one, it runs again without the key it named.
         """
         data, reported = dict(data), set(bad)
         while True:
@@ -158,7 +155,7 @@ class Reader(ABC):
                 return
 
     def _members_of_shape(self, data: Any, type: Any) -> list[Any]:
-        """The members of a union, bare, that have the value's shape; of any other type itself."""
+        """The members of a union that have the value's shape, without ``Annotated``; or the type itself."""
         members = [member for member, _ in mistakes.members(type)]
         if len(members) == 1:
             return members
@@ -173,7 +170,7 @@ class Reader(ABC):
         return any(self.is_model(get_args(each)[0]) for each in lists)
 
     def _keys_of_tables(self, model: Any) -> dict[str, str]:
-        """Keys of the tables below ``model`` and where they belong, for one that was written outside its table."""
+        """The keys of the tables below ``model``, with their full path, for keys written outside their table."""
         tables = [field for field in self.fields(model) if self.is_model(field.type)]
         found: dict[str, str] = {}
         for table in tables:
@@ -183,7 +180,7 @@ class Reader(ABC):
 
 
 class StructReader(Reader):
-    """msgspec."""
+    """The reader for msgspec."""
 
     def is_model(self, candidate: Any) -> bool:
         return isinstance(candidate, type) and issubclass(candidate, msgspec.Struct)
@@ -199,7 +196,7 @@ class StructReader(Reader):
         return msgspec.convert(data, type, strict=True)
 
     def raised(self, error: ValueError) -> tuple[Mistake, ...]:
-        # msgspec names the check's own error as the cause of its refusal.
+        # The cause of msgspec's error is the check's own error.
         return mistakes.of(error.__cause__) if error.__cause__ is not None else ()
 
 
@@ -207,7 +204,7 @@ STRUCTS: Final = StructReader()
 
 
 def _choices(type: Any) -> tuple[Any, ...]:
-    """The values of a switch (a choice of words, or on and off), on which other keys may depend; else none."""
+    """The values of a switch (a choice of words, or a boolean), on which other keys may depend; () for other types."""
     for member, _ in mistakes.members(type):
         if member is bool:
             return (False, True)
@@ -217,7 +214,7 @@ def _choices(type: Any) -> tuple[Any, ...]:
 
 
 def _set_aside(data: dict[str, Any], field: Field | None) -> bool:
-    """Take the key as if it had not been given, or, where that is what is wrong, as if it had been; False: neither."""
+    """Remove an optional key, or fill in a missing one, so that it causes no more mistakes; False: not possible."""
     if field is None or _choices(field.type):
         return False
     if field.name in data and not field.required:

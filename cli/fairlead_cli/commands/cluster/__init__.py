@@ -1,1 +1,1 @@
-"""Commands that ask the API server of the cluster, and the hub where its answer is newer."""
+"""Commands that ask the cluster's API server, and the hub if its answer is newer."""

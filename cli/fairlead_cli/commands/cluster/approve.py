@@ -1,4 +1,4 @@
-"""`fairlead approve`: let the deletions go that the deletion guard stopped at a node."""
+"""`fairlead approve`: approves deletions that the deletion guard stopped."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ def register(root: click.Group) -> None:
 @targets.options()
 @printer.options(("text", "wide", "name", "json", "yaml"))
 def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
-    """Show what NODE would lose, ask, and approve it.
+    """Show which objects would be deleted at NODE, ask for confirmation, and approve it.
 
-    A hub with [deletion_guard] stops deletions that are too many at once: a rule deleted by mistake looks like an
-    order. What is approved is what is due now; more that becomes due later is counted anew.
+    A hub with [deletion_guard] stops too many deletions at once, as when a rule is deleted by mistake. Only the
+    deletions shown are approved; later ones are counted separately.
 
     \b
     fairlead approve edge-1
     fairlead approve edge-1 --yes
 
-    Exit codes: 0 approved, or nothing is stopped; 1 not approved; 2 no terminal to ask at, and no --yes.
+    Exit codes: 0 approved, or nothing to approve; 1 not approved; 2 no terminal and no --yes.
     """
     found, due = target.ask(lambda kube: _stopped(kube, node))
     guard = (found.get("status") or {}).get("deletionGuard")
     if not guard:
-        shown.say(f"node/{node}: the deletion guard stops nothing")
+        shown.say(f"node/{node}: the deletion guard has stopped nothing")
         return
     if guard.get("approved"):
         shown.say(f"node/{node}: {quantities.of(guard['count'], 'deletion')} approved already ({guard['id']})")
@@ -69,7 +69,7 @@ def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
     stopped = quantities.of(guard["count"], "deletion")
     shown.say(f"node/{node}: {stopped} stopped at {guard['since']} (guard {guard['id']}){listed}")
     if not yes and not _is_asked():
-        raise click.UsageError("there is no terminal to ask at: look at the list, then run it again with --yes")
+        raise click.UsageError("no terminal to ask for confirmation: check the list, then run it again with --yes")
     if not yes and not click.confirm(f"Delete these at {node}?", err=True):
         shown.say("not approved; nothing was changed")
         sys.exit(1)
@@ -78,12 +78,12 @@ def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
 
 
 def _is_asked() -> bool:
-    """There is a person to ask."""
+    """True at a terminal."""
     return sys.stdin.isatty()
 
 
 async def _stopped(kube: Kube, node: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The EdgeNode, and what it holds and should not."""
+    """The EdgeNode, and the objects whose deletion was stopped."""
     found = await instructions.edge_node(kube, node)
     due: list[dict[str, Any]] = []
     for plural in ("objectsyncs", "clusterobjectsyncs"):
@@ -97,7 +97,7 @@ async def _stopped(kube: Kube, node: str) -> tuple[dict[str, Any], list[dict[str
 
 
 def _row(item: dict[str, Any]) -> dict[str, Any] | None:
-    """None unless its deletion was stopped."""
+    """The row of a record; None unless its deletion was stopped."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
     if status.get("reason") != STOPPED:
         return None

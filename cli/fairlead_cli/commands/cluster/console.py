@@ -1,4 +1,4 @@
-"""`fairlead console`: opens the hub's console, through a tunnel of kubectl where the hub is in a cluster."""
+"""`fairlead console`: opens the hub's console, through kubectl port-forward if the hub is in a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 HTTP_PORT = 10002
-"""Port of a hub in a Pod; it is on loopback, so that only a tunnel reaches it."""
+"""HTTP port of a hub in a Pod, which only a port-forward reaches because it is on loopback."""
 LABELS = "app.kubernetes.io/part-of=fairlead,app.kubernetes.io/component=hub"
 PAGE = "/console/"
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
@@ -36,18 +36,18 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Open the hub's console in a browser.")
 @click.option(
-    "--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="The hub's http_listen; then no tunnel is opened."
+    "--hub", envvar=hub_client.HUB_VARIABLE, metavar="URL", help="The hub's address (http_listen); opens no tunnel."
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Port of the tunnel; 0: any."
+    "--port", type=click.IntRange(0, 65_535), default=0, show_default=True, help="Local port of the tunnel; 0: any."
 )
-@click.option("--url", "only_url", is_flag=True, help="With --hub: print the address and end.")
-@click.option("--no-open", is_flag=True, help="Do not start a browser; print the address.")
+@click.option("--url", "only_url", is_flag=True, help="With --hub: print the address and exit.")
+@click.option("--no-open", is_flag=True, help="Print the address without starting a browser.")
 @targets.options(namespace=True)
 def console(hub: str | None, port: int, only_url: bool, no_open: bool, target: Target) -> None:
-    """Open the hub's console: nodes, what is parked and why, topics, events, as they are now. It only reads.
+    """Open the hub's read-only console: nodes, parked objects and the reasons, topics, events.
 
-    In a cluster the hub listens on its own loopback: kubectl makes a tunnel to its Pod, which stays until Ctrl+C.
+    In a cluster the hub listens on loopback only, so kubectl opens a tunnel to its Pod, which stays until Ctrl+C.
 
     \b
     fairlead console -n fairlead
@@ -60,7 +60,7 @@ def console(hub: str | None, port: int, only_url: bool, no_open: bool, target: T
         return
     if only_url:
         raise click.UsageError(
-            "--url prints an address and ends, and a tunnel would end with it: give --hub, or --no-open"
+            "--url prints the address and exits, which would close the tunnel: give --hub, or --no-open"
         )
     kubectl = shutil.which("kubectl")
     if kubectl is None:
@@ -76,11 +76,11 @@ def console(hub: str | None, port: int, only_url: bool, no_open: bool, target: T
 def _show(address: str, *, opens: bool) -> None:
     click.echo(address)
     if opens and not webbrowser.open(address):
-        click.echo("no browser could be started here: open this address in one", err=True)
+        click.echo("no browser could be started: open this address in one", err=True)
 
 
 async def _pod(kube: Kube, namespace: str | None) -> tuple[str, str]:
-    """A hub that serves: one that is ready."""
+    """Namespace and name of a ready hub Pod."""
     at = f"namespaces/{namespace}/" if namespace else ""
     pods = await collections.items(kube, f"api/v1/{at}pods", labelSelector=LABELS)
     for pod in sorted(pods, key=lambda each: not _is_ready(each)):
@@ -89,7 +89,7 @@ async def _pod(kube: Kube, namespace: str | None) -> tuple[str, str]:
             raise click.ClickException(f"no hub is ready; {name} is {(pod.get('status') or {}).get('phase')}")
         return pod["metadata"]["namespace"], pod["metadata"]["name"]
     where = f"namespace {namespace}" if namespace else "any namespace"
-    raise click.ClickException(f"there is no Pod of a hub in {where}: give the hub's address with --hub")
+    raise click.ClickException(f"there is no hub Pod in {where}: give the hub's address with --hub")
 
 
 def _is_ready(pod: dict[str, Any]) -> bool:
@@ -103,7 +103,7 @@ def _same_cluster(target: Target) -> list[str]:
 
 
 class _tunnel:
-    """Runs kubectl; the block runs when the tunnel stands, and then it is waited for until Ctrl+C."""
+    """Runs kubectl; the block runs once the tunnel is open, and at its end waits for Ctrl+C."""
 
     def __init__(self, command: list[str]) -> None:
         self._command = command
@@ -115,7 +115,7 @@ class _tunnel:
             if found := _FORWARDING.match(line):
                 return int(found[1])
         self._running.wait()
-        raise click.ClickException("kubectl made no tunnel; its reason stands above")
+        raise click.ClickException("kubectl opened no tunnel; see its output above")
 
     def __exit__(self, kind: object, *_: object) -> None:
         with contextlib.suppress(KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""`fairlead diff`: what a node holds against what the cluster has."""
+"""`fairlead diff`: compares what a node holds with the cluster."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The whole object again, of a Secret with its values."""
+"""An annotation with the whole object, including a Secret's values."""
 OWN: Final = ("resourceVersion", "managedFields", "generation", "creationTimestamp", "selfLink")
-"""Fields of metadata that differ on each side by nature."""
+"""Metadata that always differs between the two sides."""
 HIDDEN_CHARS: Final = 12
 NOT_FOUND = 404
 WITHOUT_EDGE = (
-    "contents are compared with --edge URL (an agent's http_listen); here are versions, as the hub wrote them"
+    "only versions were compared, as recorded by the hub; compare contents with --edge URL (an agent's http_listen)"
 )
 
 
@@ -47,26 +47,26 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Show the differences between a node and the cluster.")
 @click.argument("what", metavar="NODE|KIND/NAME", shell_complete=names.nodes_and_objects)
-@click.option("--node", help="With KIND/NAME: at this node only.")
-@click.option("--edge", "url", metavar="URL", help="Get contents from this agent, for example through an ssh tunnel.")
+@click.option("--node", help="With KIND/NAME: only this node.")
+@click.option("--edge", "url", metavar="URL", help="Read contents from this agent, for example through an SSH tunnel.")
 @edge_client.token_option
 @targets.options(namespace=True)
 @printer.options(("text",))
 def diff(what: str, node: str | None, url: str | None, token_file: Path | None, target: Target, shown: Printer) -> None:
     """Compare the cluster (---) with an edge node (+++).
 
-    With --edge the contents are compared, as a unified diff; values of Secrets are compared and never shown. Without
-    it the cluster only knows versions: objects that a node does not hold as wanted are listed with both.
+    With --edge, contents are compared and shown as a unified diff; the values of Secrets are compared but never shown.
+    Without it, only versions are known: objects whose versions differ are listed with both.
 
     \b
     fairlead diff edge-1
     fairlead diff edge-1 --edge http://127.0.0.1:10550 --token-file token
     fairlead diff configmap/prices -n shop --node edge-1
 
-    Exit codes: 0 no difference, 1 there is one (or it could not be found out).
+    Exit codes: 0 no difference; 1 a difference, or an error.
     """
     if url is not None and "/" in what and node is None:
-        raise click.UsageError("--edge asks one agent: say with --node which node it is")
+        raise click.UsageError("--edge asks one agent: name its node with --node")
     records = target.ask(lambda kube: _records(kube, what, node, target))
     differences = 0
     for lines in _with_contents(records, url, token_file, target) if url is not None else _versions(records):
@@ -101,7 +101,7 @@ async def _records(kube: Kube, what: str, node: str | None, target: Target) -> l
     ]
     if not records:
         where = f"node {node}" if node else "any node"
-        text = f"no record says that {where} holds {what}; fairlead explain {what} --node NODE says why"
+        text = f"there is no record of {what} at {where}; fairlead explain {what} --node NODE says why"
         raise click.ClickException(text)
     return sorted(records, key=_name)
 
@@ -132,7 +132,7 @@ def _path(record: dict[str, Any]) -> str:
 def _with_contents(
     records: list[dict[str, Any]], url: str, token_file: Path | None, target: Target
 ) -> Iterator[list[str]]:
-    """The difference of each object, one after the other."""
+    """The differing lines of each object that differs."""
     pairs = target.ask(lambda kube: _of_cluster(kube, records))
     key = secrets.token_bytes(32)
     for record, path, wanted in pairs:
@@ -182,9 +182,9 @@ def _style(line: str) -> tables.Style:
 def unified(
     cluster: dict[str, Any] | None, edge: dict[str, Any] | None, names: tuple[str, str], key: bytes
 ) -> list[str]:
-    """Lines from what the cluster has to what the edge has; none when they say the same.
+    """A unified diff from the cluster to the edge; empty if they are equal.
 
-    ``key`` goes into the digests of Secrets' values: made for this one comparison, it leaves nothing to guess them by.
+    ``key`` keys the digests of Secrets' values: chosen for each comparison, it keeps the values from being guessed.
     """
     before, after = (
         [] if each is None else yaml_text.text_of(comparable(each, key)).splitlines() for each in (cluster, edge)
@@ -193,7 +193,7 @@ def unified(
 
 
 def comparable(item: dict[str, Any], key: bytes) -> dict[str, Any]:
-    """Without what each side counts for itself, keys in order, values of Secrets as digests."""
+    """The object without fields that always differ, with sorted keys, and with digests for Secrets' values."""
     found: dict[str, Any] = copy.deepcopy(item)
     metadata = found.get("metadata")
     if isinstance(metadata, dict):
@@ -214,7 +214,7 @@ def comparable(item: dict[str, Any], key: bytes) -> dict[str, Any]:
 
 
 def _is_noted(name: str) -> bool:
-    """Said to the hub, or added by the agent when it is asked (age, version), or by kubectl: no content."""
+    """True for annotations of people, the agent (age, version) or kubectl, which are not content."""
     return name.startswith("fairlead.dev/") or name == APPLIED
 
 

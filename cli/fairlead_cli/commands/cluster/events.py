@@ -1,4 +1,4 @@
-"""`fairlead events`: the Kubernetes Events that hubs wrote, newest last."""
+"""`fairlead events`: lists the Kubernetes Events of hubs, newest last."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def register(root: click.Group) -> None:
     root.add_command(events)
 
 
-@click.command(short_help="List what hubs reported: nodes, objects, rules, routes.")
+@click.command(short_help="List the Events of hubs about nodes, objects, rules and routes.")
 @click.argument("node", required=False, shell_complete=names.nodes)
 @click.option("--type", type=click.Choice(TYPES, case_sensitive=False), help="Only of this type.")
 @printer.watch_option
 @targets.options(namespace=True, all_namespaces=True)
 @printer.options()
 def events(node: str | None, type: str | None, watch: bool, target: Target, shown: Printer) -> None:
-    """List the Kubernetes Events of hubs, the newest last; with NODE those about it, in all namespaces.
+    """List the Kubernetes Events of hubs, newest last; with NODE, those about this node in all namespaces.
 
-    What has no namespace (nodes, rules, routes) is reported in namespace default. The API server keeps Events for an
-    hour; the topic system/events has all of them in order: fairlead tail system/events.
+    Events about cluster-scoped objects (nodes, rules, routes) are in namespace default. The API server keeps Events for
+    an hour; the topic system/events keeps all of them: fairlead tail system/events.
 
     \b
     fairlead events edge-1 --watch
@@ -58,7 +58,7 @@ def events(node: str | None, type: str | None, watch: bool, target: Target, show
 
 
 def view(clock: Clock) -> TableView:
-    """The columns of ``kubectl get events``, and how often; ``clock`` is asked for each line."""
+    """The columns of ``kubectl get events``, and COUNT; ``clock`` is read for each line."""
     return TableView(
         kind="event",
         name=lambda row: str(row["metadata"]["name"]),
@@ -88,7 +88,7 @@ def _sorted(rows: list[Item], node: str | None) -> list[Item]:
 
 
 def _concerns(row: Item, node: str | None) -> bool:
-    """An EdgeNode is called as its node; the record of an object is called NODE.UID."""
+    """True if the Event is about the node: an EdgeNode has its name, a record is named NODE.UID."""
     about = row.get("involvedObject") or {}
     name = str(about.get("name", ""))
     return (

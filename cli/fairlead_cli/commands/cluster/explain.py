@@ -1,4 +1,4 @@
-"""`fairlead explain`: why is this object at this node, or why not?"""
+"""`fairlead explain`: says why an object is on a node, or why not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO = frozenset(
         "unreadable",
     )
 )
-"""Codes of answers that say no."""
+"""Codes of negative answers."""
 
 
 def register(root: click.Group) -> None:
@@ -47,12 +47,12 @@ def register(root: click.Group) -> None:
 @hub_client.options
 @printer.options(printer.DOCUMENTS)
 def explain(object_name: str, node: str, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
-    """Say at which step of the path KIND/NAME is on its way to a node, and why.
+    """Explain how far KIND/NAME is on its way to a node, and why.
 
-    With --hub (or a hub's --config) the answer includes what is queued or in flight right now; otherwise it is made
-    from rules, records and EdgeNodes. The namespace does not matter for what has none.
+    With --hub (or a hub's --config), the answer includes what is queued or in flight right now; otherwise it is based
+    on rules, records and EdgeNodes. The namespace is ignored for cluster-scoped objects.
 
-    Exit 0: the node has it, or will get it; 1: it has not and will not as things are, or does not do what it says.
+    Exit codes: 0 the node has the object or will get it; 1 it will not get it without a change, or refuses it.
 
     \b
     fairlead explain configmap/prices -n shop --node edge-1

@@ -1,4 +1,4 @@
-"""`fairlead logs`: what the programs in the cluster say, of all Pods in one order."""
+"""`fairlead logs`: shows the logs of all Fairlead Pods, in order of time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ COMPONENT = "app.kubernetes.io/component"
 SILENCE_SECONDS = 3600.0
 PAUSE_SECONDS = 1.0
 WAITING_MAX = 1000
-"""Lines that are buffered for the reader; beyond them the Pods wait."""
+"""Most lines buffered for the reader; beyond it, reading from Pods pauses."""
 LOG_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of one Pod's log that are read without --follow."""
+"""Most bytes read of one Pod's log without --follow."""
 LEVELS = ("debug", "info", "warning", "error", "critical")
 _AHEAD = ("ts", "level", "event")
 _LEFT_OUT = ("room", "logger", "exception", "exc_info")
@@ -52,16 +52,20 @@ def register(root: click.Group) -> None:
 
 @click.command(short_help="Show the logs of the programs in the cluster.")
 @click.argument("component", required=False, type=click.Choice(COMPONENTS))
-@click.option("-f", "--follow", is_flag=True, help="Then print new lines until interrupted.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines until interrupted.")
 @click.option(
     "--since",
     type=parameters.Lifetime(datetime.timedelta(seconds=1), datetime.timedelta(days=365)),
-    help="Logs of the last 10m, 2h, 1d.",
+    help="Only lines of this last time: 10m, 2h, 1d.",
 )
 @click.option(
     "--tail",
     type=click.IntRange(0, TAIL_MAX),
-    help=f"So many lines of each container at most; default: {TAIL}, all with --since.",
+    help=f"At most this many lines of each container; default: {TAIL}, with --since all.",
+)
+@click.option("--previous", is_flag=True, help="Logs of the previous containers, to see why they ended.")
+@click.option(
+    "--node", shell_complete=names.nodes, help="Only lines about this node; with `edge`, of the agent on this node."
 )
 @click.option("--previous", is_flag=True, help="Logs of the previous containers, to find out why they ended.")
 @click.option("--node", shell_complete=names.nodes, help="Only lines about this node; with `edge`: of the agent there.")
@@ -81,10 +85,10 @@ def logs(
     target: Target,
     shown: Printer,
 ) -> None:
-    """Show the logs of the Pods that the chart made: hub, messaging, ingest and the agents, in the order of time.
+    """Show the logs of the chart's Pods (hub, messaging, ingest and agents), in order of time.
 
-    Without COMPONENT all of them; without -n in every namespace. `-o json` prints the lines as they are. The log of an
-    agent that is no Pod is on its device: journalctl -u fairlead-edge.
+    Without COMPONENT, of all components; without -n, of all namespaces. `-o json` prints the lines unchanged. The log
+    of an agent that does not run in a Pod is on its device: journalctl -u fairlead-edge.
 
     \b
     fairlead logs hub -f
@@ -92,7 +96,7 @@ def logs(
     fairlead logs --level warning --since 1d
     """
     if follow and previous:
-        raise click.UsageError("--previous containers have ended: there is nothing to follow")
+        raise click.UsageError("previous containers have ended: --previous and --follow exclude each other")
     query = _query(since, tail, previous)
     wanted = frozenset(events)
     about = None if component == "edge" else node
@@ -133,7 +137,7 @@ def _query(since: datetime.timedelta | None, tail: int | None, previous: bool) -
 
 
 async def _read(kube: Kube, find: Find, query: dict[str, str]) -> list[LogLine]:
-    """Of all containers; one without a log (it never ran before, its Pod is gone) holds up no other."""
+    """The lines of all containers; those whose log cannot be read are skipped, unless all fail."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     lines: list[LogLine] = []
@@ -170,7 +174,7 @@ def _shown(line: LogLine, found: dict[str, Any] | None, shown: Printer) -> str:
 
 
 class LogLine(NamedTuple):
-    """``at`` is when the kubelet took it, RFC 3339 with nanoseconds: it sorts as text."""
+    """``at`` is the kubelet's timestamp, RFC 3339 with nanoseconds, which sorts as text."""
 
     at: str
     pod: str
@@ -190,7 +194,7 @@ class LogSource(NamedTuple):
 
 
 async def sources(kube: Kube, namespace: str | None, component: str | None, node: str | None) -> list[LogSource]:
-    """Containers that have run, by namespace and name; ``node``: of Pods on this node alone."""
+    """Containers that have run, sorted by namespace and name; with ``node``, only of Pods on this node."""
     selector = OURS + (f",{COMPONENT}={component}" if component else "")
     path = f"api/v1/namespaces/{namespace}/pods" if namespace else "api/v1/pods"
     query = {"labelSelector": selector, **({"fieldSelector": f"spec.nodeName={node}"} if node else {})}
@@ -203,7 +207,7 @@ async def sources(kube: Kube, namespace: str | None, component: str | None, node
 
 
 def _started(pod: Item) -> list[str]:
-    """Names of containers of which there is a log."""
+    """Names of containers that have a log."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return [
         str(each["name"]) for each in statuses if each.get("restartCount") or "waiting" not in (each.get("state") or {})
@@ -211,16 +215,16 @@ def _started(pod: Item) -> list[str]:
 
 
 async def read(kube: Kube, source: LogSource, query: Mapping[str, str]) -> list[LogLine]:
-    """What there is.  Raises ``ApiRefused``, ``ApiUnavailable``."""
+    """The existing lines.  Raises ``ApiRefused``, ``ApiUnavailable``."""
     asked = {"container": source.container, "timestamps": "true", "limitBytes": str(LOG_BYTES_MAX), **query}
     content = await kube.get(source.path, **asked)
     return [line for raw in content.split(b"\n") if (line := _line(source, raw)) is not None]
 
 
 async def follow(kube: Kube, found: list[LogSource], query: Mapping[str, str]) -> AsyncIterator[list[LogLine]]:
-    """What there is and what comes, of all of them; an empty list where nothing came for a while.
+    """Existing and new lines of all sources; an empty list if there were none for a while.
 
-    Ends when no container runs any more.
+    Ends when no container is running.
     """
     queue: asyncio.Queue[LogLine | Exception] = asyncio.Queue(WAITING_MAX)
     tasks = [asyncio.create_task(_follow(kube, each, query, queue)) for each in found]
@@ -241,13 +245,13 @@ async def follow(kube: Kube, found: list[LogSource], query: Mapping[str, str]) -
 async def _follow(
     kube: Kube, source: LogSource, query: Mapping[str, str], queue: asyncio.Queue[LogLine | Exception]
 ) -> None:
-    """A broken line is opened again where it was; a container that ended has no more to say."""
+    """Put the lines of one container into the queue until it ends; a broken connection is resumed."""
     from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 
     asked = {"container": source.container, "timestamps": "true", "follow": "true", **query}
     last, of_last = "", 0
     while True:
-        seen = of_last  # lines of that moment which come again
+        seen = of_last  # lines with that timestamp, which are repeated
         try:
             async for raw in kube.lines(source.path, asked, SILENCE_SECONDS):
                 line = _line(source, raw)
@@ -267,7 +271,7 @@ async def _follow(
         if last:
             asked.pop("tailLines", None)
             asked.pop("sinceSeconds", None)
-            asked["sinceTime"] = f"{last[:19]}Z"  # whole seconds: what was seen of this one is left out by ``last``
+            asked["sinceTime"] = f"{last[:19]}Z"  # whole seconds: lines already seen are skipped by ``last``
 
 
 def _line(source: LogSource, raw: bytes) -> LogLine | None:
@@ -276,7 +280,7 @@ def _line(source: LogSource, raw: bytes) -> LogLine | None:
 
 
 def _utc(at: str) -> str:
-    """With nine digits and in UTC, so that times sort as text; what is no time stays as it is."""
+    """The time in UTC with nine decimals, so that it sorts as text; other text is returned unchanged."""
     try:
         moment = datetime.datetime.fromisoformat(at).astimezone(datetime.UTC)
     except ValueError:
@@ -295,7 +299,7 @@ def _or_raise(found: LogLine | Exception) -> LogLine:
 
 
 def parse(line: str) -> dict[str, Any] | None:
-    """None: it is no line of ours, but a trace or the word of another program."""
+    """Decode a line of ours; None for other lines, such as a traceback."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -304,7 +308,7 @@ def parse(line: str) -> dict[str, Any] | None:
 
 
 def is_wanted(found: dict[str, Any] | None, *, node: str | None, events: frozenset[str], level: str | None) -> bool:
-    """Lines that are not ours are wanted where nothing was asked for by what only ours have."""
+    """True if a line passes the filters; a line that is not ours passes only if there are none."""
     if found is None:
         return node is None and not events and level is None
     if node is not None and node not in (found.get("node"), found.get("edge")):
@@ -316,7 +320,7 @@ def is_wanted(found: dict[str, Any] | None, *, node: str | None, events: frozens
 
 
 def text(found: dict[str, Any], who: str) -> str:
-    """One line; a value of others in it is not obeyed by the terminal."""
+    """The line for people, with control characters escaped."""
     clock = str(found.get("ts", ""))[11:23]
     rest = [f"{name}={_value(value)}" for name, value in found.items() if name not in _AHEAD and name not in _LEFT_OUT]
     parts = [clock.ljust(12), str(found.get("level", "")).ljust(8), who, str(found["event"]), *rest]

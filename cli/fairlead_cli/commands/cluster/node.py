@@ -1,4 +1,4 @@
-"""`fairlead node`: which certificates of a node are accepted, and a node's end in the cluster."""
+"""`fairlead node`: revokes or approves a node's certificates, and deletes a node."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 REASON_CHARS_MAX = 256
-"""More of it is shown nowhere."""
+"""Longest reason that is shown anywhere."""
 NOTICED_SECONDS = 5.0
-"""How long a hub is waited for that says what it made of it."""
+"""How long to wait for a hub to confirm a revocation."""
 LOOK_SECONDS = 0.2
 ENDED_SECONDS = 10.0
-"""How long the hub may take to write that a session has ended."""
+"""How long to wait for the hub to record that a session has ended."""
 RECORDS_SECONDS = 30.0
-"""How long the hub may take to delete the records of a node that was deleted."""
+"""How long to wait for the hub to delete the records of a deleted node."""
 CONFLICT = 409
 VIEW = TableView(
     kind="edgenode.fairlead.dev",
     name=lambda row: str(row["metadata"]["name"]),
     columns=(OutputColumn("NODE", lambda row: row["metadata"]["name"]),),
 )
-"""For -o name alone."""
+"""Used only by -o name."""
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 FORMS = ("text", "name", "json", "yaml")
 
@@ -51,9 +51,9 @@ def register(root: click.Group) -> None:
     root.add_command(node)
 
 
-@click.group(short_help="Revoke a node's certificates, approve one that is held, or delete the node.")
+@click.group(short_help="Revoke a node's certificates, approve a held one, or delete the node.")
 def node() -> None:
-    """Which certificates of a node are accepted, and a node's end.
+    """Revoke or approve the certificates of a node, or delete the node.
 
     \b
     It was taken out of service:            fairlead node delete shop-17
@@ -62,7 +62,7 @@ def node() -> None:
     It gets a successor of the same name:   fairlead token create --node shop-17 --replace
     Its Node was deleted and made again:    fairlead node approve shop-17
 
-    `fairlead nodes -o wide` shows what each certificate is worth and when it ends.
+    `fairlead nodes -o wide` shows the state and expiry of each certificate.
     """
 
 
@@ -73,20 +73,20 @@ def node() -> None:
 @targets.options()
 @printer.options(FORMS)
 def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) -> None:
-    """Refuse every certificate of NODE that was issued until now, for good.
+    """Permanently revoke every certificate that NODE has been issued so far.
 
-    Its session is cut within two seconds and none opens again: not after restarts, not when the Node is made again,
-    and not from a copy of its disk. Messages it has not sent stay on it. What is issued later is taken: `fairlead token
-    create --node NODE --replace` gives the name to a new device. It is written in the EdgeNode (spec.revoked), so no
-    hub has to answer; one that is away reads it when it starts.
+    Its session is closed within two seconds and cannot be opened again: not after restarts, not when the Node is
+    recreated, and not from a copy of its disk. Messages that it has not sent stay on it. Certificates issued later are
+    valid: `fairlead token create --node NODE --replace` gives the name to a new device. The revocation is recorded in
+    the EdgeNode (spec.revoked), so it also takes effect if no hub is running at the moment.
 
     \b
     fairlead node revoke shop-17
     fairlead node revoke shop-17 --reason "stolen on Tuesday"
 
-    Undone, if it was a mistake: fairlead node unrevoke NODE.
-    Exit code 1: nothing in the cluster has this name. --force revokes it all the same: the certificate of a Node that
-    was deleted with its EdgeNode is refused then, too, if the Node is made again.
+    To undo it: fairlead node unrevoke NODE.
+    Exit code 1: nothing in the cluster has this name. With --force the name is revoked anyway: if the Node was deleted
+    with its EdgeNode and is created again, its certificate is refused.
     """
     from fairlead_hub.identity.revocation import Revocation
 
@@ -108,15 +108,15 @@ def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) 
     _answer(found, said, shown)
 
 
-@node.command(short_help="Accept the certificates of a node again that was revoked by mistake.")
+@node.command(short_help="Undo a revocation: accept the certificates of the node again.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
 @targets.options()
 @printer.options(FORMS)
 def unrevoke(name: str, target: Target, shown: Printer) -> None:
-    """Lift the revocation of NODE: every certificate that is still valid opens a session again.
+    """Undo the revocation of NODE: every certificate that has not expired is accepted again.
 
-    Do so only where it was a mistake, and where no copy of the device's disk may exist: a copy is accepted again, too.
-    A node that was refused comes again by itself after ten minutes at most, and at once when its agent is restarted.
+    Only do this if the revocation was a mistake and the device's disk cannot have been copied: a copy is accepted
+    again, too. The node reconnects within ten minutes, or immediately if its agent is restarted.
 
     \b
     fairlead node unrevoke shop-17
@@ -144,21 +144,20 @@ def unrevoke(name: str, target: Target, shown: Printer) -> None:
 @targets.options()
 @printer.options(FORMS)
 def approve(name: str, target: Target, shown: Printer) -> None:
-    """Take the certificate with which NODE comes and is held, or let it give up a fencing number.
+    """Accept the held certificate of NODE, or allow it to reset its fencing number.
 
-    A hub holds a certificate that is not surely the node's: its Node was deleted and made again since, or the node was
-    away for long and comes with another store than before, as a copy of its disk would. Approve it if you know why; if
-    not, revoke the node. Only what is held now is approved, and nothing that is held later. The node comes again by
-    itself within a minute.
+    A hub holds a certificate if it may not belong to the node: because its Node was deleted and recreated, or because
+    the node was away for a long time and returns with another store, as a copy of its disk would. Approve it if you
+    know the cause; otherwise revoke the node. Only what is held now is approved. The node reconnects within a minute.
 
-    A node that has obeyed a hub with a higher fencing number (EdgeNode: StaleHub) is refused. It follows this hub by
-    itself after ten minutes ([link] stale_hub_seconds of its agent); approved, it does so at once. Do so if the Lease
-    of the hub was deleted or restored from a backup, or if the number was never true. No other node is touched.
+    A node that has obeyed a hub with a higher fencing number (EdgeNode: StaleHub) is refused. It accepts this hub by
+    itself after ten minutes ([link] stale_hub_seconds of its agent), or at once if approved. Approve it if the hub's
+    Lease was deleted or restored from a backup, or if the number was wrong. Other nodes are not affected.
 
     \b
     fairlead node approve shop-17
 
-    What was revoked is not approved: the node needs a new certificate (fairlead token create --node NODE --replace).
+    A revoked certificate cannot be approved: the node needs a new one (fairlead token create --node NODE --replace).
     Exit code 1: the node is revoked, or there is no such node.
     """
 
@@ -168,18 +167,18 @@ def approve(name: str, target: Target, shown: Printer) -> None:
         held, fence = identity.get("held") or "", (found.get("status") or {}).get("obeyedFence")
         if identity.get("state") == "Revoked":
             remedy = f"give it a new certificate: fairlead token create --node {name} --replace"
-            raise click.ClickException(f"node/{name} is revoked, and an approval does not lift that; {remedy}")
+            raise click.ClickException(f"node/{name} is revoked, which an approval cannot undo; {remedy}")
         wanted = {APPROVE_IDENTITY: held} if held else {}
         if fence is not None:
             wanted[APPROVE_FENCE] = str(fence)
         if not wanted:
-            return found, f"node/{name}: no certificate of it is held, and its fencing number is not refused"
-        what = " and ".join(filter(None, (held, "" if fence is None else f"it may give up fencing number {fence}")))
+            return found, f"node/{name}: nothing to approve: no certificate is held and no fencing number refused"
+        what = " and ".join(filter(None, (held, "" if fence is None else f"it may reset fencing number {fence}")))
         if wanted.items() <= instructions.of(found).items():
-            return found, f"node/{name}: approved already ({what}); it is taken when the node comes again"
+            return found, f"node/{name}: already approved ({what}); it takes effect when the node reconnects"
         await instructions.write(kube, instructions.node_path(name), wanted)
         found = await instructions.edge_node(kube, name)
-        return found, f"node/{name}: approved ({what}); the node comes again within a minute"
+        return found, f"node/{name}: approved ({what}); the node reconnects within a minute"
 
     found, said = target.ask(act)
     _answer(found, said, shown)
@@ -193,14 +192,14 @@ def approve(name: str, target: Target, shown: Printer) -> None:
 def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
     """Revoke the certificates of NODE and delete its tokens, its Node, and the records of its objects.
 
-    Take the device out of service first, while it is connected (fairlead edge leave): it delivers what it has accepted.
-    Its EdgeNode stays as long as it has to remember which certificates are revoked, so that no copy of the disk is
-    accepted when a Node of this name is made again. The same command again goes on where it was.
+    First take the device out of service while it is connected (fairlead edge leave), so that it delivers the messages
+    it has accepted. The EdgeNode remains until the revoked certificates have expired, so that no copy of the disk is
+    accepted if a Node of this name is created again. After an interruption, run the same command again.
 
     \b
     fairlead node delete shop-17
     fairlead node delete shop-17 --dry-run
-    fairlead node delete shop-17 --force        # the device is lost, with what it had not delivered
+    fairlead node delete shop-17 --force        # the device and its undelivered messages are lost
 
     Exit codes: 0 deleted; 1 refused, and why, or nothing in the cluster has this name.
     """
@@ -225,7 +224,7 @@ def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
 
 
 class _Leaving:
-    """What there is in the cluster of one node."""
+    """The objects of one node in the cluster."""
 
     def __init__(
         self,
@@ -266,23 +265,22 @@ class _Leaving:
         return not (self.node or self.edge_node or self.tokens or self.records)
 
     def why_not(self) -> str:
-        """Why it is not deleted without --force; "" when nothing speaks against it."""
+        """Why it cannot be deleted without --force; "" if it can."""
         if self.is_connected:
             return (
-                f"node/{self.name} is connected: take it out of service first, on the device: fairlead edge leave; or"
-                " --force, which ends its session"
+                f"node/{self.name} is connected: take it out of service first (on the device: fairlead edge leave),"
+                " or use --force, which ends its session"
             )
         waiting = sum(each.get("length") or 0 for each in self._status.get("queues") or ())
         if waiting and self.node is not None:
             return (
-                f"node/{self.name} had {quantities.of(waiting, 'message')} to deliver when the hub last heard of it:"
-                " let it connect and leave (fairlead edge leave on the device); or --force, where the device or the"
-                " messages are given up"
+                f"node/{self.name} had {quantities.of(waiting, 'message')} to deliver when the hub last heard from it:"
+                " let it connect and leave (on the device: fairlead edge leave), or use --force to give up the messages"
             )
         return ""
 
     def lines(self) -> list[str]:
-        """What is done, in its order."""
+        """The steps, in order."""
         revokes = self._can_come_back and not self._is_revoked
         lines = [f"revoked    the certificates of {self.name}"] if revokes else []
         lines += [f"deleted    jointoken/{id}" for id in self.tokens]
@@ -295,7 +293,7 @@ class _Leaving:
         return lines
 
     async def delete(self, kube: Kube) -> None:
-        """In an order in which a crash at any moment lets no certificate in again."""
+        """Delete everything, in an order in which no crash makes a certificate valid again."""
         if self._can_come_back and not self._is_revoked:
             from fairlead_hub.identity.revocation import Revocation
 
@@ -307,13 +305,13 @@ class _Leaving:
             await _delete(kube, _node_path(self.name))
         left = await _until(lambda: _records(kube, self.name), RECORDS_SECONDS)
         if left:
-            click.echo(f"remaining  {quantities.of(left, 'record')}: the hub deletes them when it runs", err=True)
+            click.echo(f"remaining  {quantities.of(left, 'record')}: the hub deletes them when it is running", err=True)
         if not self._can_come_back:
             await _delete(kube, instructions.node_path(self.name))
             return
         click.echo(
-            f"kept       edgenode/{self.name}: it remembers that its certificates are revoked, until the last one ends"
-            f" ({self._expires}); the same command deletes it then"
+            f"kept       edgenode/{self.name}: it records the revocation until the last certificate expires"
+            f" ({self._expires}); run the same command then to delete it"
         )
 
 
@@ -345,7 +343,7 @@ async def _found(kube: Kube, path: str) -> dict[str, Any] | None:
 
 
 async def _delete(kube: Kube, path: str) -> None:
-    """Succeeds if it does not exist."""
+    """Delete an object; succeeds if it does not exist."""
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
@@ -356,7 +354,7 @@ async def _delete(kube: Kube, path: str) -> None:
 
 
 async def _records(kube: Kube, name: str) -> int:
-    """How many objects of the node have a record."""
+    """The number of records of the node's objects."""
     from fairlead_hub.status import object_sync
 
     label = f"{object_sync.NODE_LABEL}={object_sync.shortened(name, object_sync.LABEL_CHARS_MAX)}"
@@ -369,7 +367,7 @@ async def _records(kube: Kube, name: str) -> int:
 
 
 async def _until(ask: Callable[[], Awaitable[int]], seconds: float) -> int:
-    """Until the answer is 0, or the time is over; the last answer."""
+    """Ask until the answer is 0 or the time is over; returns the last answer."""
     end = time.monotonic() + seconds
     while True:
         found = await ask()
@@ -379,7 +377,7 @@ async def _until(ask: Callable[[], Awaitable[int]], seconds: float) -> int:
 
 
 def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
-    """A sentence for people; a document is the EdgeNode, and the sentence stands beside it."""
+    """Print the sentence for people; otherwise the EdgeNode, and the sentence on standard error."""
     if shown.is_for_people:
         click.echo(said)
         return
@@ -388,7 +386,7 @@ def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
 
 
 async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any], str]:
-    """The EdgeNode with it, made where there is none; and what is worth a word beside it."""
+    """Write the revocation, creating the EdgeNode if needed; returns the EdgeNode, and notes for people."""
     from fairlead_hub.identity import revocation
     from fairlead_hub.io.cluster.api_error import ApiRefused
     from fairlead_hub.io.cluster.kube import MERGE_PATCH
@@ -401,7 +399,7 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
                 raise
             found = None
         wanted: Revocation = revoked(before(found or {}, targets.server_time(kube)))
-        # No owner: what is revoked must not go with the Node.
+        # No owner: the revocation must not be deleted with the Node.
         metadata: dict[str, Any] = {"name": name, "ownerReferences": None}
         if found is not None:
             metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
@@ -415,21 +413,21 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
                 answer = await kube.request("PATCH", path, body, content_type=MERGE_PATCH)
         except ApiRefused as error:
             if error.status == CONFLICT:
-                continue  # the hub wrote its status meanwhile
+                continue  # the hub wrote the status concurrently
             raise
         made: dict[str, Any] = json.loads(answer)
         notes = [targets.clock_note(kube)]
         if found is None:
             notes.append(
-                f"there was no EdgeNode {name}, so one was made: if that is no node, kubectl delete enode {name}"
+                f"there was no EdgeNode {name}, so one was created; if no such node exists: kubectl delete enode {name}"
             )
         return made, "".join(f"; {each}" for each in notes if each)
 
 
 def before(found: dict[str, Any], now: datetime.datetime) -> str:
-    """Behind everything that was issued: now by the API server's clock, and behind the newest that a hub has seen.
+    """A time after everything issued so far: by the API server's clock, and by the newest certificate a hub has seen.
 
-    A second more than now: a certificate may begin in this very one.
+    It is a second later than now, because a certificate may begin in the current second.
     """
     from fairlead_hub.identity import revocation
 
@@ -440,7 +438,7 @@ def before(found: dict[str, Any], now: datetime.datetime) -> str:
 
 
 async def _noticed(kube: Kube, name: str, found: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The EdgeNode when a hub has said in it what it made of that, or as it is when none does."""
+    """Wait for a hub to confirm the revocation; returns the EdgeNode, and whether one did."""
     end = time.monotonic() + NOTICED_SECONDS
     while True:
         identity = (found.get("status") or {}).get("identity") or {}
@@ -456,4 +454,4 @@ def _verdict(name: str, found: dict[str, Any], noticed: bool) -> str:
     said = f"node/{name}: its certificates from before {found['spec']['revoked']['before']} are revoked"
     if noticed:
         return f"{said}; it has no session"
-    return f"{said}; no hub has said so yet: is one running? fairlead doctor --cluster says so under hub.lease"
+    return f"{said}; no hub has confirmed it yet: check with fairlead doctor --cluster (hub.lease) that one is running"

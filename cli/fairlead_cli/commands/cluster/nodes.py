@@ -37,12 +37,12 @@ def register(root: click.Group) -> None:
 @targets.options(selector=True)
 @printer.options()
 def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) -> None:
-    """List edge nodes from the cluster's API objects alone; exit 1 when no node has the given NAME.
+    """List edge nodes from the cluster's API objects; exit 1 if there is no node with a given NAME.
 
-    STATUS is Connected, Away or Unknown (never seen), followed by what holds it up: Revoked, IdentityHeld, Paused,
-    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o wide, TO TABLE is how long messages take to a
-    table, by priority (median/95th percentile; "-": not measured). With -o json each item is an EdgeNode with the
-    labels of its Node. `fairlead status` shows the same table and, below it, the problems.
+    STATUS is Connected, Away or Unknown (never seen), followed by any problems: Revoked, IdentityHeld, Paused,
+    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o wide, TO TABLE is the time from acceptance to a
+    table by priority (median/95th percentile; "-": not measured). With -o json, each item is an EdgeNode with the
+    labels of its Node. `fairlead status` shows the same table, followed by the problems.
 
     \b
     fairlead nodes -l zone=eu --watch
@@ -63,18 +63,18 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
 
 
 def none(selector: str) -> str:
-    """What is said of an empty list."""
+    """The note for an empty list."""
     return f"no edge nodes with labels {selector}" if selector else NONE
 
 
 async def read(kube: Kube, selector: str = "") -> list[Item]:
-    """Edge nodes by name, joined with what the hub says of them."""
+    """Edge nodes by name, joined with their EdgeNodes."""
     edges, accounts = [await collections.items(kube, each.path, **(each.query or {})) for each in _asked(selector)]
     return joined({_name(each): each for each in edges}, {_name(each): each for each in accounts})
 
 
 def joined(edges: Mapping[str, Item], accounts: Mapping[str, Item]) -> list[Item]:
-    """The EdgeNode of each Node, with that one's labels; a Node the hub has not met yet has an empty status."""
+    """The EdgeNode of each Node, with the Node's labels; the status is empty if the hub has not seen it yet."""
     return [_joined(edges[name], accounts.get(name, {})) for name in sorted(edges)]
 
 
@@ -84,7 +84,7 @@ def _asked(selector: str) -> tuple[Collection, Collection]:
 
 
 async def _followed(kube: Kube, selector: str, names: frozenset[str]) -> AsyncIterator[list[Item]]:
-    """All of them, then those of which anything is said anew. A kubelet's heartbeats are nothing new."""
+    """All nodes, then those that changed; a kubelet's heartbeats are not changes."""
     found: tuple[dict[str, Item], dict[str, Item]] = ({}, {})
     last: dict[str, Item] = {}
     async for changes in collections.changes(kube, *_asked(selector)):
@@ -103,7 +103,7 @@ async def _followed(kube: Kube, selector: str, names: frozenset[str]) -> AsyncIt
 def _joined(edge: Item, account: Item) -> Item:
     metadata = dict(account.get("metadata") or {"name": _name(edge)})
     labels = {**(metadata.get("labels") or {}), **(edge["metadata"].get("labels") or {})}
-    # Of the Node: a hub that met it late, or wrote its EdgeNode anew, does not make it younger.
+    # The Node's age: its EdgeNode may have been created later, or recreated.
     created = edge["metadata"].get("creationTimestamp")
     metadata |= {"creationTimestamp": created, "labels": labels}
     return {

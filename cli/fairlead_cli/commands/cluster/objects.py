@@ -1,4 +1,4 @@
-"""`fairlead objects`: what nodes hold, object by object, as ObjectSync and ClusterObjectSync record it."""
+"""`fairlead objects`: lists the objects that nodes hold, as recorded in ObjectSync and ClusterObjectSync."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def register(root: click.Group) -> None:
     root.add_command(objects)
 
 
-@click.command(short_help="List what nodes hold, object by object.")
+@click.command(short_help="List the objects that nodes hold.")
 @click.argument("node", required=False, shell_complete=names.nodes)
 @click.option(
     "--state",
@@ -44,10 +44,10 @@ def register(root: click.Group) -> None:
 @targets.options(namespace=True, all_namespaces=True, selector=True)
 @printer.options()
 def objects(node: str | None, states: tuple[str, ...], watch: bool, target: Target, shown: Printer) -> None:
-    """List the records (ObjectSync, ClusterObjectSync) of what nodes hold, all of NODE's or those of a namespace.
+    """List the records (ObjectSync, ClusterObjectSync) of the objects that nodes hold.
 
-    With NODE: everything of that node, in all namespaces unless -n names one. Without: those of one namespace and of
-    all nodes, as kubectl does; -A adds the other namespaces and what has none.
+    With NODE: all records of that node, in all namespaces unless -n is given. Without: the records of all nodes in one
+    namespace; -A adds the other namespaces and cluster-scoped objects.
 
     \b
     fairlead objects edge-1 -o wide

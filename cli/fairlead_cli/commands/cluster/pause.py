@@ -1,4 +1,4 @@
-"""`fairlead pause` and `fairlead resume`: send nothing to a node, or nothing of one object, and go on."""
+"""`fairlead pause` and `fairlead resume`: stop and resume sending to a node, or sending one object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 REASON_CHARS_MAX = 256
-"""More of it is shown nowhere."""
+"""Longest reason that is shown anywhere."""
 
 
 def register(root: click.Group) -> None:
@@ -30,10 +30,10 @@ def register(root: click.Group) -> None:
 @click.option("--reason", required=True, metavar="TEXT", help="Reason, shown wherever the pause has an effect.")
 @targets.options(namespace=True)
 def pause(what: str, reason: str, target: Target) -> None:
-    """Pause a node, or one delivered object at every node.
+    """Stop sending objects to a node, or one object to all nodes.
 
-    What changes meanwhile waits; messages of the node go on. The pause is an annotation (fairlead.dev/paused), so it
-    also holds when hub and node start again. `fairlead resume` ends it, and the difference goes at once.
+    Changes wait until `fairlead resume`, which sends them at once. Messages from the node are not affected. The pause
+    is an annotation (fairlead.dev/paused), so it survives restarts of hub and node.
 
     \b
     fairlead pause edge-1 --reason "disk swap on Tuesday"
@@ -73,7 +73,7 @@ def resume(what: str, target: Target) -> None:
 
 
 async def _found(kube: Kube, what: str, target: Target) -> tuple[str, str, str]:
-    """Its path, what it is called, and why it is paused now."""
+    """The object's path, its name for people, and the reason of its pause ("": not paused)."""
     if "/" not in what:
         item, path, shown = await instructions.edge_node(kube, what), instructions.node_path(what), f"node/{what}"
     else:

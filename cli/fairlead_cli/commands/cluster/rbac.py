@@ -1,4 +1,4 @@
-"""`fairlead rbac`: the role that lets a hub read what its SyncRules send, and nothing else."""
+"""`fairlead rbac`: prints the role that lets a hub read exactly what its SyncRules send."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ def register(root: click.Group) -> None:
     root.add_command(rbac)
 
 
-@click.command(short_help="Print the role that lets the hub read what SyncRules send, and no more.")
+@click.command(short_help="Print the role that a hub needs for its SyncRules.")
 @click.option(
     "-f",
     "--file",
     "file",
     type=click.File(encoding="utf-8"),
     metavar="FILE|-",
-    help="Also for the SyncRules in this file.",
+    help="Also include the SyncRules in this file.",
 )
 @click.option(
-    "--hub-account", metavar="NAMESPACE:NAME", help="The account that gets the role; default: that of the hub's Pods."
+    "--hub-account",
+    metavar="NAMESPACE:NAME",
+    help="Service account that gets the role; default: that of the hub's Pods.",
 )
 @click.option("--name", default=NAME, show_default=True, help="Name of the ClusterRole and its binding.")
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
@@ -44,8 +46,9 @@ def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, t
     """Print the ClusterRole, and its binding, that lets the hub get, list and watch the kinds SyncRules name, and patch
     the status of those with `statusFromEdge: true`.
 
-    Of the cluster's rules, and with -f of those that are to come: grant first, then apply them. Nothing is changed.
-    With it `hub.resources` of the chart can be empty. `fairlead doctor --cluster` says when rules need more, or less.
+    The rules are those in the cluster and, with -f, those in a file: grant the role first, then apply the rules.
+    Nothing is changed. With this role, the chart's `hub.resources` can be empty. `fairlead doctor --cluster` reports
+    permissions that are missing or not needed.
 
     \b
     fairlead rbac | kubectl apply -f -
@@ -65,7 +68,7 @@ def rbac(file: TextIO | None, hub_account: str | None, name: str, output: str, t
 
     found, unserved = target.ask(asked)
     for each in unserved:
-        click.echo(f"left out, because the API server does not serve it: {each}", err=True)
+        click.echo(f"omitted because the API server does not serve it: {each}", err=True)
     if output == "json":
         click.echo(json.dumps({"apiVersion": "v1", "kind": "List", "items": found}, indent=2))
     else:

@@ -1,4 +1,4 @@
-"""`fairlead resync`: compare what a node holds with what it should hold, and send the difference."""
+"""`fairlead resync`: compares what a node holds with what it should hold, and sends the differences."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def register(root: click.Group) -> None:
     root.add_command(resync)
 
 
-@click.command(short_help="Compare a node with the cluster again, and send the difference.")
+@click.command(short_help="Compare a node with the cluster again, and send the differences.")
 @click.argument("node", shell_complete=names.nodes)
 @click.argument("object_name", metavar="[KIND/NAME]", required=False, shell_complete=names.objects)
 @targets.options(namespace=True)
 def resync(node: str, object_name: str | None, target: Target) -> None:
-    """Compare everything NODE holds with what it should hold, from the node's own disk.
+    """Compare everything on NODE's disk with what it should hold, and send the differences.
 
-    What differs is sent, also what was parked after too many refusals. It costs one digest where nothing differs. The
-    node's session ends for a moment; nothing is lost. With KIND/NAME the answer says how that object stands; the whole
-    node is compared all the same. Normally none of this is needed: every session begins with it.
+    Parked objects are sent again too. If nothing differs, only one digest is sent. The session is interrupted briefly;
+    nothing is lost. With KIND/NAME, the output also names the command that shows the state of that object. This is
+    normally not needed, because every session begins with a comparison.
 
     \b
     fairlead resync edge-1
@@ -45,14 +45,14 @@ def resync(node: str, object_name: str | None, target: Target) -> None:
         found = await instructions.edge_node(kube, node)
         await instructions.write(kube, instructions.node_path(node), {RESYNC: stamp})
         status = found.get("status") or {}
-        said = f"node/{node}: the hub was asked to compare it again"
+        said = f"node/{node}: requested a comparison from the hub"
         if PAUSED in instructions.of(found):
             said += f"; it is paused, so nothing is sent: fairlead resume {node}"
         elif not status.get("connected"):
-            said = f"node/{node} is not connected; it is compared when it comes back, as always"
+            said = f"node/{node} is not connected; it will be compared when it reconnects"
         return said
 
     click.echo(target.ask(act))
     if object_name is not None:
         place = f" -n {target.given_namespace}" if target.given_namespace else ""
-        click.echo(f"fairlead explain {object_name}{place} --node {node} shows how it stands", err=True)
+        click.echo(f"to see the state of the object: fairlead explain {object_name}{place} --node {node}", err=True)

@@ -1,4 +1,4 @@
-"""`fairlead rollout`: has every node that should hold this object the newest of it?"""
+"""`fairlead rollout`: waits until every node holds the newest version of an object."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS = 1.0
 PAUSE_SHARE = 4.0
-"""A survey that takes long is made more seldom: it costs the API server."""
+"""The longer a survey takes, the longer the pause after it, to spare the API server."""
 NAMED_MAX = 5
-"""Nodes that a line names."""
+"""Most nodes named in a line."""
 _STYLES: dict[str, Style] = {"held": "good", "parked": "bad", "undeliverable": "bad", "refused": "bad"}
 
 
@@ -38,13 +38,13 @@ def register(root: click.Group) -> None:
     root.add_command(rollout)
 
 
-@click.command(short_help="Wait until every node holds the newest of an object.")
+@click.command(short_help="Wait until every node holds the newest version of an object.")
 @click.argument("what", nargs=-1, required=True, metavar="[status] KIND/NAME", shell_complete=names.objects)
 @click.option(
     "--watch/--no-watch",
     "-w/ ",
     default=True,
-    help="Wait until it is done; --no-watch lists the nodes.",
+    help="Wait until it is complete; --no-watch only lists the nodes.",
     show_default=True,
 )
 @click.option(
@@ -63,22 +63,22 @@ def rollout(
     target: Target,
     shown: Printer,
 ) -> None:
-    """Wait until every node that should hold KIND/NAME holds what the cluster has now, as kubectl rollout status does.
+    """Wait until every node that should hold KIND/NAME has the cluster's current content, like kubectl rollout status.
 
-    Contents are compared, as the nodes acknowledged them: a change of status alone moves nothing. When the object
-    changes meanwhile, the newest counts. It ends early where a node will not have it without a person's help:
-    parked, paused, too large to be sent, or EdgeRoutes of which a node refuses a route.
+    Contents are compared as the nodes acknowledged them; changes of status alone do not count. If the object changes
+    meanwhile, the newest version is waited for. The command ends early if a node cannot get it without intervention: it
+    is parked, paused or too large to be sent, or a node refuses a route of an EdgeRoutes object.
 
     \b
     kubectl apply -f prices.yaml && fairlead rollout configmap/prices -n shop --timeout 5m
     fairlead rollout configmap/prices -n shop --connected
     fairlead rollout configmap/prices -n shop --no-watch -o wide
 
-    Exit 0: every node has it; 1: not all have, or the time is over.
+    Exit codes: 0 every node has it; 1 not every node has it, or the timeout has passed.
     """
     words = what[1:] if len(what) == 2 and what[0] == "status" else what
     if len(words) != 1:
-        raise click.UsageError("name one object, KIND/NAME; of the words of kubectl rollout only status is known")
+        raise click.UsageError("name one object, KIND/NAME; of kubectl's rollout commands only status is supported")
     kind, name = delivered.split(words[0])
     target.ask(hub_lease.warn)
 
@@ -98,7 +98,7 @@ def rollout(
 
 
 def _wait(what: str, ask: Callable[[], Rollout], connected: bool, seconds: float | None) -> None:
-    """Until it is done; a line whenever something changed.  Raises: ``click.ClickException`` when it will not be."""
+    """Wait until it is complete, printing a line on each change.  Raises ``click.ClickException`` if it cannot be."""
     found: Rollout | None = None
     ended = time.monotonic() + seconds if seconds is not None else float("inf")
     said = ""
@@ -109,10 +109,10 @@ def _wait(what: str, ask: Callable[[], Rollout], connected: bool, seconds: float
         except _Nothing:
             raise
         except click.ClickException as trouble:
-            # A cluster that could be asked before is away for a while: that is no answer.
+            # An outage of a cluster that could be reached before.
             if found is None:
                 raise
-            line = f"{trouble.format_message()}; asked again"
+            line = f"{trouble.format_message()}; trying again"
         else:
             line = _line(what, found, connected)
         left = _left(found, connected)
@@ -129,7 +129,7 @@ def _wait(what: str, ask: Callable[[], Rollout], connected: bool, seconds: float
         if now >= ended:
             missing = left - sum(row.state == "removing" and _waited_for(row, connected) for row in found.rows)
             raise click.ClickException(
-                f"after {seconds:g} s {missing} of {found.nodes} nodes have it not: {_named(found)}"
+                f"after {seconds:g} s {missing} of {found.nodes} nodes do not have it: {_named(found)}"
             )
         time.sleep(min(max(PAUSE_SECONDS, PAUSE_SHARE * (now - began)), ended - now))
 
@@ -148,7 +148,7 @@ async def _survey(kube: Kube, kind: str, namespace: str, name: str) -> Rollout:
 
 
 def _left(found: Rollout, connected: bool) -> int:
-    """Nodes that are waited for."""
+    """The number of nodes that are waited for."""
     return sum(_waited_for(row, connected) for row in found.rows)
 
 
@@ -159,7 +159,7 @@ def _waited_for(row: NodeProgress, connected: bool) -> bool:
 
 
 def _doubted(what: str, found: Rollout) -> str:
-    return f"which nodes should hold {what} is not known: {'; '.join(found.doubts)}"
+    return f"it is unknown which nodes should hold {what}: {'; '.join(found.doubts)}"
 
 
 def _line(what: str, found: Rollout, connected: bool) -> str:
@@ -167,7 +167,7 @@ def _line(what: str, found: Rollout, connected: bool) -> str:
         return f"{what}: no node should hold it; fairlead explain {what} --node NODE says why"
     if _left(found, connected) == 0:
         away = found.nodes - found.count("held")
-        rest = f"; {away} are away and will get it when they are back" if away else ""
+        rest = f"; {away} are away and will get it when they return" if away else ""
         return f"{what} version {found.version} is held by {found.count('held')} of {found.nodes} nodes{rest}"
     held = f"{found.count('held')} of {found.nodes} nodes hold it"
     return f"waiting for {what} version {found.version}: {held}; {_named(found)}"

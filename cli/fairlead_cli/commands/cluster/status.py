@@ -1,4 +1,4 @@
-"""`fairlead status`: nodes, lag, parked objects."""
+"""`fairlead status`: shows nodes, their lag, and parked objects."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def register(root: click.Group) -> None:
     root.add_command(status)
 
 
-@click.command(short_help="Show every node: connected, wanted, held, pending, parked.")
+@click.command(short_help="Show the state and the problems of all nodes, or of one.")
 @click.argument("node", required=False, shell_complete=names.nodes)
 @printer.watch_option
 @targets.options(selector=True)
 @hub_client.options
 @printer.options()
 def status(node: str | None, watch: bool, hub: str | None, config: Path | None, target: Target, shown: Printer) -> None:
-    """Show every node, or one NODE in detail.
+    """Show all nodes, or one NODE in detail.
 
-    The table is that of `fairlead nodes`, -o wide adds columns; the problems of each node follow below it. With --hub
-    (or a hub's --config) it shows what is pending right now, otherwise what the API objects say. With a NODE it also
-    says how long messages take from the node to a table; without --hub these times may be three minutes old.
+    The table is that of `fairlead nodes` (-o wide adds columns), followed by the problems of each node. With --hub (or
+    a hub's --config) it shows what is pending right now, otherwise what the API objects record. With NODE it also shows
+    how long messages take from the node to a table; without --hub these times may be three minutes old.
 
     \b
     fairlead status
@@ -50,7 +50,7 @@ def status(node: str | None, watch: bool, hub: str | None, config: Path | None, 
     """
     url = hub_client.hub_url(hub, config)
     if url and target.selector:
-        raise click.UsageError("-l asks the cluster for its labels, not the hub: leave out --hub and --config")
+        raise click.UsageError("-l needs the cluster's labels, which the hub does not have: omit --hub and --config")
 
     lease = hub_lease.LeaseLine()
 
@@ -158,7 +158,7 @@ def _rule_problems(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:
-    """What holds this node up, one sentence each."""
+    """The problems of this node, one sentence each."""
     if row.get("lagSeconds"):
         yield f"{row['pending']} pending, the oldest for {durations.span(row['lagSeconds'])}"
     if row.get("paused"):
@@ -169,7 +169,7 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
         yield f"its certificate is held; approve it: fairlead node approve {row['node']}"
     if (fence := row.get("obeyedFence")) is not None:
         what = f"refused: it has obeyed fencing number {fence}, which is higher than the hub's"
-        yield f"{what}; it follows the hub by itself, or at once: fairlead node approve {row['node']}"
+        yield f"{what}; it will accept the hub by itself, or at once after: fairlead node approve {row['node']}"
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
         stopped = quantities.of(guard["count"], "deletion")
@@ -181,7 +181,7 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
         if unknown:
             why = f" ({row['keptUnknownReason']})" if row.get("keptUnknownReason") else ""
             what = quantities.of(unknown, "object")
-            yield f"{what} cannot be judged, and stay as they are{why}: nothing is to be deleted by hand"
+            yield f"it is unknown whether {what} are still wanted{why}; they are kept, do not delete them by hand"
         if row["kept"] > unknown:
             yield f"{row['kept'] - unknown} kept although no longer wanted"
     if row.get("rules"):
@@ -209,5 +209,5 @@ def _show_one(row: dict[str, Any], shown: Printer) -> None:
 
 
 def _say(line: str) -> None:
-    """What is parked says so with a node's own words."""
+    """Print a line that may contain a node's own text."""
     click.echo(printable.one_line(line))

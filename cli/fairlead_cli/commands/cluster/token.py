@@ -1,4 +1,4 @@
-"""`fairlead token`: admit devices, a few or a thousand, and take tokens back."""
+"""`fairlead token`: creates, lists and revokes join tokens."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def register(root: click.Group) -> None:
 
 @click.group("token", short_help="Admit devices: create, list and revoke join tokens.")
 def token() -> None:
-    """Tokens by which devices get their identity with `fairlead edge join`.
+    """Manage join tokens, with which devices get their identity (`fairlead edge join`).
 
-    A token is for one node, or for a pattern of names and so many of them. Its secret is shown once; the cluster keeps
-    its hash, in a JoinToken. Who may create JoinTokens may admit nodes.
+    A token admits one node, or a number of nodes whose names match a pattern. Its secret is shown only once; the
+    cluster keeps its hash in a JoinToken. Anyone who may create JoinTokens may admit nodes.
     """
 
 
@@ -69,10 +69,14 @@ def token() -> None:
     "names_file",
     type=click.File("rb"),
     metavar="FILE|-",
-    help="One token for each line, which names a node.",
+    help="Create a token for each line, which names a node.",
 )
 @click.option(
-    "--uses", type=click.IntRange(1, USES_MAX), default=1, show_default=True, help="How many nodes; with --pattern."
+    "--uses",
+    type=click.IntRange(1, USES_MAX),
+    default=1,
+    show_default=True,
+    help="With --pattern: how many nodes it admits.",
 )
 @click.option(
     "--ttl",
@@ -90,7 +94,7 @@ def token() -> None:
     help="For a device that replaces a lost one: the node's current identity is revoked when the new device joins.",
 )
 @click.option(
-    "--create-node", is_flag=True, help="Also make the Node, with the label of edge nodes, where it is missing."
+    "--create-node", is_flag=True, help="Create the Node, with the label of edge nodes, if it does not exist."
 )
 @click.option(
     "--hub",
@@ -101,7 +105,7 @@ def token() -> None:
     "--ca-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Authority of the hub's certificate; default: the one the hub announces.",
+    help="CA that signed the hub's certificate; default: the one the hub announces.",
 )
 @targets.options()
 @printer.options(printer.DOCUMENTS)
@@ -118,9 +122,9 @@ def create(
     target: Target,
     shown: Printer,
 ) -> None:
-    """Print a token, and the line to paste on the device.
+    """Create a token; print it and the command to paste on the device.
 
-    With --file only tokens are printed, one a line, in the order of the names; -o json names them.
+    With --file only the tokens are printed, one per line, in the order of the names; -o json includes the names.
 
     \b
     fairlead token create --node shop-17
@@ -162,22 +166,22 @@ def create(
     if clock:
         shown.say(clock)
     try:
-        # After the tokens: who may make them need not be allowed to see Nodes, and a token is shown only once.
+        # After printing the tokens, which are shown only once: the user may not be allowed to read Nodes.
         target.ask(lambda kube: _look_at_nodes(kube, nodes, create_node, shown))
     except click.ClickException as unseen:
         if create_node:
             raise
-        shown.say(f"whether the Node is there was not found out: {unseen.format_message()}")
+        shown.say(f"could not check whether the Node exists: {unseen.format_message()}")
     if failed:
         for name, error in failed[:SHOWN_MAX]:
             shown.say(f"{name}: {error}")
-        raise click.ClickException(f"{len(failed)} of {len(whom)} tokens could not be made; give their names again")
+        raise click.ClickException(f"{len(failed)} of {len(whom)} tokens could not be created; repeat for these names")
 
 
 async def _make(
     kube: Kube, wanted: TokenOptions, whom: Sequence[str], known: HubAddresses, shown: Printer
 ) -> tuple[list[Made], HubAddresses, list[tuple[str, Exception]]]:
-    """The first one alone: it shows whether this may be done at all, and lets a hub say who it is."""
+    """Create the first token alone: it shows whether this is permitted, and makes a hub announce itself."""
     first = await join_tokens.create(kube, wanted, whom[0])
     hub = known
     if not (known.url and known.pins):
@@ -202,18 +206,18 @@ async def _make(
 
 
 async def _look_at_nodes(kube: Kube, nodes: Sequence[str], create_node: bool, shown: Printer) -> None:
-    """A device can join before its Node is there, but gets no session."""
+    """Report missing and unlabelled Nodes: a device can join without its Node, but gets no session."""
     if not nodes:
         return
     missing, plain = await join_tokens.unsuitable_nodes(kube, nodes)
     if missing and create_node:
         await join_tokens.create_nodes(kube, missing)
-        shown.say(f"made the Node{'s' if len(missing) > 1 else ''} {_some(missing)}")
+        shown.say(f"created the Node{'s' if len(missing) > 1 else ''} {_some(missing)}")
     elif missing:
-        shown.say(f"there is no Node {_some(missing)} yet: the device joins, and waits for it; --create-node makes it")
+        shown.say(f"there is no Node {_some(missing)} yet: the device can join but waits for it; see --create-node")
     if plain:
         label = api_group.label(plain[0])
-        shown.say(f"Node {_some(plain)} has not the label of edge nodes, so the hub serves it not: {label}")
+        shown.say(f"Node {_some(plain)} lacks the label of edge nodes, so the hub does not serve it: {label}")
 
 
 def _some(found: Sequence[str]) -> str:
@@ -232,13 +236,13 @@ def _explained(document: dict[str, Any], hub: HubAddresses, ttl: datetime.timede
     spec = document["spec"]
     whom = f"node {spec['node']}" if "node" in spec else f"{spec['uses']} nodes named like {spec['pattern']}"
     lines = [
-        f"The token admits {whom}, until {spec['expires']}; it is shown only now. Paste the second line on the device."
+        f"The token admits {whom}, until {spec['expires']}; it is shown only once. Paste the second line on the device."
     ]
     if spec["replace"]:
-        lines.append("When it joins, the identity that the node has now is revoked.")
+        lines.append("When the device joins, the node's current identity is revoked.")
     if not hub.url:
         lines.append(
-            "The hub does not say its URL ([identity] url of its settings): put it in place of wss://HUB:PORT."
+            "The hub does not announce its URL ([identity] url in its settings): replace wss://HUB:PORT with it."
         )
     return "\n".join(lines)
 
@@ -250,7 +254,7 @@ def admitted(node: str | None, pattern: str | None) -> str:
     if pattern is not None:
         if not _PATTERN.fullmatch(pattern):
             raise click.UsageError(
-                f"--pattern: {pattern!r} is none; write the beginning of the names, then *: 'shop-*'"
+                f"--pattern: {pattern!r} is not a pattern; write the beginning of the names, then *: 'shop-*'"
             )
         return pattern
     if node is None or not node_names.is_node_name(node):
@@ -259,12 +263,12 @@ def admitted(node: str | None, pattern: str | None) -> str:
 
 
 def requested_names(file: BinaryIO) -> list[str]:
-    """All mistakes are found before the first token is made."""
+    """Read all names, so that mistakes are found before the first token is created."""
     place = getattr(file, "name", "<stdin>")
     try:
         text = file.read(NAMES_BYTES_MAX + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        raise click.UsageError(f"{place}: cannot be read as text in UTF-8; write names, one a line") from None
+        raise click.UsageError(f"{place}: cannot be read as text in UTF-8; write one name per line") from None
     lines = [(at, line.partition("#")[0].strip()) for at, line in enumerate(text.splitlines(), 1)]
     found: dict[str, int] = {}
     for at, name in lines:
@@ -276,7 +280,7 @@ def requested_names(file: BinaryIO) -> list[str]:
             raise click.UsageError(f"{place}:{at}: {name} is there twice, first in line {found[name]}")
         found[name] = at
     if not found:
-        raise click.UsageError(f"{place}: holds no names; write one a line")
+        raise click.UsageError(f"{place}: holds no names; write one per line")
     if len(found) > NAMES_MAX or len(text) > NAMES_BYTES_MAX:
         raise click.UsageError(f"{place}: more than {NAMES_MAX:,} names; split the file")
     return list(found)
@@ -307,14 +311,16 @@ def pins_of(file: Path) -> tuple[str, ...]:
 # ── fairlead token list ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@click.command("list", short_help="List tokens: which nodes they admit, and which they admitted.")
+@click.command("list", short_help="List tokens, and the nodes they admit and have admitted.")
 @targets.options()
 @printer.options()
 def listed(target: Target, shown: Printer) -> None:
-    """List the cluster's join tokens; their secrets are not there.
+    """List the cluster's join tokens, without their secrets, which the cluster does not have.
 
-    STATE is Good, Used, Expired, or Unseen: no hub has seen it yet. `fairlead token revoke` deletes one. Times are by
-    the API server's clock.
+    STATE is Good, Used, Expired, or Unseen (no hub has seen it yet). Times are by the API server's clock.
+
+    \b
+    fairlead token list -o wide
     """
 
     async def asked(kube: Kube) -> tuple[list[dict[str, Any]], datetime.datetime, str]:
@@ -328,7 +334,7 @@ def listed(target: Target, shown: Printer) -> None:
 
 
 def view(now: datetime.datetime) -> TableView:
-    """The columns, as of this moment."""
+    """The columns; states and times are as of ``now``."""
     return TableView(
         kind="jointoken.fairlead.dev",
         name=lambda row: str(row["metadata"]["name"]),
@@ -385,13 +391,17 @@ def _nodes(row: dict[str, Any]) -> str:
 # ── fairlead token revoke ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@click.command("revoke", short_help="Delete tokens: they admit no more nodes.")
+@click.command("revoke", short_help="Delete tokens, so that they admit no more nodes.")
 @click.argument("tokens", nargs=-1, required=True, metavar="ID...", shell_complete=names.join_tokens)
 @targets.options()
 def revoke(tokens: tuple[str, ...], target: Target) -> None:
-    """Delete tokens by id (the first ten letters behind fl1-), or by their whole text.
+    """Delete tokens by id (the ten letters after fl1-), or by their whole text.
 
-    Nodes that joined by one keep their identity: `fairlead node revoke` ends that. Exit code 1 when there is none such.
+    Nodes that joined with a token keep their identity, which `fairlead node revoke` ends. Exit code 1 if a token does
+    not exist.
+
+    \b
+    fairlead token revoke abcdefghij
     """
     ids = [_id(text) for text in tokens]
 
@@ -401,7 +411,7 @@ def revoke(tokens: tuple[str, ...], target: Target) -> None:
     found = target.ask(act)
     for id, was_there in zip(ids, found, strict=True):
         click.echo(
-            f"jointoken/{id} {'revoked' if was_there else 'is none: it was revoked before, or belongs elsewhere'}"
+            f"jointoken/{id} {'revoked' if was_there else 'does not exist: already revoked, or of another cluster'}"
         )
     if not all(found):
         sys.exit(1)
@@ -410,5 +420,5 @@ def revoke(tokens: tuple[str, ...], target: Target) -> None:
 def _id(text: str) -> str:
     id = text.strip().removeprefix(f"{join_token.PREFIX}-").partition("-")[0]
     if not join_token.is_id(id):
-        raise click.UsageError("an id of a token is ten letters, as `fairlead token list` shows")
+        raise click.UsageError("the id of a token is ten letters, as shown by `fairlead token list`")
     return id

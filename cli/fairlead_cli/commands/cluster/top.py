@@ -1,4 +1,4 @@
-"""`fairlead top`: what is busiest, the busiest first: nodes, their queues, topics."""
+"""`fairlead top`: lists the busiest nodes, queues and topics."""
 
 from __future__ import annotations
 
@@ -37,46 +37,51 @@ def register(root: click.Group) -> None:
 
 @click.group(cls=DefaultCommand, default="nodes", short_help="Show the busiest nodes, queues and topics.")
 def top() -> None:
-    """Show the busiest nodes, queues and topics, the busiest first. Without a command: nodes."""
+    """Show the busiest nodes, queues or topics, the busiest first. Without a command: nodes.
+
+    \b
+    fairlead top queues --limit 5
+    fairlead top topics --seconds 10
+    """
 
 
-@top.command("nodes", short_help="Nodes by what is waiting on them.")
+@top.command("nodes", short_help="List nodes by waiting messages.")
 @limit_option
 @targets.options(selector=True)
 @printer.options()
 def nodes(limit: int, target: Target, shown: Printer) -> None:
-    """Nodes by how many messages wait on them, then by how many objects wait for them.
+    """List nodes by the number of messages waiting on them, then by pending objects.
 
-    As their EdgeNodes say, which are written on transitions and every few minutes.
+    The figures are those of EdgeNodes, which are updated on transitions and every few minutes.
     """
     rows = target.ask(lambda kube: node_list.read(kube, target.selector))
     shown.items(NODES, busiest_nodes(rows)[:limit], none=node_list.none(target.selector))
 
 
-@top.command("queues", short_help="Queues of all nodes, longest first.")
+@top.command("queues", short_help="List the queues of all nodes, longest first.")
 @limit_option
 @targets.options(selector=True)
 @printer.options()
 def queues(limit: int, target: Target, shown: Printer) -> None:
-    """Queues of messages that wait on nodes, by their length; those that stand still come first."""
+    """List the message queues of nodes by length, stalled queues first."""
     rows = target.ask(lambda kube: node_list.read(kube, target.selector))
     shown.items(QUEUES, busiest_queues(rows)[:limit], none="no messages wait on any node")
 
 
-@top.command("topics", short_help="Topics by messages a second.")
+@top.command("topics", short_help="List topics by messages per second.")
 @limit_option
 @click.option(
     "--seconds",
     type=click.FloatRange(0.1, MEASURE_SECONDS_MAX),
     default=2.0,
     show_default=True,
-    help="How long to count what arrives.",
+    help="How long to measure.",
 )
 @messaging_client.options
 @printer.options()
 @click.pass_context
 def topics(context: click.Context, limit: int, seconds: float, shown: Printer) -> None:
-    """Topics by what is published to them now, then by how far their slowest reader is behind."""
+    """List topics by the current publishing rate, then by the lag of their slowest reader."""
     with messaging_client.service(context) as client:
         places = [(namespace, name) for namespace in client.namespaces() for name in client.topics(namespace)]
         begin = time.monotonic()
@@ -93,13 +98,13 @@ def topics(context: click.Context, limit: int, seconds: float, shown: Printer) -
 
 
 def busiest_nodes(items: Iterable[Item]) -> list[Row]:
-    """Facts of each node, the busiest first."""
+    """A row for each node, the busiest first."""
     rows = [_node(item) for item in items]
     return sorted(rows, key=lambda row: (-row["queuedMessages"], -row["objectsPending"], row["node"]))
 
 
 def busiest_queues(items: Iterable[Item]) -> list[Row]:
-    """Every queue with something in it, those that stand still first."""
+    """A row for each queue that is not empty, stalled queues first."""
     rows = [row for item in items for row in _queues(item)]
     return sorted(rows, key=lambda row: (-(row["stalledSeconds"] or 0), -row["length"], row["node"], row["priority"]))
 

@@ -1,1 +1,1 @@
-"""Commands for one node: they ask its agent, or work on the files of a device that has none yet."""
+"""Commands for one node, which ask its agent or work on the device's files."""

@@ -1,4 +1,4 @@
-"""`fairlead edge deadletters`: what a node's agent set aside, why; back into its queue, or deleted."""
+"""`fairlead edge deadletters`: lists, replays and discards the dead letters of a node."""
 
 from __future__ import annotations
 
@@ -34,17 +34,22 @@ def register(root: click.Group) -> None:
 @edge_client.place_options
 @click.pass_context
 def deadletters(context: click.Context, /, **place: Any) -> None:
-    """Messages that the hub refused for good, that no module acknowledged as often as the policy allows, and refused
-    input: what MQTT 3.1.1 clients sent and the agent could not accept.
+    """List, replay and discard the node's dead letters.
 
-    Each lies there with its code and reason until it is replayed or discarded. Refused input has a share of the store
-    and an age (`[store] refused_share`, `refused_seconds`); what goes for these is counted.
+    Dead letters are messages that the hub refused permanently, messages that no module acknowledged within the retries
+    of the policy, and refused input, which MQTT 3.1.1 clients sent and the agent could not accept. Each is kept with
+    its code and reason until it is replayed or discarded. Refused input is also limited in size and age (`[store]
+    refused_share`, `refused_seconds`).
+
+    \b
+    fairlead edge deadletters list --since 1h
+    fairlead edge deadletters replay --code no_such_topic
     """
     context.obj = edge_client.AgentPlace(**place)
 
 
 def _at_an_agent(command: F) -> F:
-    """The command is given the agent; its options may stand before or behind the verb."""
+    """Passes the agent's client to the command; the options may stand before or after the subcommand."""
 
     @functools.wraps(command)
     def placed(*arguments: Any, config: Path | None, url: str | None, token_file: Path | None, **others: Any) -> Any:
@@ -56,7 +61,7 @@ def _at_an_agent(command: F) -> F:
 
 
 def _chosen(command: F) -> F:
-    """Which letters."""
+    """Adds the options that select letters."""
     for option in (
         click.option(
             "--priority", "priorities", multiple=True, type=int, help="Only of this priority; may be repeated."
@@ -98,7 +103,7 @@ def _chosen(command: F) -> F:
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_at_an_agent
 def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
-    """Those that fit all options, oldest first; json is one object a line."""
+    """List the dead letters that match all options, oldest first; json is one object per line."""
     count = 0
     with _asking():
         for letter in _all(edge, after, **wanted):
@@ -112,11 +117,11 @@ def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
                 text = f"{letter.number}  {letter.at}  {place}  {letter.code}: {letter.reason}"
                 click.echo(printable.one_line(text))
     if not count and output == "text":
-        click.echo("there are none")
+        click.echo("no dead letters")
 
 
 def _changing(command: F) -> F:
-    """Which letters to act on, and how to say what was done."""
+    """Adds the options that select letters to change, and --output."""
     for option in (
         click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
         _chosen,
@@ -131,11 +136,10 @@ def _changing(command: F) -> F:
 @_changing
 @_at_an_agent
 def replay(edge: EdgeClient, /, output: str, **chosen: Any) -> None:
-    """Put dead letters back into their queues, with their time to live anew.
+    """Put dead letters back into their queues, with a new time to live.
 
-    Up to 1,000 leave the dead letters and enter their queues in one step, or none of them: killed at any moment, run it
-    again. A number is never given twice, so that no letter is replayed twice. Messages go as they are; one that has to
-    be changed is published anew.
+    They are moved in atomic steps of up to 1,000, so after an interruption the command can be run again. Numbers are
+    never reused, so no letter is replayed twice. Messages are sent unchanged; to change one, publish it again.
 
     \b
     fairlead edge deadletters replay 17 18
@@ -151,10 +155,10 @@ def replay(edge: EdgeClient, /, output: str, **chosen: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Only count them.")
 @_at_an_agent
 def discard(edge: EdgeClient, /, output: str, dry_run: bool, **chosen: Any) -> None:
-    """Delete dead letters for good: they cannot come back, and count as evicted.
+    """Delete dead letters permanently; they count as evicted.
 
-    Look at them first with `list` and the same options, or with --dry-run. Killed at any moment, run it again: those
-    that are left are deleted then.
+    Check them first with `list` and the same options, or with --dry-run. After an interruption, run it again to delete
+    the rest.
 
     \b
     fairlead edge deadletters discard 17 18
@@ -174,7 +178,7 @@ def _say(output: str, done: str, count: int, key: str = "") -> None:
 
 
 def _pages(edge: EdgeClient, numbers: tuple[int, ...], all_: bool, **wanted: Any) -> list[Sequence[int]]:
-    """The numbers of those that are there now: what fails again meanwhile is not replayed in a circle."""
+    """The numbers of the present letters, so that letters that fail again meanwhile are not replayed in a loop."""
     if bool(numbers) + all_ + any(wanted.values()) != 1:
         raise click.UsageError(
             "name the numbers that `list` shows, choose by --code, --topic, --priority, --endpoint, --source, --since,"
@@ -217,7 +221,7 @@ def _all(
 
 
 def _is_below(source: str, wanted: str) -> bool:
-    """As the source of a route takes it: in any case, and what lies below it, too."""
+    """True if the source is ``wanted`` or below it, ignoring case, like the source of a route."""
     return f"{source}/".lower().startswith(wanted.rstrip("*/").lower() + "/")
 
 

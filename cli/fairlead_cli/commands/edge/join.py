@@ -1,4 +1,4 @@
-"""`fairlead edge join`: this device gets its identity from a hub, by a token."""
+"""`fairlead edge join`: gets this device's identity from a hub, with a join token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABEL_CHARS = 17
 
 
 def config_option(text: str) -> Callable[[F], F]:
-    """--config, with what is done to the file."""
+    """Adds --config; ``text`` is its help."""
     return click.option(
         "--config",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -39,15 +39,15 @@ def config_option(text: str) -> Callable[[F], F]:
 
 
 def say(what: str, text: str) -> None:
-    """A step, as it is taken."""
+    """Print a step."""
     click.echo(f"{what:<{LABEL_CHARS}} {printable.one_line(text)}")
 
 
 def hub_url(text: str) -> str:
-    """Checked for sense before anything is read.  Raises ``click.UsageError``."""
+    """Check the hub's URL before anything else is read.  Raises ``click.UsageError``."""
     text = text.strip()
     if text.startswith(TOKEN_PREFIX):
-        raise click.UsageError("that is a token: first the hub's URL, and the token in a file (--token-file FILE or -)")
+        raise click.UsageError("that is a token: give the hub's URL here, and the token with --token-file FILE or -")
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -56,7 +56,7 @@ def hub_url(text: str) -> str:
             f"{mistakes.shown(text)} is not a URL; one is like wss://hub.example.com:10000"
         ) from None
     if parts.scheme == "ws":
-        raise click.UsageError("ws:// is not encrypted: join with wss://, on the address where the hub has TLS")
+        raise click.UsageError("ws:// is not encrypted: join with wss://, at the hub's TLS address")
     if parts.scheme != "wss" or not parts.hostname or parts.username is not None or len(text.split()) > 1:
         raise click.UsageError(
             f"{mistakes.shown(text)} is not the URL of a hub; one is like wss://hub.example.com:10000"
@@ -67,7 +67,7 @@ def hub_url(text: str) -> str:
 
 
 def token_of(file: BinaryIO) -> JoinToken:
-    """Raises ``click.UsageError``; no text of it repeats the token."""
+    """Read the token.  Raises ``click.UsageError``, without quoting the token."""
     from fairlead_wire.identity import join_token
 
     try:
@@ -78,11 +78,9 @@ def token_of(file: BinaryIO) -> JoinToken:
             content = file.read(TOKEN_FILE_BYTES_MAX)
         return join_token.find(content.decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError):
-        raise click.UsageError(
-            "--token-file: cannot be read as text; write the token into it, and nothing else"
-        ) from None
+        raise click.UsageError("--token-file: cannot be read as text; it must contain only the token") from None
     except ValueError as error:
-        raise click.UsageError(f"--token-file: what it holds {error}") from None
+        raise click.UsageError(f"--token-file: its content {error}") from None
 
 
 def register(root: click.Group) -> None:
@@ -92,7 +90,7 @@ def register(root: click.Group) -> None:
     edge.add_command(join)
 
 
-@click.command("join", short_help="Give this device its identity, with a token.")
+@click.command("join", short_help="Get this device's identity from a hub, with a token.")
 @click.argument("hub", metavar="wss://HUB:PORT")
 @click.option(
     "--token-file",
@@ -101,22 +99,26 @@ def register(root: click.Group) -> None:
     metavar="FILE|-",
     help="File with the token, or - for standard input. It is not an argument, because all users can see arguments.",
 )
-@click.option("--node", default="", metavar="NAME", help="Default: the settings file's, else the token's.")
-@config_option("The agent's settings; made, or changed in the few keys concerned.")
-@click.option("--user", default="", metavar="NAME", help="Who runs the agent; default: the owner of its data_dir.")
-@click.option("--force", is_flag=True, help="Even if this device has an identity; it is kept until the new one works.")
+@click.option(
+    "--node", default="", metavar="NAME", help="Name of the node; default: from the settings, else the token."
+)
+@config_option("The agent's settings file; it is created, or updated.")
+@click.option(
+    "--user", default="", metavar="NAME", help="User that runs the agent; default: the owner of its data_dir."
+)
+@click.option("--force", is_flag=True, help="Join even if this device has an identity, which is kept until the end.")
 def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, force: bool) -> None:
-    """Make a key, have it certified by the hub, and write the agent's settings.
+    """Create a key, get a certificate for it from the hub, and write the agent's settings.
 
-    The key never leaves this device. The token goes only to a hub whose authority it names. The same command again,
-    after a broken connection or a crash, goes on where it was.
+    The key never leaves this device. The token is sent only to a hub whose CA it names. After a broken connection or a
+    crash, run the same command again.
 
     \b
     echo fl1-… | sudo fairlead edge join wss://hub.example.com:10000 --token-file -
     fairlead edge join wss://hub.example.com:10000 --token-file token --node shop-17 --config edge.toml
 
-    A token comes from `fairlead token create`. Exit codes: 0 the hub has issued; 1 it refused (its reason is shown, as
-    token_used), or it was not reached; 2 wrong use.
+    `fairlead token create` creates a token. Exit codes: 0 joined; 1 the hub refused (with its reason, such as
+    token_used) or could not be reached; 2 wrong use.
     """
     url = hub_url(hub)
     token = token_of(token_file)
@@ -133,7 +135,7 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     except FairleadError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
-        click.echo("interrupted; the same command goes on where it was", err=True)
+        click.echo("interrupted; run the same command again to continue", err=True)
         sys.exit(1)
     end = f"joined as {done.node}, until {done.expires}; start the agent: {_next(done.config, done.owner)}"
     click.echo(printable.one_line(end))

@@ -1,4 +1,4 @@
-"""`fairlead edge leave`: this node is taken out of service, with what it accepted delivered."""
+"""`fairlead edge leave`: takes this node out of service after it has delivered its messages."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def register(root: click.Group) -> None:
     type=Lifetime(DEADLINE_MIN, DEADLINE_MAX),
     default="10m",
     show_default=True,
-    help="How long to deliver to the hub.",
+    help="How long to keep delivering to the hub.",
 )
 @click.option(
     "--undelivered",
     type=click.Choice(["stay", "leave"]),
     default="stay",
     show_default=True,
-    help="If messages are left at the deadline: stay in service, or leave with the messages on this disk.",
+    help="If messages are left at the deadline: stay in service, or leave and keep them on this disk.",
 )
-@click.option("--purge", is_flag=True, help="Then delete everything that the agent has stored on this device.")
+@click.option("--purge", is_flag=True, help="Afterwards delete everything that the agent has stored on this device.")
 @click.option("-y", "--yes", is_flag=True, help="Purge without asking; required without a terminal.")
-@click.option("--cancel", is_flag=True, help="Stay in service after all; possible while the agent still delivers.")
+@click.option("--cancel", is_flag=True, help="Stay in service; possible while the agent is still delivering.")
 def leave(
     config: Path,
     deadline: datetime.timedelta,
@@ -53,28 +53,28 @@ def leave(
     yes: bool,
     cancel: bool,
 ) -> None:
-    """Deliver what this node has accepted, delete its identity and the cluster's objects, and end the agent.
+    """Deliver this node's messages, delete its identity and the cluster's objects, and stop the agent.
 
-    While it delivers, the agent accepts messages as ever; for the last moment publishing is answered with 503 and the
-    code moving. Messages that were not delivered, messages for modules and dead letters stay on this disk; --purge
-    deletes them as well. The agent does not start again before the device joins a hub (fairlead edge join). The same
-    command again, after a crash, goes on where it was; a node that has left is left alone.
+    While delivering, the agent still accepts messages; at the very end publishing is refused with 503 and code
+    `moving`. Undelivered messages, messages for modules and dead letters stay on this disk unless --purge is given. The
+    agent does not start again until the device joins a hub (fairlead edge join). After a crash, run the same command
+    again; a node that has already left is not changed.
 
     \b
     fairlead edge leave
     fairlead edge leave --purge --yes
-    fairlead edge leave --deadline 1s --undelivered leave     # the hub is gone for good
+    fairlead edge leave --deadline 1s --undelivered leave     # the hub no longer exists
     fairlead edge leave --cancel
 
-    Then, in the cluster: fairlead node delete NODE. Exit codes: 0 the node is out of service; 1 it stays in service,
-    and why; 2 wrong use.
+    Afterwards, in the cluster: fairlead node delete NODE. Exit codes: 0 out of service; 1 still in service (the reason
+    is shown); 2 wrong use.
     """
     from fairlead_edge.io.moving import leave as leaving
     from fairlead_edge.io.moving import move as moves
     from fairlead_wire.errors import FairleadError
 
     if cancel and purge:
-        raise click.UsageError("--cancel and --purge are two wishes; give one")
+        raise click.UsageError("--cancel and --purge exclude each other; give one")
     try:
         if cancel:
             click.echo(f"the node stays in service, at {moves.cancel(config, os.environ)}")
@@ -91,14 +91,14 @@ def leave(
     except FairleadError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
-        click.echo("interrupted; the agent goes on, the same command shows it, --cancel ends it", err=True)
+        click.echo("interrupted; the agent continues: run the same command to follow it, or --cancel to stop", err=True)
         sys.exit(1)
     _report(done, config)
 
 
 def _confirm(node: str, folder: Path, size: int) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("--purge deletes data; with no terminal to ask at, say --yes")
+        raise click.UsageError("--purge deletes data; without a terminal to ask for confirmation, add --yes")
     if not click.confirm(
         f"Delete {size / 1e6:,.1f} MB in {folder}: all that {node} has stored, dead letters included?"
     ):

@@ -1,4 +1,4 @@
-"""`fairlead edge module-token`: a token for a module of this node; only its hash is kept."""
+"""`fairlead edge module-token`: creates a token for a module of this node, and stores its hash."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ def register(root: click.Group) -> None:
     "--keep-old", is_flag=True, help="Keep the module's old token valid until the next call without this option."
 )
 def module_token(module: str, tokens_file: Path, out: Path | None, keep_old: bool) -> None:
-    """Make a token for MODULE, write its hash into FILE and print the token, once.
+    """Create a token for MODULE, store its hash in FILE, and print the token once.
 
-    The agent reads the file within a second; nothing is restarted. A token it had before ends, unless --keep-old.
-    Run by root, FILE belongs to the user who owns it already or, when it is new, to the owner of the agent's data_dir.
+    The agent reads the file within a second, without a restart. The module's old token becomes invalid, unless
+    --keep-old is given. When run by root, FILE keeps its owner; a new file belongs to the owner of the agent's
+    data_dir.
 
     \b
     sudo fairlead edge module-token filter --tokens-file /etc/fairlead/modules --out /run/secrets/filter
@@ -66,12 +67,12 @@ def module_token(module: str, tokens_file: Path, out: Path | None, keep_old: boo
         module_tokens.parse(content)
     except (BadTokens, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"{tokens_file}: {error}") from None
-    if out is not None:  # first: a token that nobody has would end the old one for nothing
+    if out is not None:  # written first: if it fails, the old token stays valid
         _replace(out, f"{token}\n", None)
     _replace(tokens_file, content, _owner(tokens_file))
     if out is None:
         click.echo(token)
-        click.echo(f"{tokens_file}: module {module} has a token; it is shown only now", err=True)
+        click.echo(f"{tokens_file}: module {module} has a token; it is shown only once", err=True)
     else:
         click.echo(f"{tokens_file}: module {module} has a token; it is in {out}", err=True)
 
@@ -82,7 +83,7 @@ def _name(line: str) -> str:
 
 
 def _owner(path: Path) -> Owner | None:
-    """Who has to read the file, where root writes it: its owner, else the agent's user.  None: who runs this."""
+    """The owner of a file written by root: its present owner, else the agent's user.  None: the current user."""
     from fairlead_edge.io.identity import device
     from fairlead_wire.io.settings import SettingsError
 
@@ -95,7 +96,7 @@ def _owner(path: Path) -> Owner | None:
 
 
 def _replace(path: Path, content: str, owner: Owner | None) -> None:
-    """Whole or not at all, and never readable by others before its mode is set."""
+    """Replace the file atomically; it is never readable by others."""
     draft = path.with_name(f".{path.name}.new")
     try:
         draft.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`fairlead edge receipt`: where is a message that this node accepted?"""
+"""`fairlead edge receipt`: shows where a message is that this node accepted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fairlead_cli.text import printable
 from fairlead_wire import durations
 
 WAIT_SECONDS_MAX = 60.0
-ENDED = {"expired": "its time to live ended here", "evicted": "it made room for more urgent ones"}
+ENDED = {"expired": "its time to live ended here", "evicted": "it was evicted for more urgent messages"}
 NOT_KNOWN = (
-    "nothing is known of {id} here: it was not accepted, no route wanted it, or it left longer ago than is remembered;"
-    " for a row, ask the job: fairlead ingest receipt {id}"
+    "the agent does not know {id}: it was not accepted, matched no route, or was sent too long ago;"
+    " to look for its row, ask the ingest job: fairlead ingest receipt {id}"
 )
 
 
@@ -28,14 +28,14 @@ def register(root: click.Group) -> None:
     edge.add_command(receipt)
 
 
-@click.command(short_help="Show where a message is: here, in its topic, in a table.")
+@click.command(short_help="Show where a message is: on this node, in its topic, or in a table.")
 @click.argument("id")
 @click.option(
     "--wait",
     type=click.FloatRange(0, WAIT_SECONDS_MAX),
     default=0.0,
     metavar="SECONDS",
-    help="How long to wait for it in seconds, at most 60.",
+    help="How long to wait, in seconds, at most 60.",
 )
 @click.option(
     "--until",
@@ -47,9 +47,9 @@ def register(root: click.Group) -> None:
 @edge_client.options
 @printer.options(printer.DOCUMENTS)
 def receipt(id: str, wait: float, until: str, url: str, token_file: Path | None, shown: Printer) -> None:
-    """Show where the message ID is, as publishing answered it. Also without a link to the hub: as far as is known.
+    """Show where the message with this ID (returned when it was published) is.
 
-    Exit 0 when it is as far as --until says, 1 when not.
+    Without a connection to the hub, the latest known state is shown. Exit 0 if the message has reached --until, else 1.
 
     \b
     fairlead edge receipt 9f86d081884c7d659a2feaa0c55ad015

@@ -1,4 +1,4 @@
-"""`fairlead edge status`: one agent, asked on its node: link, objects, queues, and when messages go again."""
+"""`fairlead edge status`: shows the link, objects, queues and retry policies of one agent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def register(root: click.Group) -> None:
 @edge_client.options
 @printer.options(printer.DOCUMENTS)
 def status(url: str, token_file: Path | None, shown: Printer) -> None:
-    """Show one agent as it is now, also without a link to its hub.
+    """Show the current state of one agent, also without a connection to its hub.
 
     \b
     fairlead edge status
@@ -59,7 +59,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     state = link["state"] + (f" to {link['hub']}" if link["hub"] else "")
     why = f": {link['reason']}" if link["reason"] else ""
     if (seconds := link.get("followsInSeconds")) is not None:
-        why += f", and is followed in {durations.span(seconds)}"
+        why += f", and is accepted in {durations.span(seconds)}"
     contact = link["lastContactSeconds"]
     heard = "never" if contact is None else f"{durations.span(contact)} ago"
     lines = [
@@ -70,14 +70,14 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"messages  {store['bytes']} of {store['maxBytes']} bytes, {_dead_letters(found)}",
     ]
     if store.get("diskFull"):
-        lines.append("disk      full: what is published is refused (507); free some room, what is sent gives room back")
+        lines.append("disk      full: publishing is refused (507); free some space, or wait until messages are sent")
     lines += [f"delivery  {name}: {policy['summary']}" for name, policy in found["delivery"].items()]
     lines += [quantities.line(each) for each in found["toTable"]]
     for name, routes in sorted(found["routes"].items()):
         refused = f", {len(routes['errors'])} refused" if routes.get("errors") else ""
         lines.append(f"routes    {name}: {len(routes['accepted'])} run{refused}")
     if not found["routes"]:
-        lines.append("routes    none: no EdgeRoutes object selects this node, or it is still on its way from the hub")
+        lines.append("routes    none: no EdgeRoutes object selects this node, or none has arrived from the hub yet")
     return lines
 
 
@@ -92,12 +92,12 @@ def _dead_letters(found: dict[str, Any]) -> str:
 
 
 def _plan(plan: dict[str, Any] | None) -> list[str]:
-    """Earlier agents do not count."""
+    """The line about the data plan; older agents have none."""
     if plan is None:
         return []
     limit = plan["bytesPerDay"]
     of_limit = "" if limit is None else f" of {limit}"
-    used_up = f", used up: goes on in {durations.span(plan['nextDaySeconds'])}" if plan["usedUp"] else ""
+    used_up = f", used up: sending resumes in {durations.span(plan['nextDaySeconds'])}" if plan["usedUp"] else ""
     rate = "" if plan["bytesPerSecond"] is None else f", messages at {plan['bytesPerSecond']} bytes/s at most"
     return [f"line      {plan['bytesToday']}{of_limit} bytes today{used_up}{rate}"]
 
@@ -117,7 +117,7 @@ def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _stalled(queue: dict[str, Any]) -> str:
-    """Why nothing of it leaves, or of topics of it."""
+    """Why nothing is sent from the queue, or from some of its topics."""
     if (stalled := queue["stalled"]) is not None:
         return f"{stalled['code']}: {stalled['reason']}"
     if queue["deferredTopics"]:

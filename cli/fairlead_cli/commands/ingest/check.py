@@ -1,5 +1,7 @@
-"""`fairlead ingest check`: a contract played against real messages, the contract before it and the table, before it
-goes live; and `--guess`, which proposes one."""
+"""`fairlead ingest check`: tries a contract on real messages, its previous version and the table before it goes live.
+
+`--guess` proposes a contract.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from fairlead_ingest.table.store_path import Place
 
 
-# Of each list; JSON has all of them.
+# Most entries shown of each list; JSON has all of them.
 SHOWN_MAX = 20
 _NAME_CHARS_MAX = 60
 _BROKEN = {"refused": "refused", "removed": "breaks", "stricter": "breaks", "version": "version"}
@@ -45,7 +47,7 @@ _MEANINGS = {
 EXIT_UNFIT = 1
 EXIT_USAGE = 2
 LAST = 10_000
-# Of a contract's name; a topic's may be longer.
+# Longest name of a contract; a topic's name may be longer.
 NAME_CHARS_MAX = 128
 LAST_MAX = 1_000_000_000
 
@@ -54,14 +56,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class MomentParameter(parameters.PlaceParameter):
-    """A time as people write it, in milliseconds since 1970."""
+    """A time; converted to milliseconds since 1970."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = super().convert(value, param, ctx)
         if isinstance(found, str):
-            self.fail(f"{value!r} is the id of a message; write a time, or how long ago as 15m", param, ctx)
+            self.fail(f"{value!r} is the id of a message; write a time, or a duration such as 15m", param, ctx)
         return found
 
 
@@ -69,15 +71,19 @@ class MomentParameter(parameters.PlaceParameter):
 @click.argument("contract", type=_FILE, required=False)
 @click.argument("topic", type=messaging_client.TopicName(), required=False)
 @click.option(
-    "--last", type=click.IntRange(1, LAST_MAX), help=f"How many of the newest messages ({LAST}); with --since all."
+    "--last",
+    type=click.IntRange(1, LAST_MAX),
+    help=f"How many of the newest messages to read; default: {LAST}, with --since all.",
 )
 @click.option(
-    "--since", type=MomentParameter(), metavar="TIME", help="Messages since then: 2026-11-20T12:00Z, or 15m, 7d ago."
+    "--since", type=MomentParameter(), metavar="TIME", help="Read messages since this time: 2026-11-20T12:00Z, 15m, 7d."
 )
-@click.option("--against", type=_FILE, metavar="CONTRACT", help="The previous version: what changes, what breaks?")
-@click.option("--table", metavar="TABLE", help="Does the contract fit this table? A folder or s3:// address.")
-@click.option("--pipeline", help="With --config: only this one.")
-@click.option("--guess", type=messaging_client.TopicName(), metavar="TOPIC", help="Print a contract to start from.")
+@click.option("--against", type=_FILE, metavar="CONTRACT", help="Compare with this previous version.")
+@click.option("--table", metavar="TABLE", help="Check that the contract fits this table, a directory or s3:// address.")
+@click.option("--pipeline", help="With --config: only this pipeline.")
+@click.option(
+    "--guess", type=messaging_client.TopicName(), metavar="TOPIC", help="Print a contract proposed from this topic."
+)
 @click.option("--name", help="With --guess: the contract's name; default: the topic's.")
 @messaging_client.options
 @messaging_client.output
@@ -95,17 +101,17 @@ def check(
     name: str | None,
     output: str,
 ) -> None:
-    """Play a contract against the messages of a topic: what would be a row, and what a dead letter, and why.
+    """Try a contract on the messages of a topic: which would become rows, which dead letters, and why.
 
-    CONTRACT is a contract or schema file as `schema` of a job names it. Messages are judged by the code of the job;
-    only committed ones are read, and nothing is left behind: no reader, no position, no table. Transforms of a job are
-    not run. Without TOPIC the file alone is looked at, and what --against, --table and --config add.
+    CONTRACT is a contract or schema file, as in a job's `schema`. Messages are judged by the job's own code, without
+    its transforms. Only committed messages are read, and nothing is changed. Without TOPIC, only the file is checked,
+    and what --against, --table and --config add.
 
-    --config FILE takes the settings of a job: where the service is, the job's topics where TOPIC is not given, its
-    schema where CONTRACT is not given, and its table, which has to take the contract.
+    --config FILE takes from a job's settings the address of the service, the topics if TOPIC is not given, the schema
+    if CONTRACT is not given, and the table that the contract has to fit.
 
-    Exit 0: all fit, and nothing breaks. 1: some messages do not fit, or a change breaks something. 2: wrong use, or a
-    contract that cannot be used.
+    Exit codes: 0 all messages fit and nothing breaks; 1 some do not fit, or a change breaks something; 2 wrong use, or
+    an invalid contract.
 
     \b
     fairlead ingest check telemetry.toml default/telemetry --last 100000
@@ -134,7 +140,7 @@ def check(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """One contract, the topics it is played against, and the tables (format and place) that have to take it."""
+    """A contract, the topics to try it on, and the tables (format and place) that it has to fit."""
 
     contract: Path
     topics: list[str]
@@ -144,13 +150,13 @@ class _Asked:
 def _asked(
     config: Path | None, pipeline: str | None, contract: Path | None, topic: Topic | None, table: str | None
 ) -> list[_Asked]:
-    """What the options and the settings of a job say together.  Raises ``click.UsageError``."""
+    """Combine the options with the settings of a job.  Raises ``click.UsageError``."""
     named = ["/".join(topic)] if topic else []
     if config is None:
         if contract is None:
             raise click.UsageError("which contract? name its file, or a job's settings with --config")
         if pipeline is not None:
-            raise click.UsageError("--pipeline is one of the job's in --config")
+            raise click.UsageError("--pipeline needs --config")
         return [_Asked(contract=contract, topics=named, tables=_place(table, None))]
     from fairlead_ingest.io.table import tables
 
@@ -177,7 +183,7 @@ def _asked(
 
 
 def _place(table: str | None, settings: IngestSettings | None) -> list[tuple[str, TableFormat, Place]]:
-    """A table named by its place: a Delta table, the one format that needs no catalog to be found."""
+    """A table given by its place, which must be a Delta table: other formats need a catalog."""
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.table import store_path
     from fairlead_ingest.table.store_path import Storage
@@ -203,7 +209,7 @@ def _settings(config: Path) -> IngestSettings:
 
 @contextmanager
 def _explained(context: click.Context) -> Iterator[None]:
-    """What cannot be done becomes a sentence: exit 2 for a contract that cannot be used, else 1."""
+    """Turn errors into a sentence and an exit code: 2 for an invalid contract, else 1."""
     from deltalake.exceptions import DeltaError
 
     from fairlead_ingest import errors
@@ -216,7 +222,7 @@ def _explained(context: click.Context) -> Iterator[None]:
         click.echo(printable.lines(f"fairlead ingest: {reason}"), err=True)
         account = context.find_object(messaging_client.Account)
         if isinstance(error, Temporary) and account is not None and not account.named:
-            click.echo("fairlead ingest: asked the default; name the service with --url or --config", err=True)
+            click.echo("fairlead ingest: that is the default; name the service with --url or --config", err=True)
         raise SystemExit(EXIT_USAGE if str(error).startswith(errors.SCHEMA_BROKEN) else EXIT_UNFIT) from None
     except (OSError, DeltaError) as error:
         click.echo(printable.lines(f"fairlead ingest: {errors.explain(str(error))[1]}"), err=True)
@@ -226,7 +232,7 @@ def _explained(context: click.Context) -> Iterator[None]:
 def _check(
     context: click.Context, asked: _Asked, against: Path | None, last: int | None, since: int | None
 ) -> dict[str, Any]:
-    """One contract by all that is asked; the answer as programs read it."""
+    """Check one contract; returns the JSON answer."""
     from fairlead_ingest.contracts import comparison
     from fairlead_ingest.io import contracts
 
@@ -268,7 +274,7 @@ def _play(context: click.Context, contract: Contract, topic: str, last: int | No
 
 
 def _propose(context: click.Context, topic: Topic, name: str, last: int | None, since: int | None, output: str) -> None:
-    """Print a contract that the messages read would fit."""
+    """Print a contract that fits the messages."""
     from fairlead_ingest import errors
     from fairlead_ingest.contracts.proposal import Proposal
     from fairlead_ingest.rows import contract_file
@@ -294,7 +300,7 @@ def _propose(context: click.Context, topic: Topic, name: str, last: int | None, 
 def _pages(
     context: click.Context, label: str, topic: str, last: int | None, since: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Committed messages, with a line on standard error that says how far reading is."""
+    """Pages of committed messages; standard error shows the progress."""
     from fairlead_ingest.io import contracts
     from fairlead_messaging.client.io.sync_client import BulkClient
 
@@ -313,7 +319,7 @@ def _pages(
 
 
 def lines(answer: Mapping[str, Any]) -> Iterator[str]:
-    """One check, as ``-o json`` prints it, in lines."""
+    """The lines for people of one answer."""
     contract = answer["contract"]
     title = f"{contract['name']} version {contract['version']}" if contract["name"] else "no name and version"
     routes = f", {contract['routes']} routes" if contract["routes"] else ""
@@ -326,11 +332,11 @@ def lines(answer: Mapping[str, Any]) -> Iterator[str]:
             yield f"table {one_line(table['table'])}:"
             yield from _changes(table["changes"])
         else:
-            yield f"table {one_line(table['table'])}: not there yet"
+            yield f"table {one_line(table['table'])}: does not exist yet"
     for topic in answer.get("topics", ()):
         yield from _topic(topic)
     if not answer.get("topics"):
-        yield "no messages were played; name a TOPIC"
+        yield "no messages were tried; name a TOPIC"
 
 
 def _changes(changes: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The job that `fairlead ingest` commands are about: its settings by `--config`, its pipelines by `--pipeline`."""
+"""Reads the job's settings (`--config`, `--pipeline`) for `fairlead ingest` commands, and reports their errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXIT_FAILED = 1
 
 
 def load(config: Path | None, pipeline: str | None) -> tuple[IngestSettings, list[Pipeline]]:
-    """The settings and the pipelines that are meant; what is wrong with them ends the program with 2."""
+    """The settings and the selected pipelines; mistakes end the program with 2."""
     from fairlead_ingest.settings import IngestSettings
     from fairlead_wire.io import settings as settings_file
 
@@ -34,7 +34,7 @@ def load(config: Path | None, pipeline: str | None) -> tuple[IngestSettings, lis
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """What tables, stores and the service refuse is a sentence, and ends the program with 1."""
+    """Turn errors of tables, stores and the service into a sentence and exit code 1."""
     import pyarrow as pa
     from deltalake.exceptions import DeltaError
 
@@ -46,13 +46,13 @@ def explained() -> Iterator[None]:
     except FairleadError as error:
         click.echo(f"fairlead ingest: {error}", err=True)
         raise SystemExit(EXIT_FAILED) from None
-    except (OSError, DeltaError, pa.ArrowInvalid) as error:  # the last: a file that is no Parquet any more
+    except (OSError, DeltaError, pa.ArrowInvalid) as error:  # ArrowInvalid: a damaged Parquet file
         click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
         raise SystemExit(EXIT_FAILED) from None
 
 
 def in_turn(jobs: Sequence[Pipeline], work: Callable[[Pipeline], None]) -> None:
-    """`work` for each; one that fails is said and keeps none of the others back, the program then ends with 1."""
+    """Call `work` for each job; failures are reported, the other jobs still run, and the program ends with 1."""
     failed = False
     for job in jobs:
         try:
@@ -66,7 +66,7 @@ def in_turn(jobs: Sequence[Pipeline], work: Callable[[Pipeline], None]) -> None:
 
 @contextmanager
 def used(code: int) -> Iterator[None]:
-    """What was asked for cannot be used: a sentence, and this exit code."""
+    """Turn errors into a sentence and this exit code."""
     from fairlead_wire.errors import FairleadError
 
     try:

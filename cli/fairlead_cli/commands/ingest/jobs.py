@@ -1,4 +1,4 @@
-"""`fairlead ingest jobs`: how far every job that ingests is behind its topics, as the messaging service knows it."""
+"""`fairlead ingest jobs`: shows how far each job is behind its topics, as the messaging service knows it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from fairlead_messaging.client.io.sync_client import Client
 
 
-@click.command(short_help="How far each job is behind its topics, as the messaging service reports it.")
+@click.command(short_help="Show how far each job is behind its topics.")
 @printer.watch_option
 @messaging_client.options
 @printer.options()
 @click.pass_context
 def jobs(context: click.Context, watch: bool, shown: Printer) -> None:
-    """List every job and topic: how many messages and how much time it is behind, and when it last committed.
+    """List every job and topic: its lag in messages and time, and when it last committed.
 
-    Needs no settings of the job and no table: jobs report their position to the messaging service after each commit.
-    Other programs that report one are listed too. `fairlead ingest status --config FILE` also looks at the tables.
+    Only the messaging service is asked, to which jobs report their position after each commit; other programs that
+    report one are listed too. `fairlead ingest status --config FILE` also reads the tables.
 
     \b
     fairlead ingest jobs --url http://127.0.0.1:11015

@@ -1,4 +1,4 @@
-"""`fairlead ingest latest`: brings latest tables up to their rows, without a job; and its line of `status`."""
+"""`fairlead ingest latest`: refreshes latest tables without a job; also their line in `status`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def run(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
-    """Each pipeline's that has one. Raises ``Stop``, ``Wait``."""
+    """Refresh the latest table of each pipeline that has one. Raises ``Stop``, ``Wait``."""
     from fairlead_ingest.io.latest.refresh import refresh
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.table import store_path
 
     kept = [(job, job.latest.definition) for job in jobs if job.latest is not None and job.latest.key]
     if not kept:
-        raise click.UsageError('no pipeline keeps a latest table; give [latest] key = ["node"], say')
+        raise click.UsageError('no pipeline keeps a latest table; add one with, for example, [latest] key = ["node"]')
     done: list[dict[str, Any]] = []
     for job, definition in kept:
         assert definition is not None
@@ -51,7 +51,7 @@ def run(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuil
 
 
 def line(facts: dict[str, Any]) -> str:
-    """Of one latest table in `fairlead ingest status`."""
+    """The line about a latest table in `fairlead ingest status`."""
     if "keys" not in facts:
         return f"  latest: {facts['table']} ({facts['state']})"
     behind = facts["versions_behind"]
@@ -65,7 +65,7 @@ def line(facts: dict[str, Any]) -> str:
 
 
 class _Advance:
-    """Of rows read in all, what is new."""
+    """Advances a progress bar to a total number of rows."""
 
     def __init__(self, bar: ProgressBar) -> None:
         self._bar = bar

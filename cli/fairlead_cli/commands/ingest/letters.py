@@ -1,4 +1,4 @@
-"""`fairlead ingest deadletters`: which messages became no rows, why, and out into a file to be edited."""
+"""`fairlead ingest deadletters`: counts, lists and exports messages that did not become rows."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def job_options(command: F) -> F:
     """`--config`, `--pipeline`."""
     path = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
-        click.option("--pipeline", help="Only this one."),
-        click.option("--config", type=path, help="The job's settings, as for `run`."),
+        click.option("--pipeline", help="Only this pipeline."),
+        click.option("--config", type=path, help="The job's settings file, as for `run`."),
     ):
         command = option(command)
     return command
 
 
 def selection_options(command: F) -> F:
-    """Which letters."""
+    """Adds the options that select letters."""
     for option in (
         click.option("--until", type=TimeParameter(), metavar="TIME", help="Published before this time."),
         click.option(
@@ -74,7 +74,7 @@ def selection_options(command: F) -> F:
 def selection(
     codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
 ) -> LetterSelection:
-    """What the options mean."""
+    """The selection that the options describe."""
     from fairlead_ingest.dead_letters import LetterSelection
 
     for name, value in (("--since", since), ("--until", until)):
@@ -100,7 +100,7 @@ state_option = click.option(
 
 @click.group(cls=DefaultCommand, default="summary", short_help="Count, list and export the dead letters of a table.")
 def deadletters() -> None:
-    """Messages that became no rows, each whole, with code, fields and reason; without a command: `summary`.
+    """Show messages that did not become rows, with code, fields and reason. Without a command: `summary`.
 
     \b
     fairlead ingest deadletters --config ingest.toml
@@ -108,7 +108,7 @@ def deadletters() -> None:
     fairlead ingest deadletters export letters.jsonl --config ingest.toml
     fairlead ingest repair --config ingest.toml --edited letters.jsonl
 
-    They stay in `<table>_dead_letters`, also once they are repaired.
+    They stay in `<table>_dead_letters`, even after they have been repaired.
     """
 
 
@@ -118,9 +118,9 @@ def deadletters() -> None:
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def summary(config: Path | None, pipeline: str | None, output: str, state: str, **chosen: Any) -> None:
-    """How many there are, by topic, code and field, with times and one reason each.
+    """Count dead letters by topic, code and field, with times and an example of the reason.
 
-    A letter counts at each field it names.
+    A letter that names several fields is counted for each.
     """
     from fairlead_ingest.io.letters import letters
 
@@ -146,11 +146,11 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
 @deadletters.command("list")
 @selection_options
 @state_option
-@click.option("--limit", type=click.IntRange(1), help=f"So many at most.  [default: {SHOWN_DEFAULT}; jsonl: all]")
+@click.option("--limit", type=click.IntRange(1), help=f"Most letters to list.  [default: {SHOWN_DEFAULT}; jsonl: all]")
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
 def list_(config: Path | None, pipeline: str | None, output: str, state: str, limit: int | None, **chosen: Any) -> None:
-    """One line each, topic by topic; jsonl has them whole, as `export` writes them."""
+    """List dead letters, one line each, by topic; jsonl has the complete letters, as `export` writes them."""
     settings, jobs = ingest_job.load(config, pipeline)
     bound = limit if limit is not None or output == "jsonl" else SHOWN_DEFAULT
     shown: list[Any] = []
@@ -176,9 +176,9 @@ def list_(config: Path | None, pipeline: str | None, output: str, state: str, li
 @job_options
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def show(config: Path | None, pipeline: str | None, output: str, letter_id: str, topics: tuple[str, ...]) -> None:
-    """The letter with this `_id`, whole; exit 1 where there is none.
+    """Show the complete letter with this `_id`; exit 1 if there is none.
 
-    Text shows the beginning of a long payload; json has all of it.
+    Text truncates a long payload; json has all of it.
     """
     settings, jobs = ingest_job.load(config, pipeline)
     chosen = selection((), topics, (letter_id,), None, None)
@@ -206,10 +206,10 @@ def show(config: Path | None, pipeline: str | None, output: str, letter_id: str,
 @state_option
 @job_options
 def export(config: Path | None, pipeline: str | None, file: Path, state: str, **chosen: Any) -> None:
-    """Write them to FILE (`-`: standard output), a line of JSON each; edit it, then `fairlead ingest repair --edited`.
+    """Export dead letters to FILE (`-`: standard output) as JSON lines; edit it for `fairlead ingest repair --edited`.
 
-    A payload that is no UTF-8 is `payload_base64`. A message may be written as an object, too: "payload": {…}.
-    FILE is complete or not there: it is written beside itself and renamed.
+    A payload that is not UTF-8 is in `payload_base64`. You may also write a payload as an object: "payload": {…}. FILE
+    is created only when it is complete.
     """
     settings, jobs = ingest_job.load(config, pipeline)
     wanted = selection(**chosen)
@@ -219,7 +219,7 @@ def export(config: Path | None, pipeline: str | None, file: Path, state: str, **
                 for _, line in _letters(settings, job, wanted, state, None):
                     click.echo(line, nl=False)
         return
-    # Short, whatever the name is: a name may be as long as the disk allows.
+    # A short name, because FILE's own name may already be as long as the file system allows.
     draft = file.absolute().parent / f".fairlead-{os.getpid()}"
     count = 0
     try:
@@ -249,7 +249,7 @@ def _letters(
     with contextlib.ExitStack() as looking:
         bar = looking.enter_context(ProgressBar(f"looking through dead letters of {job.name}", passing=True))
         for letter in letters.read_letters(*_place(settings, job), chosen, state, limit, bar.add):
-            looking.close()  # before the first line of the answer
+            looking.close()  # before the first line of output
             yield letter, dead_letters.encode(letter)
 
 

@@ -1,4 +1,4 @@
-"""`fairlead ingest repair`: dead letters back into the table as rows, each exactly once."""
+"""`fairlead ingest repair`: turns dead letters into rows, each exactly once."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def register(root: click.Group) -> None:
     group.add_command(repair)
 
 
-@click.command(short_help="Write dead letters into the table as rows, each exactly once.")
+@click.command(short_help="Turn dead letters into rows of the table, each exactly once.")
 @selection_options
 @click.option(
     "--with",
     "function",
     metavar="FILE.py:NAME",
-    help="A function that takes each letter and returns its new payload (or module:name).",
+    help="A function that returns the new payload of a letter; also module:name.",
 )
 @click.option(
     "--edited",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An edited export: only the letters it names, with its payloads.",
+    help="An edited export: repair only its letters, with its payloads.",
 )
 @click.option("--recheck", is_flag=True, help="Include repaired dead letters: write rows again that are gone.")
 @click.option("--dry-run", is_flag=True, help="Check the letters, and change nothing.")
@@ -62,21 +62,21 @@ def repair(
     yes: bool,
     **chosen: Any,
 ) -> None:
-    """Judge dead letters again, by the job's schema file and transforms as they are now; what fits becomes a row.
+    """Check dead letters again with the job's current schema file and transforms; those that fit become rows.
 
-    The row has the letter's own `_topic`, `_id` and `_published_at`, so that it is in the table once: killed and run
-    again, run by two people, beside the running job and beside a backfill. The letter stays, marked in
-    `<table>_repairs`.
+    The row has the letter's own `_topic`, `_id` and `_published_at`, so it is written only once, even if the command is
+    interrupted and repeated, or runs together with the job, a backfill or another repair. The letter is kept, and
+    marked in `<table>_repairs`.
 
     \b
-    After mending the schema file:   fairlead ingest repair --config ingest.toml --code misfit
+    After fixing the schema file:    fairlead ingest repair --config ingest.toml --code misfit
     With a function:                 fairlead ingest repair --config ingest.toml --with mend.py:celsius
     By hand:                         fairlead ingest deadletters export letters.jsonl --config ingest.toml
                                      fairlead ingest repair --config ingest.toml --edited letters.jsonl
 
-    The function takes one letter: a dict with topic, id, published_at, code, fields, error, and payload (bytes). It
-    returns the new payload as bytes or text, a dict to be written as JSON, or None to leave the letter as it is. A
-    letter for which it raises stays a letter; the summary shows the error and the beginning of the payload.
+    The function gets a dict with topic, id, published_at, code, fields, error, and payload (bytes). It returns the new
+    payload as bytes or text, a dict to be written as JSON, or None to leave the letter unchanged. If it raises, the
+    letter is not repaired; the summary shows the error and the beginning of the payload.
 
     \b
     # mend.py: the device sent {'temp': 71.6}, with the wrong quotes and in Fahrenheit
@@ -86,14 +86,13 @@ def repair(
         body["temp"] = round((body["temp"] - 32) / 1.8, 1)
         return body
 
-    Exit codes: 0 all that was meant has its row; 1 some are still letters (the summary says why), or it was not
-    confirmed; 2 wrong use, or no terminal to ask at and no --yes. Spark (and Java) is started only where the pipeline
-    has a schema file or transforms.
+    Exit codes: 0 all selected letters have rows; 1 some do not (the summary says why), or it was not confirmed; 2 wrong
+    use, or no terminal and no --yes. Spark (and Java) is started only if the pipeline has a schema file or transforms.
     """
     from fairlead_ingest.io.letters import correction
 
     if function and edited:
-        raise click.UsageError("--with and --edited: one of them")
+        raise click.UsageError("--with and --edited exclude each other; give one")
     if function and ":" not in function:
         raise click.BadParameter(f"FILE.py:NAME or module:NAME, not {function!r}", param_hint="--with")
     wanted = selection(**chosen)
@@ -148,11 +147,11 @@ def _repair(settings: IngestSettings, job: Pipeline, wanted: Any, how: Correctio
 def _confirm(count: int, names: list[str]) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError(
-            f"selected: {quantities.of(count, 'dead letter')}, and there is no terminal to ask at: look with --dry-run,"
-            " then run it again with --yes"
+            f"selected: {quantities.of(count, 'dead letter')}, but there is no terminal to ask for confirmation: check"
+            " with --dry-run, then run it again with --yes"
         )
     if not click.confirm(
-        f"Judge {quantities.of(count, 'dead letter')} again, and add what fits to {', '.join(names)}?", err=True
+        f"Check {quantities.of(count, 'dead letter')} again, and add those that fit to {', '.join(names)}?", err=True
     ):
         click.echo("not confirmed; nothing was changed")
         raise SystemExit(EXIT_FAILED)
@@ -203,9 +202,9 @@ def _text(job: Pipeline, facts: dict[str, Any], dry_run: bool) -> str:
         f"{job.name}: {quantities.of(facts['letters'], 'dead letter')}, {facts['repaired']} {would} into {job.table}"
     ]
     for count, what in (
-        (facts["already_there"], "had their rows already, and are marked now"),
-        (facts["kept"], "were left as they are by the function"),
-        (facts["unsettled"], "belong to a batch that is not in the table yet: run it again when it is"),
+        (facts["already_there"], "already had rows, and are marked now"),
+        (facts["kept"], "were left unchanged by the function"),
+        (facts["unsettled"], "belong to a batch that is not in the table yet: run it again later"),
         (facts["unknown"], "lines of the file name no open dead letter of the selection"),
     ):
         if count:

@@ -1,4 +1,4 @@
-"""`fairlead ingest status|compact|vacuum|backfill|latest`: how a job stands, and looking after its tables."""
+"""`fairlead ingest status|receipt|report|compact|vacuum|backfill|latest`: the state and maintenance of tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAIT_SECONDS_MAX = 86_400
 
 
 class Seconds(click.FloatRange):
-    """A day at most; "nan", which no range refuses, is none."""
+    """Seconds, at most a day; refuses "nan", which a range does not."""
 
     def __init__(self) -> None:
         super().__init__(0, WAIT_SECONDS_MAX)
@@ -44,7 +44,7 @@ class Seconds(click.FloatRange):
 
 
 def register(root: click.Group) -> None:
-    """Add our commands to the room's group, beside `run`."""
+    """Add the commands to `ingest`."""
     group = root.commands["ingest"]
     assert isinstance(group, click.Group)
     for command in (check, ingest_jobs, status, receipt, report, compact, vacuum, backfill, latest):
@@ -52,7 +52,7 @@ def register(root: click.Group) -> None:
 
 
 def _configured(command: F) -> F:
-    """The options every command takes; the settings are read and checked before the command sees them."""
+    """Adds the common options; the command gets the settings that were read."""
 
     @wraps(command)
     def checked(config: Path | None, pipeline: str | None, output: str, **rest: Any) -> None:
@@ -65,19 +65,22 @@ def _configured(command: F) -> F:
     path = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
         click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True),
-        click.option("--pipeline", help="Only this one."),
-        click.option("--config", type=path, help="The job's settings, as for `run`."),
+        click.option("--pipeline", help="Only this pipeline."),
+        click.option("--config", type=path, help="The job's settings file, as for `run`."),
     ):
         checked = option(checked)
     return checked  # type: ignore[return-value]
 
 
-@click.command(short_help="How far the tables are behind the topics, and how fast they follow.")
+@click.command(short_help="Show how far tables are behind their topics.")
 @_configured
 def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> dict[str, Any]:
-    """How far the tables are behind the topics, and how fast they follow.
+    """Show how far tables are behind their topics, and how fast they catch up.
 
-    Reads the tables and asks the service; the job itself need not be running.
+    Reads the tables and asks the messaging service; the job need not be running.
+
+    \b
+    fairlead ingest status --config ingest.toml
     """
     from fairlead_ingest.io import status as statuses
     from fairlead_ingest.io.service_tls import tls_of
@@ -98,14 +101,17 @@ def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> 
 @click.command(short_help="Check whether a message is in the table: exit 0 if it is, 1 if not.")
 @click.argument("message_id")
 @click.option("--node", help="Only from this node.")
-@click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, a day at most.")
+@click.option("--wait", type=Seconds(), default=0.0, show_default=True, help="Seconds to wait for it, at most a day.")
 @_configured
 def receipt(
     settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, message_id: str, node: str | None, wait: float
 ) -> dict[str, Any]:
-    """Is the message with the id that publish answered in the table? Exit 0 when it is, 1 when it is not.
+    """Check whether a message is in the table, by the id that publishing returned; exit 0 if it is, 1 if not.
 
-    What is found is committed: with its topic, message id, batch and times.
+    A row that is found is committed; it is shown with its topic, message id, batch and times.
+
+    \b
+    fairlead ingest receipt 9f86d081884c7d659a2feaa0c55ad015 --config ingest.toml --wait 60
     """
     from fairlead_ingest.io.table import tables
     from fairlead_ingest.io.table.receipt import TableReceipts
@@ -126,24 +132,24 @@ def receipt(
     raise SystemExit(EXIT_FAILED)
 
 
-@click.command(short_help="An HTML page with pictures about tables: rate, lag, freshness, files, gaps, dead letters.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The page to write.")
+@click.command(short_help="Write an HTML report about tables: rate, lag, freshness, files, gaps, dead letters.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The HTML file to write.")
 @click.option(
     "--days",
     type=click.IntRange(1, 36_500),
     default=7,
     show_default=True,
-    help="Count rows published on these last days (UTC), today included; more days take longer.",
+    help="Count rows published on the last days (UTC), including today; more days take longer.",
 )
 @click.option("--offline", is_flag=True, help="Do not ask the messaging service how far the tables are behind.")
 @_configured
 def report(
     settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, out: Path, days: int, offline: bool
 ) -> dict[str, Any]:
-    """Write one HTML page about the tables, with pictures; it needs nothing else, no network and no script.
+    """Write a self-contained HTML page with charts about the tables; it needs no network and no scripts.
 
-    Rate, lag and freshness over time, files by size and what small ones cost a reader, rows by node, hour and priority,
-    delays, gaps, dead letters. The job need not be running.
+    It shows rate, lag and freshness over time, files by size and the cost of small ones, rows by node, hour and
+    priority, delays, gaps, and dead letters. The job need not be running.
 
     \b
     fairlead ingest report --config ingest.toml --out report.html
@@ -156,7 +162,7 @@ def report(
     from fairlead_messaging.client.io.sync_client import BulkClient
 
     if not out.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {out.absolute().parent}", param_hint="--out")
+        raise click.BadParameter(f"there is no directory {out.absolute().parent}", param_hint="--out")
     now = datetime.datetime.now(datetime.UTC)
     since = datetime.date.fromordinal(max(1, now.date().toordinal() - days + 1))
     found = []
@@ -187,7 +193,12 @@ def report(
 def compact(
     settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, target_mib: int, z_order: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Join small files, or sort them by a column, partition by partition; a running job goes on meanwhile."""
+    """Merge small files, or sort rows by a column, partition by partition; the job may keep running.
+
+    \b
+    fairlead ingest compact --config ingest.toml
+    fairlead ingest compact --config ingest.toml --z-order node
+    """
     from fairlead_ingest.io.table import maintenance
 
     done: list[dict[str, Any]] = []
@@ -209,12 +220,16 @@ def compact(
 
 @click.command(short_help="Delete files that no table version needs, including those of killed tasks.")
 @click.option("--retention-hours", type=int, default=168, show_default=True, help="Keep files younger than this.")
-@click.option("--dry-run", is_flag=True, help="Only list them.")
+@click.option("--dry-run", is_flag=True, help="Only list the files.")
 @_configured
 def vacuum(
     settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, retention_hours: int, dry_run: bool
 ) -> dict[str, Any]:
-    """Delete files no table version needs any more, those of killed tasks included."""
+    """Delete files that no table version needs any more, including those of killed tasks.
+
+    \b
+    fairlead ingest vacuum --config ingest.toml --dry-run
+    """
     from fairlead_ingest.io.table import maintenance, tables
     from fairlead_ingest.table import store_path
 
@@ -252,10 +267,14 @@ def backfill(
     end: str | None,
     into: str | None,
 ) -> dict[str, Any]:
-    """Read a stretch of time again and add what a table lacks; what it has stays once.
+    """Read a time range again and add missing rows to a table, without duplicates.
 
-    The job's positions are not touched, and what lies beyond them is left to the job. Rows are compared by topic and
-    message id at each commit, so it may run beside the job, beside other backfills and repairs, and again after a kill.
+    The job's positions are not changed, and messages beyond them are left to the job. Rows are compared by topic and
+    message id at each commit, so this may run together with the job, other backfills and repairs, and be repeated after
+    an interruption.
+
+    \b
+    fairlead ingest backfill --config ingest.toml --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z
     """
     from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
@@ -319,16 +338,19 @@ def backfill(
 @click.option("--rebuild", is_flag=True, help="Rebuild from all rows, even if the table exists.")
 @_configured
 def latest(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuild: bool) -> dict[str, Any]:
-    """Bring `TABLE_latest`, the newest row of each key, up to its rows; a running job goes on meanwhile.
+    """Refresh `TABLE_latest`, which has the newest row of each key; the job may keep running.
 
-    The job does this by itself. This is for a table whose job is not running, or to see why it is behind; with
-    --rebuild all rows are read again, and readers see the old table until the new one is complete.
+    The job does this by itself, so it is only needed for a table whose job is not running, or to see why it is behind.
+    With --rebuild all rows are read again; readers see the old table until the new one is complete.
+
+    \b
+    fairlead ingest latest --config ingest.toml
     """
     return ingest_latest.run(settings, jobs, as_json=as_json, rebuild=rebuild)
 
 
 def _into(settings: IngestSettings, table: str) -> Place:
-    """Where a backfill writes; refused before Spark is started."""
+    """The table that a backfill writes to, checked before Spark is started."""
     try:
         return settings.place(table)
     except ValueError as error:

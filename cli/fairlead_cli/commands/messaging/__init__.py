@@ -1,1 +1,1 @@
-"""Commands that ask the messaging service, and ``dump``, which reads the store of one that is stopped."""
+"""Commands that ask the messaging service, and ``dump``, which reads the store of a stopped service."""

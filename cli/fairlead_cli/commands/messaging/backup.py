@@ -1,4 +1,4 @@
-"""`fairlead messaging backup` and `restore`: everything a service stores, in one file, and back."""
+"""`fairlead messaging backup` and `restore`: write everything a service stores to one file, and restore it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OWNER_ONLY = 0o600
 NO_GROUP_NO_OTHERS = 0o077
 PARTIAL = ".part"
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
-"""What file systems without hard links say, as those of memory sticks."""
+"""Errors of file systems without hard links, such as those of memory sticks."""
 
 
 def register(root: click.Group) -> None:
@@ -39,32 +39,32 @@ def register(root: click.Group) -> None:
     messaging.add_command(restore)
 
 
-@click.command(short_help="Write everything a service stores into one file.")
+@click.command(short_help="Back up everything a service stores to one file.")
 @messaging_client.options
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The store of a stopped service, in place of --url; or a snapshot of its volume.",
+    help="The store of a stopped service, or a snapshot of its volume, instead of --url.",
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.")
 @messaging_client.output
 @click.pass_context
 def backup(context: click.Context, data_dir: Path | None, out: Path, output: str) -> None:
-    """Everything a messaging service stores as it is at one moment: topics, messages, transactions, producers, readers,
-    subscriptions. The service goes on meanwhile. FILE is there when it is whole and was checked, not before.
+    """Back up a consistent state of everything a messaging service stores: topics, messages, transactions, producers,
+    readers, subscriptions. The service keeps running. The file is created only once it is complete and checked.
 
     \b
     From a running service:   fairlead messaging backup --url https://messaging:11015 --out monday.backup
     From a stopped one:       fairlead messaging backup --data-dir /var/lib/fairlead/messaging --out monday.backup
-    Bring it back:            fairlead messaging restore monday.backup --data-dir /var/lib/fairlead/messaging
+    Restore it:               fairlead messaging restore monday.backup --data-dir /var/lib/fairlead/messaging
 
-    It holds every message: keep it as you keep the store. With an access table, `administer` and `consume` on every
-    topic are needed.
+    The file contains every message: protect it like the store. With an access table, `administer` and `consume` on
+    every topic are required.
     """
     from fairlead_messaging.server.backup import BadBackup, TeeSource
 
     if os.path.lexists(out):
-        raise click.UsageError(f"{out} is there already: name another file")
+        raise click.UsageError(f"{out} already exists: name another file")
     partial = out.with_name(out.name + PARTIAL)
     try:
         with _source(context, data_dir) as source, _created(partial) as file:
@@ -75,9 +75,9 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
         _flush(out.parent)
         size = out.stat().st_size
     except FileExistsError:
-        raise click.UsageError(f"{out} is there already: name another file") from None
+        raise click.UsageError(f"{out} already exists: name another file") from None
     except BadBackup as error:
-        _fail("backup", f"the backup is not whole: {error}")
+        _fail("backup", f"the backup is incomplete: {error}")
     except OSError as error:
         _fail("backup", f"{error.filename or out}: {error.strerror or error}")
     if output == "json":
@@ -93,7 +93,7 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to put the store; a folder that holds none.",
+    help="Where to create the store; a directory without one.",
 )
 @click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), default="rocksdb", show_default=True)
 @click.option(
@@ -104,24 +104,24 @@ def backup(context: click.Context, data_dir: Path | None, out: Path, output: str
 @click.option("--check", is_flag=True, help="Only read FILE and report whether it is complete.")
 @messaging_client.output
 def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check: bool, output: str) -> None:
-    """Make the store of a messaging service of a backup, of either kind of store. Then start the service on it.
+    """Create the store of a messaging service from a backup of either kind of store. Then start the service on it.
 
     \b
-    Is it whole?      fairlead messaging restore monday.backup --check
-    Bring it back:    fairlead messaging restore monday.backup --data-dir /var/lib/fairlead/messaging
+    Check a backup:   fairlead messaging restore monday.backup --check
+    Restore it:       fairlead messaging restore monday.backup --data-dir /var/lib/fairlead/messaging
     Change the store: fairlead messaging backup --data-dir OLD --out all.backup
                       fairlead messaging restore all.backup --data-dir NEW --store sqlite
 
-    What was published after the backup is not in it. Clients go on: positions are times, so those beyond the backup
-    are answered with what is published from now on, and an edge node sends again what was not acknowledged. The clock
-    must not be behind that of the old service. A store that is there already is never touched.
+    Messages published after the backup are not in it. Clients continue: positions are times, so positions after the
+    backup continue with new messages, and edge nodes send unacknowledged messages again. The clock must not be behind
+    that of the old service. An existing store is never changed.
     """
     from fairlead_messaging.api.errors import StorageError
     from fairlead_messaging.server.backup import BadBackup, Decoder
     from fairlead_messaging.server.io.stores import offline_store
 
     if (data_dir is None) == (not check):
-        raise click.UsageError("name --data-dir, or --check to read only")
+        raise click.UsageError("give --data-dir, or --check to only read the backup")
     os.umask(NO_GROUP_NO_OTHERS)
     try:
         with file.open("rb") as source:
@@ -147,13 +147,13 @@ def restore(file: Path, data_dir: Path | None, store: str, as_copy: bool, check:
         found = {"rows": read.rows, "service": read.header.service, "taken": _taken(read)}
         topic_lines.print_json(found if data_dir is None else {**found, "data_dir": str(data_dir), "store": store})
     else:
-        where = "is whole" if data_dir is None else f"restored to {data_dir} ({store})"
+        where = "is complete" if data_dir is None else f"restored to {data_dir} ({store})"
         click.echo(f"{file} {where}: {quantities.of(read.rows, 'row')}, as of {_taken(read)}")
 
 
 @contextlib.contextmanager
 def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
-    """Where the backup comes from; what goes wrong there ends the command."""
+    """The source of the backup; its errors end the command."""
     if data_dir is None:
         with messaging_client.service(context) as client, client.backup() as answer:
             yield answer
@@ -186,9 +186,9 @@ def _source(context: click.Context, data_dir: Path | None) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def _created(path: Path) -> Iterator[BinaryIO]:
-    """A file of our own that no other user may read, which is gone at the end.  Raises: BlockingIOError, OSError.
+    """A temporary file that only its owner may read, removed at the end.  Raises ``BlockingIOError``, ``OSError``.
 
-    What has this name already is removed, unless a backup that runs has it locked: each has its file to itself.
+    An old file of this name is removed, unless a running backup has locked it.
     """
     with contextlib.suppress(FileNotFoundError):
         there = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -221,7 +221,7 @@ def _busy(path: Path) -> BlockingIOError:
 
 
 def _name(partial: Path, out: Path) -> None:
-    """Give the whole file its name, never over a file that came meanwhile.  Raises: FileExistsError, OSError."""
+    """Rename the complete file, never replacing another.  Raises ``FileExistsError``, ``OSError``."""
     try:
         os.link(partial, out)
     except FileExistsError:
@@ -235,7 +235,7 @@ def _name(partial: Path, out: Path) -> None:
 
 
 def _checked(source: Source, label: str) -> Decoder:
-    """All of it was read, and it is whole.  Raises: BadBackup."""
+    """Read all of it to check that it is complete.  Raises ``BadBackup``."""
     from fairlead_messaging.server.backup import Decoder
 
     read = Decoder(source)
@@ -251,7 +251,7 @@ def _taken(read: Decoder) -> str:
 
 
 def _flush(folder: Path) -> None:
-    """The new name is on the disk, too."""
+    """Flush the directory, so that the new name is on disk."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)

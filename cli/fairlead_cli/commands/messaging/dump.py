@@ -1,4 +1,4 @@
-"""`fairlead messaging dump`: the tables of a store that no service has open, row by row."""
+"""`fairlead messaging dump`: prints the tables of a stopped service's store, row by row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLES = (
     "topics", "messages", "payloads", "transactions", "producers", "subscriptions", "readers", "indexes", "service",
 )  # fmt: skip
 BODY_BYTES = 1024
-"""Limit for one body, if `--bodies` names no number."""
+"""Limit for one body if `--bodies` has no value."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -40,15 +40,19 @@ def register(root: click.Group) -> None:
     required=True,
     help="The store of a stopped service, a copy made while it was stopped, or a snapshot of its volume.",
 )
-@click.option("--store", type=click.Choice(["rocksdb", "sqlite"]), help="Required only if the folder holds both.")
-@click.option("--table", "tables", type=click.Choice(TABLES), multiple=True, help="May be repeated; default: all.")
-@click.option("--topic", type=messaging_client.TopicName(), help="NAMESPACE/NAME, or NAME in `default`.")
+@click.option(
+    "--store", type=click.Choice(["rocksdb", "sqlite"]), help="Kind of store; required if the directory has both."
+)
+@click.option("--table", "tables", type=click.Choice(TABLES), multiple=True, help="Only this table; may be repeated.")
+@click.option(
+    "--topic", type=messaging_client.TopicName(), help="Only this topic: NAMESPACE/NAME, or NAME in `default`."
+)
 @click.option("--generation", type=click.IntRange(1, 2**31 - 1), help="Only this generation of topics.")
 @click.option(
     "--from",
     "since",
     type=parameters.PlaceParameter(),
-    help=f"Published, written or begun since. {parameters.PLACE_HELP}",
+    help=f"Only rows published, written or begun since. {parameters.PLACE_HELP}",
 )
 @click.option("--until", type=parameters.PlaceParameter(), help="End of the range, exclusive.")
 @click.option(
@@ -62,16 +66,16 @@ def register(root: click.Group) -> None:
     flag_value=BODY_BYTES,
     default=0,
     metavar="[BYTES]",
-    help=f"So many bytes of each message (base64), {BODY_BYTES} when no number is given; none otherwise.",
+    help=f"Also print this many bytes of each message (base64); without a number {BODY_BYTES}.",
 )
-@click.option("--keys", "raw_keys", is_flag=True, help="The raw key of each row in hex.")
+@click.option("--keys", "raw_keys", is_flag=True, help="Also print the raw key of each row in hex.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["jsonl", "json", "text"]),
     default="jsonl",
     show_default=True,
-    help="One JSON object a line (json is the same), or name=value.",
+    help="One JSON object per line (json is the same), or name=value.",
 )
 def dump(
     data_dir: Path,
@@ -87,18 +91,17 @@ def dump(
     raw_keys: bool,
     output: str,
 ) -> None:
-    """The tables of a messaging store, row by row, keys and values decoded. It writes nothing, whatever it meets.
+    """Print the tables of a messaging store, row by row, with decoded keys and values. The store is never changed.
 
     \b
     How much is in which table:      fairlead messaging dump --data-dir DATA --count
     Messages of a topic, an hour:    fairlead messaging dump --data-dir DATA --table messages --topic orders --from 1h
     All of one transaction:          fairlead messaging dump --data-dir DATA --transaction 1763800000000000000
     With the first 200 bytes:        fairlead messaging dump --data-dir DATA --table payloads --bodies 200
-    What is not as it should be:     fairlead messaging dump --data-dir DATA | jq 'select(.undecodable)'
+    Damaged rows:                    fairlead messaging dump --data-dir DATA | jq 'select(.undecodable)'
 
-    A row that is damaged is a line with `undecodable` (why) and its raw key, and the next one follows; the exit code
-    is 1 then. It is also 1, with one sentence, for a store that a service has open. Tables, keys and fields:
-    docs/reference/messaging-store.md
+    A damaged row is printed with the reason (`undecodable`) and its raw key, and the exit code is then 1. It is also 1
+    if a service has the store open. Tables, keys and fields are described in docs/reference/messaging-store.md.
     """
     from fairlead_messaging.api.errors import StorageError
     from fairlead_messaging.server.dump import table_dump
@@ -137,7 +140,7 @@ def dump(
 
 
 def _milliseconds(place: str | int | None) -> int | None:
-    """When the message with this id was published."""
+    """A time in milliseconds, or the time at which the message with this id was published."""
     if not isinstance(place, str):
         return place
     try:

@@ -1,4 +1,4 @@
-"""`fairlead topics replay`: the committed messages of one topic into another, once, however often it is run."""
+"""`fairlead topics replay`: copies committed messages of a topic into another, without duplicates if repeated."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WINDOW_BITS = 14
 """A producer for each 16 s of the source: few enough gaps for the service to know each by heart, 65,536 at most."""
 
 
-@click.command(short_help="Copy a topic's committed messages into another, once.")
+@click.command(short_help="Copy a topic's committed messages into another topic.")
 @messaging_client.topic
 @click.argument("target", type=TopicName())
 @click.option(
     "--from",
     "start",
     type=parameters.PlaceParameter(),
-    help=f"Begin here; the oldest message otherwise. {parameters.PLACE_HELP}",
+    help=f"Begin here; default: the oldest message. {parameters.PLACE_HELP}",
 )
 @click.option("--until", "end", type=parameters.PlaceParameter(), help="End with this message, or before this time.")
-@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option("--dry-run", is_flag=True, help="Only count the messages.")
 @messaging_client.output
 @click.pass_context
 def replay(
@@ -44,11 +44,11 @@ def replay(
     dry_run: bool,
     output: str,
 ) -> None:
-    """Publish the committed messages of TOPIC into TARGET, which must exist.
+    """Copy the committed messages of TOPIC into TARGET, which must exist.
 
-    A message is known by its place in TOPIC: run again, or with stretches that overlap, nothing is stored twice (for
-    the target's ttl and at least 30 days). Interrupted, run it again. It ends with the newest message it finds, or at
-    the first message of an open transaction.
+    Messages are identified by their place in TOPIC, so repeated or overlapping runs store nothing twice (within the
+    target's ttl, and at least 30 days). After an interruption, run it again. It ends at the newest message, or at the
+    first message of an open transaction.
 
     \b
     fairlead topics replay default/telemetry default/telemetry-again --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z
@@ -82,11 +82,11 @@ def replay(
     elif dry_run:
         click.echo(f"{stored} would be published")
     else:
-        click.echo(f"{stored} published, {known} were there")
+        click.echo(f"{stored} published, {known} already existed")
 
 
 def _publish(client: Client, target: tuple[str, str], producer_id: str, messages: list[Message]) -> tuple[int, int]:
-    """How many were stored now, and how many were there."""
+    """The number of messages stored now, and of those that already existed."""
     from fairlead_messaging.api.requests import Producer
 
     producer = Producer(id=producer_id, epoch=0, sequences=[_number(each.id) % 2**_NUMBER_BITS for each in messages])

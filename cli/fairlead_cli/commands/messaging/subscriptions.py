@@ -1,4 +1,4 @@
-"""`fairlead topics subscriptions`: who gets a topic's messages pushed, and how that goes."""
+"""`fairlead topics subscriptions`: pushes a topic's messages to HTTP endpoints, and shows the results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Push messages to HTTP endpoints.")
 def subscriptions() -> None:
-    """A subscription pushes committed messages, one POST each and in order, by a delivery policy.
+    """Push committed messages to HTTP endpoints, in order, one POST each, retried by a delivery policy.
 
-    The policy is its own, else its topic's (`fairlead topics create TOPIC --delivery JSON`), else the default. A
-    topic's policy with `"ignore_subscription_override": true` counts for every subscription.
+    The policy is the subscription's own, else its topic's (`fairlead topics create TOPIC --delivery JSON`), else the
+    default. A topic's policy with `"ignore_subscription_override": true` applies to all its subscriptions.
+
+    \b
+    fairlead topics subscriptions put orders shop https://shop.example.com/orders
+    fairlead topics subscriptions list orders
     """
 
 
@@ -30,7 +34,7 @@ def subscriptions() -> None:
 @messaging_client.output
 @click.pass_context
 def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
-    """Subscriptions of a topic: messages by outcome, what is being retried, and what holds it up."""
+    """List the subscriptions of a topic: messages by outcome, retries, and problems."""
     with messaging_client.service(context) as client:
         found = client.subscriptions(*topic)
     if output == "json":
@@ -64,7 +68,7 @@ def list_(context: click.Context, topic: tuple[str, str], output: str) -> None:
     type=parameters.Policy(),
     help="Its own delivery policy; without it the topic's applies. See `fairlead backoff schedule`.",
 )
-@click.option("--dead-letter-topic", metavar="TOPIC", help="NAMESPACE/NAME for what cannot be delivered.")
+@click.option("--dead-letter-topic", metavar="TOPIC", help="NAMESPACE/NAME for messages that cannot be delivered.")
 @click.pass_context
 def put(
     context: click.Context,
@@ -74,10 +78,10 @@ def put(
     delivery: DeliveryPolicy | None,
     dead_letter_topic: str | None,
 ) -> None:
-    """Push what comes from now on to URL; put again it changes and keeps its place."""
+    """Push new messages to URL; an existing subscription is changed and keeps its position."""
     with messaging_client.service(context) as client:
         client.put_subscription(*topic, name, url=url, delivery=delivery, dead_letter_topic=dead_letter_topic)
-    click.echo(f"{name} gets {'/'.join(topic)}")
+    click.echo(f"{name} receives {'/'.join(topic)}")
 
 
 @subscriptions.command("delete")
@@ -85,7 +89,7 @@ def put(
 @click.argument("name")
 @click.pass_context
 def delete(context: click.Context, topic: tuple[str, str], name: str) -> None:
-    """Push nothing more to it."""
+    """Delete a subscription."""
     with messaging_client.service(context) as client:
         client.delete_subscription(*topic, name)
     click.echo(f"{name} deleted")

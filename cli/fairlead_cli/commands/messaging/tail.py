@@ -1,4 +1,4 @@
-"""`fairlead topics tail`: the newest messages of a topic, and with -f those that come, whatever restarts meanwhile."""
+"""`fairlead topics tail`: prints the newest messages of a topic, and with -f new ones, across restarts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 2.0
 SPLITS = 64
 READ_ROWS = 1000
-"""A stretch as short as this is read as it is instead of being split further."""
+"""A range of at most this many rows is read without being split further."""
 
 Topic = tuple[str, str]
 Place = str | int | None
 
 
 def register(root: click.Group) -> None:
-    """Add it as a command of its own, too: `fairlead tail TOPIC` is `fairlead topics tail TOPIC`."""
+    """Also add it to the root command: `fairlead tail TOPIC` is `fairlead topics tail TOPIC`."""
 
     @messaging_client.options
     def alone(**rest: Any) -> None:
@@ -49,12 +49,12 @@ def register(root: click.Group) -> None:
     "-f",
     "--follow",
     is_flag=True,
-    help="Then print new messages until interrupted; wait for a service that restarts.",
+    help="Keep printing new messages until interrupted; wait for a service that restarts.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(0, LIMIT_MAX),
-    help=f"How many of the newest to begin with ({NEWEST}); with --from how many to show from there (all).",
+    help=f"How many of the newest messages to show; default: {NEWEST}, with --from all.",
 )
 @click.option("--from", "start", type=parameters.PlaceParameter(), help=f"Begin here instead. {parameters.PLACE_HELP}")
 @click.option("--committed", is_flag=True, help="Only committed messages; stops at the first undecided one.")
@@ -69,11 +69,11 @@ def tail(
     committed: bool,
     output: str,
 ) -> None:
-    """Read the newest messages of a topic; only its end is read, however long it is.
+    """Print the newest messages of a topic. Only its end is read, however long it is.
 
-    With -f a message is shown once, in order, also over restarts of the service and broken connections; notes about
-    those go to standard error. The id before each message is a place to go on from: --from ID shows that message again
-    and what follows it.
+    With -f each message is shown once, in order, even across restarts of the service and broken connections, which are
+    noted on standard error. To continue later, use the id shown before a message: --from ID shows that message and the
+    following ones.
 
     \b
     fairlead topics tail -f default/telemetry
@@ -95,7 +95,7 @@ def tail(
 
 
 def _read_on(client: Client, topic: Topic, start: str | int, limit: int | None, committed: bool, output: str) -> Place:
-    """Print what follows from `start` on, at most `limit` messages; where it ended."""
+    """Print the messages from `start` on, at most `limit`; returns where it ended."""
     from fairlead_messaging.client.cursor import Cursor
 
     cursor = Cursor(*topic, start_from=start, read_committed=committed)
@@ -112,7 +112,7 @@ def _read_on(client: Client, topic: Topic, start: str | int, limit: int | None, 
 
 
 def _newest(client: Client, topic: Topic, limit: int, committed: bool) -> tuple[list[Message], Place]:
-    """The newest messages, oldest first, and the place behind them."""
+    """The newest messages, oldest first, and the position after them."""
     from fairlead_messaging.client.cursor import Cursor
 
     wanted = max(1, limit)
@@ -124,13 +124,13 @@ def _newest(client: Client, topic: Topic, limit: int, committed: bool) -> tuple[
             found.extend(cursor.take(client.do(cursor.ask())))
         if len(found) >= limit or not begin:
             return list(found), cursor.position
-        wanted *= 8  # what was rolled back or expired is counted as stored, but not shown
+        wanted *= 8  # rolled back and expired messages are counted as stored, but not shown
 
 
 def _near_the_end(client: Client, topic: Topic, rows: int) -> str:
-    """An exclusive start with at least `rows` stored behind it and not many more; "" is the beginning.
+    """An exclusive start with at least `rows` rows after it, and not many more; "" is the beginning.
 
-    The service says how rows are spread without reading them, so a topic of any length is found into in a few steps.
+    The service reports the distribution of rows without reading them, so a few steps suffice for a topic of any length.
     """
     from fairlead_messaging.client.errors import Expired
 
@@ -148,12 +148,12 @@ def _near_the_end(client: Client, topic: Topic, rows: int) -> str:
             if closer == begin:
                 return begin
             begin = closer
-    except Expired as gone:  # it expired while we looked
+    except Expired as gone:  # the start expired meanwhile
         return gone.oldest
 
 
 def _follow(client: Client, topic: Topic, position: Place, committed: bool, output: str) -> None:
-    """Print what comes, as long as the output is read.  An outage is waited out: the same page is asked for again."""
+    """Print new messages while the output has a reader.  After an outage, the same page is requested again."""
     from fairlead_messaging.client.cursor import Cursor
     from fairlead_wire.errors import Temporary
 

@@ -1,4 +1,4 @@
-"""`fairlead topics`: what is in messaging, for people and scripts."""
+"""`fairlead topics`: lists, creates, reads, writes and inspects topics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SYSTEM = "system"
 PUBLISH_MESSAGES = 1000
-"""Lines of standard input in one request."""
+"""Most lines of standard input in one request."""
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -44,22 +44,22 @@ def register(root: click.Group) -> None:
 @click.group(cls=DefaultCommand, short_help="List, create, read, write and inspect topics.")
 @messaging_client.options
 def topics() -> None:
-    """Create, read, write and inspect topics. A topic is NAMESPACE/NAME; a bare NAME lies in `default`.
+    """Create, read, write and inspect topics. A topic is NAMESPACE/NAME; a plain NAME is in namespace `default`.
 
     Without a command: list.
 
     \b
-    Make one, write, read:     fairlead topics create orders --ttl 86400
+    Create, write, read:       fairlead topics create orders --ttl 86400
                                echo '{"order": 1}' | fairlead topics publish orders
                                fairlead topics tail -f orders
-    Who is behind, and why:    fairlead topics lag orders
+    Find slow readers:         fairlead topics lag orders
                                fairlead topics transactions list
                                fairlead topics transactions invalidate POINTER
-    Look without consuming:    fairlead topics inspect orders
-    Again, somewhere else:     fairlead topics replay orders orders-again --from 2h
+    Show every row:            fairlead topics inspect orders
+    Copy into another topic:   fairlead topics replay orders orders-again --from 2h
     With mutual TLS:           fairlead topics --config ingest.toml list
 
-    -o json prints one JSON value, or one object a line for messages and rows; payloads are base64 there.
+    -o json prints one JSON value, or one object per line for messages and rows, with payloads in base64.
     """
 
 
@@ -88,14 +88,14 @@ def create(
     delivery: DeliveryPolicy | None,
     output: str,
 ) -> None:
-    """Create a topic; exit 1 when it exists.
+    """Create a topic; exit 1 if it exists.
 
-    The property `transactional` is `allowed` (default), `required` or `refused`; `hold_up_seconds_max` is how long an
-    open transaction may hold up readers of committed messages before it is ended; others are kept for you.
+    The property `transactional` is `allowed` (default), `required` or `refused`; `hold_up_seconds_max` limits how long
+    an open transaction may hold up readers of committed messages; other properties are stored without effect.
 
     \b
-    When messages cannot be pushed, for all its subscriptions alike:
-        fairlead topics create orders --delivery '{"maximum_delay": 300, "ignore_subscription_override": true}'
+    fairlead topics create orders --ttl 86400
+    fairlead topics create orders --delivery '{"maximum_delay": 300, "ignore_subscription_override": true}'
     """
     properties = _properties(ttl, pairs)
     with service(context) as client:
@@ -126,9 +126,9 @@ def update(
     pairs: tuple[str, ...],
     delivery: DeliveryPolicy | None,
 ) -> None:
-    """Replace all properties of a topic; what is not named returns to its default.
+    """Replace all properties of a topic; properties that are not given return to their defaults.
 
-    A changed delivery policy counts at once, also for messages that are being retried.
+    A changed delivery policy applies at once, also to messages that are being retried.
     """
     with service(context) as client:
         client.update_topic(*topic, _properties(ttl, pairs), delivery=delivery)
@@ -140,10 +140,10 @@ def update(
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before deleting one of Fairlead's own topics (system/…).")
 @click.pass_context
 def delete(context: click.Context, topic: tuple[str, str], yes: bool) -> None:
-    """Delete a topic and everything in it, at once and for good.
+    """Delete a topic and everything in it, immediately and permanently.
 
-    Topics in namespace `system` are Fairlead's own: events are in them, and what is on its way to modules. Before it
-    deletes one of these the command asks; where there is no terminal it needs --yes.
+    Topics in namespace `system` belong to Fairlead: they hold events and messages on their way to modules. Before
+    deleting one of them the command asks for confirmation; without a terminal it requires --yes.
     """
     name = "/".join(topic)
     if event.is_reserved(name) and not yes:
@@ -168,7 +168,7 @@ def _is_asked() -> bool:
 @output
 @click.pass_context
 def show(context: click.Context, topic: tuple[str, str], output: str) -> None:
-    """Properties of a topic."""
+    """Show the properties of a topic."""
     with service(context) as client:
         properties = client.topic(*topic)
     if output == "json":
@@ -184,7 +184,11 @@ def show(context: click.Context, topic: tuple[str, str], output: str) -> None:
 @click.option("--ttl", type=int, help="Time to live of these messages in seconds.")
 @click.pass_context
 def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str, ...], ttl: int | None) -> None:
-    """Publish texts; without any, each line of standard input is a message. Durable when it says so."""
+    """Publish texts as messages, or without any, each line of standard input. They are durable once it exits with 0.
+
+    \b
+    fairlead topics publish orders '{"order": 1}' '{"order": 2}'
+    """
     count = 0
     waiting: list[bytes] = []
     lines = (
@@ -210,7 +214,7 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
     "--from",
     "start",
     type=parameters.PlaceParameter(),
-    help=f"Begin here; the oldest message otherwise. {parameters.PLACE_HELP}",
+    help=f"Begin here; default: the oldest message. {parameters.PLACE_HELP}",
 )
 @click.option("--limit", type=click.IntRange(1), help="At most this many messages.")
 @click.option("--committed", is_flag=True, help="Only committed messages; stop at the first undecided one.")
@@ -224,7 +228,7 @@ def poll(
     committed: bool,
     output: str,
 ) -> None:
-    """Read one page of messages; where the next one begins goes to standard error."""
+    """Read one page of messages; the position of the next page is printed to standard error."""
     with service(context) as client:
         page = client.poll(*topic, start_from=start, limit=limit, read_committed=committed)
     print_messages(page.messages, output)
@@ -243,13 +247,13 @@ def poll(
 def inspect(
     context: click.Context, topic: tuple[str, str], after: str, limit: int, state: str | None, output: str
 ) -> None:
-    """Every row and its state, also what readers skip or wait for; nothing is consumed.
+    """Show every row and its state, including rows that readers skip or wait for; nothing is consumed.
 
     \b
     visible    readers get it
     undecided  its transaction is open: readers of committed messages stop here
     hidden     rolled back, or its transaction was aborted or invalidated
-    expired    its own time to live is over
+    expired    its own time to live has passed
     """
     with service(context) as client:
         rows = client.inspect(*topic, after=after, limit=limit)
@@ -272,9 +276,9 @@ def inspect(
 @output
 @click.pass_context
 def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
-    """How far each named reader is behind, and whether an open transaction holds up all of them.
+    """Show how far each named reader is behind, and whether an open transaction holds them up.
 
-    A reader is a program that reports its position to the service; ingest jobs do after each commit.
+    A reader is a program that reports its position to the service, as ingest jobs do after each commit.
     """
     with service(context) as client:
         readers = client.readers(*topic)
@@ -289,7 +293,7 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         click.echo(
             f"{reader.name}: {quantities.of(reader.lag_messages, 'message')},"
             f" {durations.span(reader.lag_seconds)} behind; "
-            f"last heard of {topic_lines.moment(reader.updated_ms)}"
+            f"last reported {topic_lines.moment(reader.updated_ms)}"
         )
     if held_by is not None:
         now_ms, name = time.time() * 1000, "/".join(topic)
@@ -321,14 +325,14 @@ def _properties(ttl: str | None, pairs: tuple[str, ...]) -> dict[str, str | int]
 
 
 @topics.command("list")
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespaces need not be created.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="The namespace to list.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Topics of every namespace, as NAMESPACE/NAME.")
 @printer.options()
 @click.pass_context
 def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: Printer) -> None:
-    """Names of the topics in a namespace. Fairlead's own are in `system`.
+    """List the topics in a namespace; Fairlead's own are in `system`.
 
-    With -o wide also what is stored in each, and its readers; -o json and yaml have the names alone.
+    -o wide also shows what is stored in each topic, and its readers; -o json and yaml have only the names.
     """
     facts = []
     with messaging_client.service(context) as client:
@@ -354,7 +358,7 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: P
 
 
 def facts_of(client: Client, place: tuple[str, str]) -> dict[str, Any]:
-    """What is stored in one topic, and how its readers stand."""
+    """The size of a topic, and the lag of its readers."""
     properties = client.topic(*place)
     stored = client.plan(*place, after="", splits=1)
     readers = client.readers(*place)
@@ -374,7 +378,7 @@ def facts_of(client: Client, place: tuple[str, str]) -> dict[str, Any]:
 
 
 def behind(row: dict[str, Any]) -> str:
-    """How far its slowest reader is behind."""
+    """The lag of the slowest reader."""
     if row["slowestReader"] is None:
         return "-"
     return (

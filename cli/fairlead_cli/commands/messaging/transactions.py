@@ -1,4 +1,4 @@
-"""`fairlead topics transactions`: who holds up the readers, how others ended, and how an operator ends one."""
+"""`fairlead topics transactions`: lists open and finished transactions, and ends one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @click.group(short_help="Show which transactions block readers, and invalidate them.", invoke_without_command=True)
 @click.pass_context
 def transactions(context: click.Context) -> None:
-    """Open transactions. Readers of committed messages stop at the first undecided one until it is decided.
+    """List transactions, and end one. Readers of committed messages stop at the first undecided message.
 
     \b
-    Who holds up whom, since when, until when:    fairlead topics transactions
-    How others of the last day ended:             fairlead topics transactions list --state ended
-    Those that the service or an operator ended:  fairlead topics transactions list --state invalid
-    End one on its owner's behalf:                fairlead topics transactions invalidate POINTER
+    Open ones, and whom they hold up:             fairlead topics transactions
+    Those that finished within the last day:      fairlead topics transactions list --state ended
+    Those ended by the service or an operator:    fairlead topics transactions list --state invalid
+    End one for its owner:                        fairlead topics transactions invalidate POINTER
     """
     if context.invoked_subcommand is None:
         context.invoke(list_)
@@ -38,7 +38,10 @@ def transactions(context: click.Context) -> None:
     type=click.Choice(["in_progress", "committed", "aborted", "invalid", "ended"]),
     default="in_progress",
     show_default=True,
-    help="ended: all but those in progress.",
+    help="State of the transactions; ended: all but in_progress.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Most finished ones to list."
 )
 @click.option(
     "--limit",
@@ -57,7 +60,7 @@ def list_(
     limit: int = 100,
     before: int | None = None,
 ) -> None:
-    """Open transactions, oldest first, and the topics whose readers wait for each; or finished ones, newest first.
+    """List open transactions, oldest first, with the topics whose readers wait; or finished ones, newest first.
 
     \b
     1763800000000000000  open for 12 s, 18 s left unless it is renewed (up to 23 h 59 min)
@@ -106,9 +109,9 @@ def _ended(each: OpenTransaction) -> str:
 @messaging_client.output
 @click.pass_context
 def invalidate(context: click.Context, pointer: int, output: str) -> None:
-    """End a transaction on its owner's behalf: its messages stay hidden for ever, and its readers go on.
+    """End a transaction for its owner: its messages stay hidden, and waiting readers continue.
 
-    Its owner cannot publish or commit any more. Exit 1 when it is over already; the reason says how it ended.
+    The owner can no longer publish in it or commit it. Exit 1 if it has already ended; the reason says how.
     """
     with messaging_client.service(context) as client:
         client.finish_transaction(pointer, "invalidate")

@@ -1,4 +1,4 @@
-"""Asks the API for what each judge needs; each check with a client and a limit of its own."""
+"""Fetches what each check needs from the API; each check has its own client and time limit."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ Judge = Callable[[Kube], Awaitable[Iterable[Finding]]]
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for beside the cluster itself."""
+    """Options of the examination."""
 
     namespace: str | None = None
-    """Where the programs run; None: everywhere this user may look."""
+    """The namespace of the programs; None: all namespaces that this user may read."""
     account: hub_role.ServiceAccount | None = None
     hub_url: str | None = None
     messaging_url: str | None = None
 
 
 def checks(target: Target, places: Places) -> list[Check]:
-    """What there is to look at."""
+    """All checks of the cluster."""
     at = f"namespaces/{places.namespace}/" if places.namespace else ""
     asked: list[tuple[str, Judge]] = [
         ("api", _server),
@@ -108,7 +108,7 @@ async def _rights(kube: Kube, places: Places) -> Iterable[Finding]:
 
 
 async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, str]]) -> list[Finding]:
-    """Of the account asked for, or of the only one that hubs have."""
+    """The account asked for, or the only account of hubs."""
     try:
         accounts = [places.account] if places.account else await hub_role.hub_accounts(kube)
         if len(accounts) != 1:
@@ -126,7 +126,7 @@ async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, 
 
 
 async def _delivered(kube: Kube) -> set[tuple[str, str]]:
-    """The kinds SyncRules name, as the API server calls their collections; of one not served ``syncrule`` tells."""
+    """The plural names of the kinds in SyncRules; kinds that are not served are reported by ``syncrule``."""
     try:
         rules = await collections.items(kube, f"{api_group.ROOT}/syncrules")
     except ApiRefused:

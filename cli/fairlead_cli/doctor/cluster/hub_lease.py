@@ -1,4 +1,4 @@
-"""Does a hub run?  What the API objects say is the last known state where none does."""
+"""Is a hub running?  If not, the API objects show the last known state."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 async def warn(kube: Kube) -> None:
-    """One line on stderr where no hub holds a valid Lease; nothing where that cannot be read."""
+    """Print a line on stderr if no hub holds a valid Lease; print nothing if Leases cannot be read."""
     await LeaseLine().warn(kube)
 
 
 class LeaseLine:
-    """For a command that asks again and again: the line comes once, and again when a hub was there in between."""
+    """For a command that polls: prints the line once, and again after a hub was back in between."""
 
     def __init__(self) -> None:
         self._is_said = False
 
     async def warn(self, kube: Kube) -> None:
-        """As the function."""
+        """Like the function of this name."""
         why = await no_hub(kube)
         if why and not self._is_said:
             click.echo(f"{why}: what follows is the last known state", err=True)

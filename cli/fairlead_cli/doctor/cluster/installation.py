@@ -24,7 +24,7 @@ MINOR_MIN: Final = 30
 
 
 def judge_server(version: Mapping[str, Any]) -> Finding:
-    """``/version`` as it was answered."""
+    """``version``: the response of ``/version``."""
     shown = str(version.get("gitVersion", "?"))
     digits = "".join(each for each in str(version.get("minor", "")) if each.isdigit())
     if str(version.get("major")) == "1" and digits and int(digits) < MINOR_MIN:
@@ -34,7 +34,7 @@ def judge_server(version: Mapping[str, Any]) -> Finding:
 
 
 def judge_definitions(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """``wanted`` are the definitions this program was made with, ``found`` those of the API server."""
+    """``wanted`` are the definitions of this program's version, ``found`` those of the API server."""
     present = {each["metadata"]["name"]: each for each in found}
     for each in wanted:
         name = each["metadata"]["name"]
@@ -87,7 +87,7 @@ RBAC: Final = "fairlead rbac | kubectl apply -f -"
 WATCHED: Final = ("get", "list", "watch")
 RECORDS: Final = ("objectsyncs", "clusterobjectsyncs", "edgenodes")
 REVIEWS = (("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews"))
-"""Who may send messages to modules."""
+"""The permission to send messages to modules."""
 OURS: Final = ".fairlead.dev"
 NEARLY: Final = Decimal("0.9")
 _UNITS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -99,7 +99,7 @@ PUBLIC: Final = ("tls.crt", "ca.crt", "link.crt")
 
 
 class Right(msgspec.Struct, frozen=True):
-    """One verb on one resource; ``namespace`` "" is all of them, or none."""
+    """One verb on one resource; ``namespace`` "" means all namespaces, or a cluster-scoped resource."""
 
     verb: str
     group: str
@@ -119,7 +119,7 @@ class Right(msgspec.Struct, frozen=True):
 
 
 def needed(lease_namespace: str, delivered: Iterable[tuple[str, str]]) -> list[Right]:
-    """What a hub does; ``delivered`` are the kinds (group, plural) that SyncRules name."""
+    """The permissions a hub needs; ``delivered`` are the kinds (group, plural) in SyncRules."""
     rights = [Right(verb, GROUP, name) for name in ("syncrules", "edgeroutes", "jointokens") for verb in WATCHED]
     rights += [Right(verb, GROUP, name) for name in RECORDS for verb in (*WATCHED, "create", "delete")]
     rights.append(Right("patch", GROUP, "edgenodes"))
@@ -155,7 +155,7 @@ def review(right: Right, account: ServiceAccount | None) -> tuple[str, dict[str,
 
 
 def judge_rights(answers: Mapping[Right, bool], account: ServiceAccount | None) -> Iterator[Finding]:
-    """One finding, for all that is allowed or for all that is not: what, to whom, and how to see it."""
+    """One finding for all permissions that are granted, and one for all that are missing, with the account."""
     whose = account.user if account else "this kubeconfig's user"
     denied: dict[str, list[str]] = {}
     for right, allowed in answers.items():
@@ -172,7 +172,7 @@ def judge_rights(answers: Mapping[Right, bool], account: ServiceAccount | None) 
 
 
 def judge_surplus(account: ServiceAccount, surplus: Iterable[tuple[str, str]]) -> Finding:
-    """What the account may read in every namespace though no rule names it: Secrets, or anything, are a warning."""
+    """Warn if the account may read Secrets, or everything, in all namespaces although no rule names them."""
     found = list(surplus)
     names = ", ".join(map(hub_role.kind_text, found))
     if any("secrets" in each or hub_role.ANY in each for each in found):
@@ -190,7 +190,7 @@ def judge_surplus(account: ServiceAccount, surplus: Iterable[tuple[str, str]]) -
 
 
 def judge_quotas(quotas: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Each resource of each quota that is used up, or nearly; ObjectSync counts are what the hub writes."""
+    """Each resource of each quota that is nearly or fully used; ObjectSyncs are created by the hub."""
     count, bad = 0, 0
     for quota in quotas:
         count += 1
@@ -221,7 +221,7 @@ def _judge_quota(quota: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def amount(quantity: Any) -> Decimal | None:
-    """A quantity of Kubernetes: ``1500m``, ``2Gi``, ``10``; None when it is none."""
+    """A Kubernetes quantity such as ``1500m``, ``2Gi`` or ``10``; None if it is not one."""
     text = str(quantity)
     number = text.rstrip("KMGTPEkinum")
     unit = text[len(number) :]
@@ -237,7 +237,7 @@ def amount(quantity: Any) -> Decimal | None:
 
 
 def judge_secrets(secrets: Iterable[Mapping[str, Any]], now: datetime.datetime) -> Iterator[Finding]:
-    """One finding for each certificate that ends soon or ended; one for all the others."""
+    """One finding for each certificate that expires soon or has expired; one for all the others."""
     good = bad = 0
     for secret in secrets:
         name = f"Secret {secret['metadata'].get('namespace', '')}/{secret['metadata']['name']}"

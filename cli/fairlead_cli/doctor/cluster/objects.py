@@ -1,4 +1,4 @@
-"""Rules, routes and nodes: what is not accepted, and what fails."""
+"""Rules, routes and nodes: what is refused, and what fails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fairlead_hub.status import rule_status
 from fairlead_hub.status.edge_node import STALE_HUB
 
 SHOWN_MAX = 20
-"""Findings of one kind; the rest is counted."""
+"""Maximum number of findings of one kind; the others are only counted."""
 
 
 def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    """SyncRules or EdgeRoutes: each that is not accepted."""
+    """One finding for each SyncRule or EdgeRoutes object that is not accepted."""
     check, found, count = kind.lower(), [], 0
     for item in items:
         count += 1
@@ -44,7 +44,7 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
 
 
 def _remedy_unlisted(reasons: Iterable[str]) -> str:
-    """A kind that the hub may not list is there: what is missing is the right."""
+    """A kind that the hub may not list exists; only the permission is missing."""
     forbidden = ["403" in each or "forbidden" in each.lower() for each in reasons]
     parts = ["grant the right: fairlead rbac | kubectl apply -f -"] if any(forbidden) else []
     parts += ["install the definition, correct the version, or take the entry out"] if not all(forbidden) else []
@@ -87,8 +87,7 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def approval(node: str) -> str:
-    """The command by which a node that obeyed a higher fencing number follows this hub at once; no other node is
-    touched."""
+    """The command that lets a node that obeyed a higher fencing number follow this hub at once."""
     return f"fairlead node approve {node}"
 
 

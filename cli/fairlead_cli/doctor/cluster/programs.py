@@ -1,4 +1,4 @@
-"""Is there a hub, is messaging ready, and which versions run?"""
+"""Is there a hub, is messaging ready, and which versions are running?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESTARTS_WARNING: Final = 5
 
 
 def judge_leases(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) -> Iterator[Finding]:
-    """The hub's Lease: held, and renewed lately."""
+    """Is the hub's Lease held, and was it renewed recently?"""
     found = list(leases)
     if not found:
         text = "there is no Lease of a hub: none has ever served here"
@@ -24,7 +24,7 @@ def judge_leases(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) ->
 
 
 def no_hub(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) -> str:
-    """Why no hub serves nodes now; empty: one does."""
+    """Why no hub serves nodes now; empty if one does."""
     found = list(leases)
     if any(finding.level == "ok" for finding in judge_leases(found, now)):
         return ""
@@ -47,7 +47,7 @@ def _judge_lease(lease: Mapping[str, Any], now: datetime.datetime) -> Finding:
 
 
 def judge_ready(name: str, url: str, status: int | None, text: str) -> Finding:
-    """``/readyz`` as it was answered; None: it was not."""
+    """The response of ``/readyz``; None: there was none."""
     said = " ".join(text.split())[:300]
     if status == 200:
         return ok(f"{name}.ready", f"{name} at {url} is ready" + (f": {said}" if said not in ("", "ok") else ""))
@@ -57,7 +57,7 @@ def judge_ready(name: str, url: str, status: int | None, text: str) -> Finding:
 
 
 def judge_pods(pods: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Pods of the chart: ready, and how often started again."""
+    """Pods of the chart: are they ready, and how often did they restart?"""
     for pod in pods:
         metadata, status = pod["metadata"], pod.get("status") or {}
         component = (metadata.get("labels") or {}).get(COMPONENT) or "program"

@@ -29,7 +29,7 @@ SQLITE_MIN = (3, 35, 0)
 
 
 class Programs(msgspec.Struct, frozen=True, kw_only=True):
-    """Versions of what runs the agent."""
+    """Versions of the interpreter and libraries that run the agent."""
 
     fairlead: str
     python: str
@@ -38,7 +38,7 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_programs(programs: Programs) -> Iterator[Finding]:
-    """Versions, and variables that were meant for us and are not understood."""
+    """Versions, and environment variables with our prefix that are unknown."""
     text = f"fairlead {programs.fairlead}, Python {programs.python}, SQLite {programs.sqlite}"
     if tuple(int(part) for part in programs.sqlite.split(".")[:3]) < SQLITE_MIN:
         needed = ".".join(map(str, SQLITE_MIN))
@@ -50,13 +50,13 @@ def judge_programs(programs: Programs) -> Iterator[Finding]:
 
 
 def judge_left(node: str, at: str) -> Iterator[Finding]:
-    """No agent starts on this device, and nothing else about it is worth a look."""
+    """The agent cannot start on this device, so no other check makes sense."""
     text = f"{node} was taken out of service at {at}, so no agent starts on this device"
     yield problem("service", text, "to give the device to a hub again: fairlead edge join")
 
 
 def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, here: str) -> Iterator[Finding]:
-    """``status`` is the agent's own account, None when it gave none for the reason ``error`` ("": not asked)."""
+    """``status`` is the agent's own status; None if it could not be read, because of ``error`` ("": not asked)."""
     if not in_use and status is None:
         yield ok("agent", "no agent is running on this data_dir")
         return
@@ -95,7 +95,7 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
 
 
 def _judge_routes(status: Mapping[str, Any]) -> Iterator[Finding]:
-    """None at all, those that were refused, and what waits for these."""
+    """No routes, refused routes, and messages that wait for them."""
     routes: Mapping[str, Any] = status.get("routes") or {}
     if "routes" in status and not routes:
         text = "the agent has no routes: what is published here goes nowhere, or is refused as not_now"
@@ -143,7 +143,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_secret(file: File) -> Finding:
-    """A key or a token: for its owner alone."""
+    """A key or a token: only its owner may read it."""
     mode = stat.S_IMODE(file.mode)
     check, shown = f"permissions.{file.what}", f"{file.what} {file.path} has mode {mode:04o}"
     if mode & OTHERS_READ or mode & OTHERS_WRITE:
@@ -191,7 +191,7 @@ def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
 
 
 def in_use(data_dir: Path, locks: Path = LOCKS) -> bool:
-    """Does a process hold the folder's lock?  By the kernel's list: trying the lock could stop a starting agent."""
+    """Is the folder's lock held?  Read from the kernel's list: taking the lock could stop a starting agent."""
     try:
         wanted = os.stat(data_dir / "lock").st_ino
         held = locks.read_text()
@@ -205,7 +205,7 @@ def in_use(data_dir: Path, locks: Path = LOCKS) -> bool:
 
 
 def file(what: str, path: Path) -> File | None:
-    """None when it cannot be looked at."""
+    """None if it cannot be read."""
     try:
         found = path.stat()
     except OSError:
@@ -214,7 +214,7 @@ def file(what: str, path: Path) -> File | None:
 
 
 def files(data_dir: Path) -> Sequence[File]:
-    """What lies in the folder, not deeper, and without the file of our own that probes the disk meanwhile."""
+    """The entries of the folder itself, without the file with which the disk check is measuring."""
     try:
         paths = sorted(path for path in data_dir.iterdir() if not path.name.startswith(disk.PREFIX))
         return [found for path in paths if (found := file(path.name, path)) is not None]
@@ -223,7 +223,7 @@ def files(data_dir: Path) -> Sequence[File]:
 
 
 def unreadable(paths: Sequence[Path], owner: int) -> dict[str, str]:
-    """Which of these files the user of this number cannot read, and why, by modes and owners (not by ACLs)."""
+    """The files that this user cannot read, with the reason, judged by modes and owners (not by ACLs)."""
     if owner == 0:
         return {str(path): os.strerror(errno.ENOENT) for path in paths if not path.exists()}
     group, groups = _groups(owner)
@@ -231,7 +231,7 @@ def unreadable(paths: Sequence[Path], owner: int) -> dict[str, str]:
 
 
 def _why_not(path: Path, owner: int, groups: set[int]) -> str:
-    """Empty: it can be read."""
+    """Empty if it can be read."""
     try:
         whole = path.resolve(strict=True)
         for folder in whole.parents:
@@ -256,7 +256,7 @@ def _groups(owner: int) -> tuple[int, Sequence[int]]:
 
 
 def status(url: str, data_dir: Path) -> tuple[dict[str, Any] | None, str]:
-    """What the agent says of itself, or why it does not."""
+    """The agent's status, or why it cannot be read."""
     try:
         token = (data_dir / "token").read_text()
     except OSError:
@@ -268,10 +268,10 @@ def status(url: str, data_dir: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def hello(data_dir: Path, node: str, agent: str) -> message.Hello:
-    """The one this store's agent would send; of a store that cannot be read, the one of an empty store.
+    """The hello that this store's agent would send; if the store cannot be read, that of an empty one.
 
-    It names the store as the agent's last session did: the hub remembers that, and a certificate that ends while the
-    node is away is renewed only where both remember the same.
+    It names the store as the agent's last session did: the hub remembers that, and renews a certificate that expired
+    while the node was away only if both agree.
     """
     last = last_session.read(data_dir)
     fence, entries = _held(data_dir / "objects.db")

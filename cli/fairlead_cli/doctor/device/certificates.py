@@ -1,4 +1,4 @@
-"""Certificates: how long they live, whether the key fits, whether the name is the node's, and whether joining finished.
+"""Certificates: their expiry, whether key and node name match, and whether joining is complete.
 
 The private key is read by OpenSSL only.
 """
@@ -23,7 +23,7 @@ RENEW = "have a new one issued before it ends; the agent reads it without a rest
 
 
 class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``tls_ca``, ``tls_cert`` and ``tls_key`` hold; ``mismatch``: why key and certificate differ."""
+    """Contents of ``tls_ca``, ``tls_cert`` and ``tls_key``; ``mismatch``: why key and certificate do not match."""
 
     cert_path: str
     ca_path: str
@@ -35,7 +35,7 @@ class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(files: CertificateFiles, node: str, now: datetime.datetime) -> Iterator[Finding]:
-    """The node's own certificate, its key, and the authorities it believes."""
+    """The node's certificate, its key, and the authorities it trusts."""
     if files.own is None:
         text = f"tls_cert {files.cert_path}: {files.own_error or 'holds no certificate'}"
         yield problem("certificate", text, "name the node's certificate in PEM, readable by the agent's user")
@@ -54,7 +54,7 @@ def judge(files: CertificateFiles, node: str, now: datetime.datetime) -> Iterato
 
 
 def judge_one(check: str, where: str, one: Certificate, now: datetime.datetime, name: str | None = None) -> Finding:
-    """Dates and, when ``name`` is given, whose it is."""
+    """The dates and, if ``name`` is given, whether it is the certificate of this name."""
     if wrong := certificate.unfit(one, now, name):
         remedy = "name the certificate of this node" if one.name != name and name else "replace it, or set the clock"
         return problem(check, f"{where} {wrong}", remedy)
@@ -68,14 +68,14 @@ AUTHORITIES_MAX: Final = 50
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 REPLACE_IDENTITY = "join again: fairlead token create --replace NODE, then fairlead edge join --force on this device"
 JOIN = "join "
-"""How the purpose of a key begins that a join has made."""
+"""Prefix of the purpose of keys created by a join."""
 
 
 # ── reading the files ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read_files(ca: Path, cert: Path, key: Path) -> CertificateFiles:
-    """What cannot be read is said in the values; nothing is raised."""
+    """Errors are returned in the values; nothing is raised."""
     own, own_error = _all(cert)
     authorities, authorities_error = _all(ca)
     return CertificateFiles(
@@ -113,7 +113,7 @@ def _mismatch(cert: Path, key: Path) -> str:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask at the terminal, and an agent has none."""
+    """Without this, OpenSSL would prompt at the terminal; an agent has none."""
     raise ValueError("it is encrypted, and an agent has no password for it")
 
 
@@ -121,18 +121,18 @@ def _no_password() -> str:
 
 
 class IdentityFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """What lies in the folder ``identity``.  ``current``: the file in use, "" for none; ``error``: why it cannot be."""
+    """Contents of ``identity``.  ``current``: the file in use, "" for none; ``error``: why it is unusable."""
 
     link: str
     current: str = ""
     error: str = ""
     others: int = 0
     unfinished: bool = False
-    """A key waits for the certificate of a join."""
+    """There is a key whose join has not brought a certificate yet."""
 
 
 def judge_identity(identity: IdentityFolder, tls_cert: str, tls_key: str) -> Iterator[Finding]:
-    """Nothing is said where the device never joined."""
+    """No finding if the device never joined."""
     if identity.error:
         yield problem("identity", identity.error, REPLACE_IDENTITY)
     elif identity.unfinished:
@@ -150,7 +150,7 @@ def judge_identity(identity: IdentityFolder, tls_cert: str, tls_key: str) -> Ite
 
 
 def read_identity(data_dir: Path) -> IdentityFolder:
-    """What cannot be read is said in the values; nothing is raised."""
+    """Errors are returned in the values; nothing is raised."""
     files = IdentityFiles.of(data_dir)
     pending = files.pending()
     try:

@@ -1,4 +1,4 @@
-"""Is the device's clock right?  Certificates are judged by it, and messages carry its time."""
+"""Is the device's clock right?  It is used to validate certificates and to date messages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fairlead_cli.doctor.examination import Finding, ok, problem, warning
 YEAR_MIN: Final = 2026
 YEAR_MAX: Final = 2099
 SKEW_WARNING_SECONDS: Final = 10.0
-"""The hub's time has whole seconds, and its answer took its time."""
+"""The hub's time has whole seconds, and its response takes time to arrive."""
 SKEW_PROBLEM_SECONDS: Final = 300.0
 SYNCHRONISE: Final = "synchronise the clock (systemd-timesyncd or chrony)"
 
 
 def judge(now: datetime.datetime, synchronised: bool | None) -> Iterator[Finding]:
-    """``synchronised`` as the kernel says; None where it cannot be asked."""
+    """``synchronised`` as reported by the kernel; None if it cannot be asked."""
     stamp = f"{now:%Y-%m-%d %H:%M:%S} UTC"
     if not YEAR_MIN <= now.year <= YEAR_MAX:
         text = f"the clock says {stamp}, which cannot be: no certificate is valid then"
@@ -34,7 +34,7 @@ def judge(now: datetime.datetime, synchronised: bool | None) -> Iterator[Finding
 
 
 def judge_skew(hub: datetime.datetime | None, here: datetime.datetime) -> Iterator[Finding]:
-    """Against the ``Date`` of the hub's answer; nothing where it sent none."""
+    """Compare with the ``Date`` of the hub's response; no finding if it sent none."""
     if hub is None:
         return
     seconds = (here - hub).total_seconds()
@@ -49,7 +49,7 @@ def judge_skew(hub: datetime.datetime | None, here: datetime.datetime) -> Iterat
 
 
 _TIMEX_BYTES: Final = 512
-"""More than ``struct timex`` has anywhere; all zeros reads and changes nothing."""
+"""Larger than ``struct timex`` on any platform; all zeros only reads and changes nothing."""
 _TIME_ERROR: Final = 5
 """What ``adjtimex`` returns when the clock is not synchronised."""
 
@@ -58,7 +58,7 @@ _TIME_ERROR: Final = 5
 
 
 def synchronised() -> bool | None:
-    """None where the system cannot be asked."""
+    """None if the system cannot be asked."""
     try:
         answer = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""Can the agent's folder be written, is there room for what the store may hold, and how fast is the disk?"""
+"""Is the agent's folder writable, is there room for a full store, and how fast is the disk?"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import msgspec
 from fairlead_cli.doctor.examination import Finding, ok, problem, warning
 
 FREE_BYTES_MIN: Final = 16 * 1024 * 1024
-"""Below this a start fails: the stores' logs and the reserve need about as much."""
+"""With less the agent cannot start: the stores' logs and the reserve need about as much."""
 FSYNC_WARNING_SECONDS: Final = 0.05
 FSYNC_PROBLEM_SECONDS: Final = 1.0
 MIB: Final = 1024 * 1024
 
 
 class Disk(msgspec.Struct, frozen=True, kw_only=True):
-    """``store_bytes`` of ``max_bytes`` are used already; ``fsync_seconds`` of each write that was tried."""
+    """``store_bytes`` of ``max_bytes`` are in use; ``fsync_seconds``: duration of each test write."""
 
     path: str
     exists: bool
@@ -32,12 +32,12 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
     store_bytes: int
     max_bytes: int
     error: int = 0
-    """``errno`` of the first write that failed; 0: none did."""
+    """``errno`` of the first failed write; 0: none failed."""
     fsync_seconds: tuple[float, ...] = ()
 
 
 def judge(disk: Disk) -> Iterator[Finding]:
-    """Its room first: a full disk explains the rest."""
+    """Free space comes first: a full disk explains the other findings."""
     if not disk.exists:
         text = f"{disk.path} does not exist yet; the agent makes it when it starts for the first time"
         yield ok("disk", text)
@@ -97,14 +97,14 @@ PREFIX: Final = ".doctor-"
 WRITES: Final = 16
 WRITE_BYTES: Final = 4096
 WRITING_SECONDS: Final = 2.0
-"""A slow disk is asked fewer times."""
+"""A slow disk is tested with fewer writes."""
 
 
 # ── measuring the disk ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def probe(data_dir: Path, max_bytes: int) -> Disk:
-    """``max_bytes`` is what the settings allow the store."""
+    """``max_bytes``: the store's limit in the settings."""
     there = data_dir
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -124,7 +124,7 @@ def probe(data_dir: Path, max_bytes: int) -> Disk:
 
 
 def _write(folder: Path) -> tuple[int, tuple[float, ...]]:
-    """A file of our own, overwritten in place and removed."""
+    """Write to a temporary file, in place, and remove it."""
     times: list[float] = []
     path = ""
     try:

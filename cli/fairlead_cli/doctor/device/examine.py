@@ -1,4 +1,4 @@
-"""Which probe feeds which judge, for one device as its settings describe it."""
+"""Connects probes with the functions that judge their results, for one device and its settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HUNG_DISK = "the disk does not answer; look at the kernel's log (dmesg)"
 
 
 def checks(settings: EdgeSettings) -> list[Check]:
-    """What there is to look at; nothing is read before it runs."""
+    """All checks of the device; nothing is read before they run."""
     folder = Path(settings.data_dir)
     if (left := MoveFiles(folder).left()) is not None:
         return [Check("service", LOCAL_SECONDS, lambda: agent.judge_left(left.node, left.at), "")]
@@ -83,7 +83,7 @@ def _permissions(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
 
 
 def _named_files(settings: EdgeSettings) -> dict[str, str]:
-    """Every file that the settings name and the agent reads, by its setting."""
+    """Every file that the agent reads, by the setting that names it."""
     mqtt, store = settings.mqtt, settings.store
     keys = {name: getattr(store, name) for name in ("encryption_key", "previous_encryption_key")}
     found = {
@@ -142,7 +142,7 @@ def _link(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
 
 
 def _distrust(context: ssl.SSLContext, files: tls.Files, folder: Path) -> Iterator[Finding]:
-    """As the agent does: with a clock that cannot be right it holds certificates against the earliest time."""
+    """As in the agent: if the clock is clearly wrong, certificates are validated at the earliest plausible time."""
     own, last = files.certificate(), last_session.read(folder)
     judgement = device_clock.judge(
         store_clock.read(),
@@ -161,7 +161,7 @@ def _files(settings: EdgeSettings) -> tls.Files:
 
 
 def _status(settings: EdgeSettings, folder: Path) -> tuple[dict[str, Any] | None, str]:
-    """The agent's own account; not asked for where it answers with TLS alone, to certificates that are not ours."""
+    """The agent's status; not requested if the agent accepts only TLS with client certificates."""
     if not settings.plain_http:
         return None, ""
     host, port = listen_address.parse(settings.http_listen)

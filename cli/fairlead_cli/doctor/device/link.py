@@ -1,9 +1,9 @@
-"""The way to the hub, a step at a time: name, proxy, TCP, TLS, the upgrade, the hello.
+"""Connects to the hub step by step: name, proxy, TCP, TLS, the upgrade, the hello.
 
     dns ─▶ proxy ─▶ tcp ─▶ tls ─▶ upgrade ─▶ hello      the first step that fails is the finding; no later step runs
 
-It dials with blocking sockets, so that each step can say why it failed, and says hello only while no agent runs: a hub
-ends the older session of a node when a newer one greets it.
+Sockets are blocking, so that each step can say why it failed.  A hello is sent only while no agent runs: a hub ends the
+older session of a node when a newer one begins.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ REFUSALS: dict[str, str] = {
 
 
 class Trip(msgspec.Struct, frozen=True, kw_only=True):
-    """How far we came.  ``failed`` is the step that did not work, "" when all did; ``reason`` says why."""
+    """The result of connecting.  ``failed`` is the failed step, "" if all succeeded; ``reason`` says why."""
 
     host: str
     port: int
@@ -72,23 +72,23 @@ class Trip(msgspec.Struct, frozen=True, kw_only=True):
     proxy: str = ""
     """The proxy an agent with these settings uses, without its password."""
     unused_proxy: str = ""
-    """Set in the environment, and not used for this hub."""
+    """A proxy is set in the environment but not used for this hub."""
     failed: Step | Literal[""] = ""
     reason: str = ""
     code: str = ""
-    """Remedy for each code of the hub's refusal."""
+    """The remedy for each refusal code of the hub."""
     hub: str = ""
     hub_certificate: Certificate | None = None
     hub_time: datetime.datetime | None = None
     silent: bool = False
-    """TCP took the connection, and TLS got no answer."""
+    """The TCP connection was accepted, but TLS got no response."""
     greeted: bool = False
-    """A hello was sent and welcomed; else the agent that runs does that."""
+    """A hello was sent and welcomed; not tried while the agent itself is running."""
     seconds: float = 0.0
 
 
 def judge(trip: Trip, now: datetime.datetime, node: str) -> Iterator[Finding]:
-    """One finding for each step that was taken."""
+    """One finding for each step."""
     where = f"{trip.host}:{trip.port}"
     yield from _proxies(trip)
     if trip.failed == "dns":
@@ -153,7 +153,7 @@ PROXY_VARIABLES: Final = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_prox
 
 
 class _Stopped(Exception):
-    """A step did not work."""
+    """A step failed."""
 
     def __init__(self, step: Step, reason: str, code: str = "", *, silent: bool = False) -> None:
         super().__init__(reason)
@@ -161,7 +161,7 @@ class _Stopped(Exception):
 
 
 class _Way:
-    """What was found out on the way."""
+    """What the steps have found."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -172,7 +172,7 @@ class _Way:
 
 
 def dial(url: str, context: ssl.SSLContext | None, hello: message.Hello | None) -> Trip:
-    """``context``: with TLS; ``hello``: greet with it, and hang up when the hub has answered."""
+    """``context``: use TLS; ``hello``: send it, and disconnect when the hub has responded."""
     way = _Way(url)
     started = time.monotonic()
     try:
@@ -190,7 +190,7 @@ def dial(url: str, context: ssl.SSLContext | None, hello: message.Hello | None) 
 
 
 def _hub_time(url: str) -> datetime.datetime | None:
-    """What the hub's clock shows, asked without trusting it and without showing anything; None: it does not say."""
+    """The hub's time, requested without verifying the hub and without sending a certificate; None: not given."""
     way = _Way(url)
     with contextlib.suppress(_Stopped), contextlib.ExitStack() as stack:
         connection = stack.enter_context(contextlib.closing(_connect(way, url)))
@@ -201,7 +201,7 @@ def _hub_time(url: str) -> datetime.datetime | None:
 
 
 def _connect(way: _Way, url: str) -> socket.socket:
-    """TCP, through the proxy that an agent would use."""
+    """A TCP connection, through the proxy that the agent would use."""
     host, port = way.trip.host, way.trip.port
     proxy = None if is_loopback(host) else get_proxy(parse_uri(url))
     if proxy is None:
@@ -305,7 +305,7 @@ def _talk(way: _Way, connection: socket.socket, url: str, hello: message.Hello |
 
 
 def _events(protocol: ClientProtocol, connection: socket.socket) -> Iterator[object]:
-    """What comes, until the other side ends it."""
+    """Everything received until the other side closes the connection."""
     step: Step = "upgrade"
     while True:
         try:

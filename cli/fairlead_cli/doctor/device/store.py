@@ -1,4 +1,4 @@
-"""The stores on disk: are they sound, of a version that this program reads, and encrypted with the configured key?
+"""The stores on disk: are they intact, of a supported version, and encrypted with the configured key?
 
 A store is read without disturbing an agent that may be using it.  While an agent runs, the doctor is another reader, as
 SQLite allows; otherwise it reads the main file alone, because the two files beside it would belong to the user who runs
@@ -28,7 +28,7 @@ MIB = 1024 * 1024
 
 
 class StoreFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file.  ``integrity`` is what SQLite found ("ok"), or "" when time was over before it had read everything."""
+    """One file.  ``integrity`` is the result of SQLite's check ("ok"), or "" if it ran out of time."""
 
     what: str
     path: str
@@ -39,15 +39,15 @@ class StoreFile(msgspec.Struct, frozen=True, kw_only=True):
     integrity: str = ""
     error: str = ""
     unfinished: bool = False
-    """A salvage began and did not come to its end: the next start goes on with it."""
+    """A salvage was interrupted; the next start continues it."""
     encrypted: bool = False
-    """Then only its agent can look through it, and does at each start."""
+    """If encrypted, only the agent can check it, which it does at each start."""
     damaged_copy: str = ""
-    """Where an earlier damaged file was put aside."""
+    """Where an earlier damaged file was moved."""
 
 
 def judge_store(store: StoreFile | None, what: str) -> Iterator[Finding]:
-    """None: there is no such file yet."""
+    """None: the file does not exist yet."""
     check = f"store.{what}"
     if store is None:
         yield ok(check, f"there is no {what}.db yet; the agent makes it when it starts for the first time")
@@ -78,7 +78,7 @@ def judge_store(store: StoreFile | None, what: str) -> Iterator[Finding]:
 LOOKING_SECONDS: Final = 3.0
 BUSY_MILLISECONDS: Final = 1_000
 STEPS: Final = 20_000
-"""Of SQLite's machine between two looks at the clock: a few milliseconds."""
+"""Instructions of SQLite's virtual machine between two checks of the clock: a few milliseconds."""
 ENCRYPTION = "encryption"
 OTHERS = 0o077
 
@@ -87,7 +87,7 @@ OTHERS = 0o077
 
 
 def read_store(path: Path, what: str, *, limit_bytes: int, known_version: int, in_use: bool) -> StoreFile | None:
-    """None when there is no such file.  ``in_use``: an agent has it open."""
+    """None if the file does not exist.  ``in_use``: an agent has it open."""
     unfinished = Path(f"{path}.salvaging").exists()
     if not path.exists() and not unfinished:
         return None
@@ -113,7 +113,7 @@ def read_store(path: Path, what: str, *, limit_bytes: int, known_version: int, i
 
 
 def _encrypted_version(path: Path) -> int | None:
-    """Its version, which lies open; None when it is not encrypted."""
+    """Its version, which is not encrypted; None if the store is not encrypted."""
     with path.open("rb") as file:
         head = file.read(CLEAR_BYTES)
     return int.from_bytes(head[USER_VERSION : USER_VERSION + 4], "big") if key_name(head) else None
@@ -138,7 +138,7 @@ def _look(path: Path, in_use: bool) -> tuple[int | None, str, str]:
 
 
 def opened(path: Path, in_use: bool) -> apsw.Connection:
-    """For reading only.  Raises ``apsw.Error``."""
+    """Opens it read-only.  Raises ``apsw.Error``."""
     query = "mode=ro" if in_use else "immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     connection = apsw.Connection(f"file:{quote(str(path))}?{query}", flags=flags)
@@ -151,18 +151,18 @@ def opened(path: Path, in_use: bool) -> apsw.Connection:
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found behind ``[store] encryption_key``."""
+    """The result of reading ``[store] encryption_key``."""
 
     error: str = ""
     """Why it cannot be read, or does not open the stores."""
     fingerprint: str = ""
     readable_by_others: bool = False
     on_the_same_disk: bool = False
-    """It lies in the folder of the stores."""
+    """It is in the folder of the stores."""
 
 
 def judge_key(key: Key | None, place: str) -> Iterator[Finding]:
-    """None: no key is given."""
+    """None: no key is configured."""
     if key is None:
         yield ok(ENCRYPTION, "the stores are not encrypted; the key of [store] encryption_key would encrypt them")
     elif key.error:
@@ -180,7 +180,7 @@ def judge_key(key: Key | None, place: str) -> Iterator[Finding]:
 
 
 def read_key(place: str, folder: Path, environ: Mapping[str, str]) -> Key:
-    """``place`` is what ``[store] encryption_key`` says."""
+    """``place`` is the value of ``[store] encryption_key``."""
     from fairlead_edge.io.encryption import keyring  # it imports cryptography
 
     try:

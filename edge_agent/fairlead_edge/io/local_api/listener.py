@@ -135,7 +135,7 @@ class Listener:
         self._plain = plain
         self._acceptor = Acceptor(
             listening, lambda connection, peer: self._open(connection), self._end_stalled,
-            look_seconds=LOOK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
+            tick_seconds=LOOK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
         )  # fmt: skip
 
     @property

@@ -81,7 +81,7 @@ class MqttListener:
         self._tls: ssl.SSLContext | None = None
         if files is not None:
             self._tls = tls.server_context(
-                files, asks_clients=asks_clients, certificate_is_optional=self._tokens is not None
+                files, verifies_clients=asks_clients, certificate_is_optional=self._tokens is not None
             )
         node = upstream.node
         session_seconds = FOR_EVER_SECONDS if ttl_seconds < 0 else ttl_seconds or DEFAULT_SECONDS
@@ -120,7 +120,7 @@ class MqttListener:
             raise CannotListen(f"mqtt.listen {error.strerror or error}") from None
         acceptor = Acceptor(
             sockets, lambda connection, peer: self._open_socket(connection), self._clients.tick,
-            look_seconds=TICK_SECONDS, retry_seconds=RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
+            tick_seconds=TICK_SECONDS, retry_seconds=RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
         )  # fmt: skip
         at = acceptor.address
         _log.info("listening", key="mqtt.listen", host=at[0], port=at[1], tls=self._tls is not None)

@@ -103,7 +103,7 @@ class JoinServer:
         if not self._may_send():
             socket.transport.abort()
             return
-        if tls.speaks(socket.transport.get_extra_info("ssl_object")) != join_token.ALPN:
+        if tls.negotiated_protocol(socket.transport.get_extra_info("ssl_object")) != join_token.ALPN:
             reason = (
                 f"no certificate was presented; without one only {join_token.ALPN} is supported (fairlead edge join)"
             )

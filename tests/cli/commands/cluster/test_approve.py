@@ -43,7 +43,6 @@ def run(cluster: Cluster, *words: str, answer: str | None = None) -> Result:
 
 
 def test_with_yes(stopped: Cluster) -> None:
-    """The list is output, the rest is said beside it."""
     done = run(stopped, "act-1", "--yes")
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines() == [
@@ -69,7 +68,6 @@ def test_without_a_terminal(stopped: Cluster) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
 def test_at_a_terminal(stopped: Cluster, monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
-    """It asks; no is exit 1."""
     monkeypatch.setattr(approve, "_is_asked", lambda: True)
     done = run(stopped, "act-1", answer=answer)
     assert done.exit_code == code and "Delete these at act-1?" in done.stderr
@@ -77,9 +75,8 @@ def test_at_a_terminal(stopped: Cluster, monkeypatch: pytest.MonkeyPatch, answer
 
 
 def test_nothing_is_stopped(stopped: Cluster) -> None:
-    """Exit 0, also when it was approved before."""
     done = run(stopped, "act-2")
-    assert (done.exit_code, done.output) == (0, "node/act-2: the deletion guard stops nothing\n")
+    assert (done.exit_code, done.output) == (0, "node/act-2: the deletion guard has stopped nothing\n")
     written_by_hand.edge_node(stopped, "act-1", deletionGuard=GUARD | {"approved": True})
     done = run(stopped, "act-1", "--yes")
     assert (done.exit_code, done.output) == (0, "node/act-1: 2 deletions approved already (3f0c91aa)\n")

@@ -31,16 +31,14 @@ def test_the_address_of_a_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         done = run(*hub, *words)
         assert done.exit_code == 0 and done.stdout == "http://127.0.0.1:10002/console/\n"
     assert opened == ["http://127.0.0.1:10002/console/"] * 2
-    assert done.stderr == "no browser could be started here: open this address in one\n"
+    assert done.stderr == "no browser could be started: open this address in one\n"
 
 
 def test_wrong_use() -> None:
-    """Exit 2."""
     assert run("--url").exit_code == 2 and run("--hub", "nonsense").exit_code == 2
 
 
 def test_without_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What to do instead."""
     monkeypatch.setattr("shutil.which", lambda _: None)
     done = run()
     assert done.exit_code == 1 and "kubectl is not on the PATH" in done.output
@@ -57,9 +55,8 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_tunnel_to_the_hub_that_is_ready(cluster: Cluster, namespace: str, kubectl: Path) -> None:
-    """Asked of a real API server; none there, none ready, one ready."""
     words = ("--kubeconfig", str(cluster.kubeconfig), "-n", namespace, "--no-open")
-    assert f"there is no Pod of a hub in namespace {namespace}" in run(*words).output
+    assert f"there is no hub Pod in namespace {namespace}" in run(*words).output
     labels = {"app.kubernetes.io/part-of": "fairlead", "app.kubernetes.io/component": "hub"}
     pod = {"metadata": {"name": "hub-0", "namespace": namespace, "labels": labels}}
     cluster.apply({"apiVersion": "v1", "kind": "Pod", **pod, "spec": {"containers": [{"name": "c", "image": "i"}]}})

@@ -82,11 +82,10 @@ def test_versions(installed: Cluster) -> None:
         "+++ act-1 act-test/configmap/gone version 3",
         "@@ Deleting: Kept @@",
     ]
-    assert "contents are compared with --edge URL" in done.stderr
+    assert "compare contents with --edge URL" in done.stderr
 
 
 def test_no_difference(installed: Cluster) -> None:
-    """Exit 0; of a node, of one object."""
     done = run(installed, "act-2")
     assert (done.exit_code, done.output) == (0, "no difference in 0 objects\n")
     done = run(installed, "configmap/a", "-n", "act-test", "--node", "act-1")
@@ -94,7 +93,6 @@ def test_no_difference(installed: Cluster) -> None:
 
 
 def test_contents(installed: Cluster, edge: str) -> None:
-    """A unified diff of what really lies there."""
     import json
 
     listed = json.loads(installed.kubectl("get", "configmaps", "-n", "act-test", "-o", "json"))["items"]
@@ -111,13 +109,12 @@ def test_contents(installed: Cluster, edge: str) -> None:
     ("words", "code", "text"),
     [
         (("act-9",), 1, "there is no EdgeNode act-9"),
-        (("configmap/a", "-n", "act-test", "--edge", "http://127.0.0.1:1"), 2, "say with --node which node it is"),
-        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "no record says that node act-2 holds configmap/a"),
+        (("configmap/a", "-n", "act-test", "--edge", "http://127.0.0.1:1"), 2, "name its node with --node"),
+        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "there is no record of configmap/a at node act-2"),
         (("act-1", "--edge", "http://127.0.0.1:1"), 1, "the agent at http://127.0.0.1:1 does not answer"),
     ],
 )
 def test_what_cannot_be_compared(installed: Cluster, words: tuple[str, ...], code: int, text: str) -> None:
-    """A sentence, and what to do."""
     done = run(installed, *words)
     assert done.exit_code == code and text in done.output, done.output
 
@@ -143,20 +140,17 @@ def test_what_each_side_counts_for_itself_is_no_difference() -> None:
 
 
 def test_a_difference() -> None:
-    """As diff -u shows it."""
     found = diff.unified(some_config_map("1"), some_config_map("2"), ("cluster", "edge-1"), KEY)
     assert found[:2] == ["--- cluster", "+++ edge-1"]
     assert [line for line in found[3:] if line[0] in "+-"] == ['-  a: "1"', '+  a: "2"']
 
 
 def test_an_object_on_one_side_only() -> None:
-    """All of it."""
     found = diff.unified(some_config_map("1"), None, ("cluster", "edge-1"), KEY)
     assert found and all(line.startswith("-") for line in found[3:])
 
 
 def test_secrets_are_compared_and_never_shown() -> None:
-    """Two values differ by their digests."""
     one, two = (
         {**some_config_map(""), "kind": "Secret", "data": {"p": base64.b64encode(text).decode()}}
         for text in (b"hunter2", b"x")

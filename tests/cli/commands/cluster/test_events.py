@@ -21,13 +21,11 @@ from fairlead_cli.commands.cluster import events
     ],
 )
 def test_which_concern_a_node(about: dict[str, str], concerns: bool) -> None:
-    """Its own and those of its records."""
     assert events._concerns({"involvedObject": about}, "edge-1") is concerns
     assert events._concerns({"involvedObject": about}, None)
 
 
 def test_the_newest_is_last() -> None:
-    """By when it was seen last, or made."""
     old = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}}
     new = {"metadata": {}, "lastTimestamp": "2026-01-02T00:00:00Z"}
     assert events._sorted([new, old], None) == [old, new]

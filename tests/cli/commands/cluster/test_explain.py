@@ -34,7 +34,6 @@ def test_the_hub_knows(hub_http: str) -> None:
 
 
 def test_the_api_objects_know_most_of_it(cluster: Cluster, hub_http: str) -> None:
-    """Rules and records answer where no hub can be asked."""
     source = ("--kubeconfig", str(cluster.kubeconfig))
     assert explained("cm/a", "edge-near", *source)[0] == "held"
     assert explained("cm/missing", "edge-near", *source)[0] == "no_object"
@@ -45,7 +44,6 @@ def test_the_api_objects_know_most_of_it(cluster: Cluster, hub_http: str) -> Non
 
 
 def test_no_is_exit_1(hub_http: str) -> None:
-    """For scripts: is it there, or on its way?"""
     for name, code in (("cm/a", 0), ("cm/missing", 1), ("secret/a", 1)):
         command = ["explain", name, "-n", "cli-test", "--node", "edge-near", "--hub", hub_http]
         done = CliRunner().invoke(build(), command)
@@ -53,7 +51,6 @@ def test_no_is_exit_1(hub_http: str) -> None:
 
 
 def test_an_object_needs_kind_and_name() -> None:
-    """Usage, exit 2."""
     done = CliRunner().invoke(build(), ["explain", "prices", "--node", "edge-1"])
     assert done.exit_code == 2 and "must be KIND/NAME" in done.output
 

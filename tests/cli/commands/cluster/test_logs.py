@@ -67,7 +67,6 @@ def test_all_pods_in_one_order(two_pods: dict[str, Any]) -> None:
 
 
 def test_only_what_was_asked_for(two_pods: dict[str, Any]) -> None:
-    """By level, event, node; a node's agent by its Pod."""
     assert [each.split()[-1] for each in run("--level", "warning").stdout.splitlines()] == ["parked"]
     assert [each.split()[3] for each in run("--event", "started", "--event", "parked").stdout.splitlines()] == [
         "started",
@@ -89,7 +88,6 @@ def test_as_they_are(two_pods: dict[str, Any]) -> None:
 
 
 def test_one_that_cannot_be_read_holds_up_no_other(two_pods: dict[str, Any]) -> None:
-    """When none can, it is said."""
     two_pods["away"] = ("hub-0",)
     assert len(run().stdout.splitlines()) == 2
     two_pods["away"] = ("hub-0", "edge-a")
@@ -102,7 +100,7 @@ def test_of_a_cluster_without_pods(cluster: Cluster, monkeypatch: pytest.MonkeyP
     done = run("hub", "-n", "kube-system")
     assert done.exit_code == 1 and "no Pod of hub of Fairlead is in namespace kube-system" in done.output
     done = run("-f", "--previous")
-    assert done.exit_code == 2 and "nothing to follow" in done.output
+    assert done.exit_code == 2 and "previous containers have ended" in done.output
 
 
 # ---- logs of Pods ----
@@ -232,7 +230,6 @@ def test_what_is_not_ours_is_said_to_be_none(line: str) -> None:
 
 
 def test_a_value_is_not_obeyed_by_the_terminal() -> None:
-    """A node's reason may hold anything, also a line of its own."""
     shown = said(reason="\x1b[2Jgone\n10:00:00 error")
     assert "\x1b" not in shown and "\n" not in shown
     assert len(said(reason="x" * 100_000)) < 1000

@@ -54,15 +54,13 @@ def test_revoked_now_and_why(kube: Cluster) -> None:
     assert done.exit_code == 0 and done.output.count("\n") == 1
     revoked = stands(kube)["spec"]["revoked"]
     assert revoked["reason"] == "stolen on Tuesday"
-    assert (
-        f"node/act-1: its certificates from before {revoked['before']} are revoked; no hub has said so" in done.output
-    )
+    said = f"node/act-1: its certificates from before {revoked['before']} are revoked; no hub has confirmed it yet"
+    assert said in done.output
     before = datetime.datetime.fromisoformat(revoked["before"])
     assert abs((before - datetime.datetime.now(datetime.UTC)).total_seconds()) < 300
 
 
 def test_a_hub_that_noticed_is_waited_for(kube: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its EdgeNode says Revoked, and that it has no session."""
     monkeypatch.setattr(node, "NOTICED_SECONDS", 100.0)
 
     def hub() -> None:
@@ -85,7 +83,7 @@ def test_a_node_that_was_never_seen(kube: Cluster) -> None:
     assert (done.exit_code, done.stdout) == (0, "edgenode.fairlead.dev/act-3\n")
     found = stands(kube, "act-3")
     assert found["spec"]["revoked"]["reason"] == "" and "ownerReferences" not in found["metadata"]
-    assert "there was no EdgeNode act-3, so one was made" in done.stderr
+    assert "there was no EdgeNode act-3, so one was created" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["", "Act 1", "act_1", "../nodes"])
@@ -161,7 +159,6 @@ def test_an_owner_is_taken_off(kube: Cluster) -> None:
     ],
 )
 def test_the_moment_is_behind_all_that_was_issued(issued: str | None, known: str | None, expected: str) -> None:
-    """Whatever clocks said when it was."""
     found: dict[str, Any] = {"status": {"identity": {"issued": issued} if issued else None}}
     if known:
         found["spec"] = {"revoked": {"before": known}}
@@ -175,26 +172,23 @@ def test_a_reason_is_one_line(kube: Cluster) -> None:
 
 
 def test_what_is_held_is_approved(kube: Cluster) -> None:
-    """Exactly that; once."""
-    assert run(kube, "approve", "act-1").output.startswith("node/act-1: no certificate of it is held")
+    assert run(kube, "approve", "act-1").output.startswith("node/act-1: nothing to approve: no certificate is held")
     written_by_hand.edge_node(kube, "act-1", identity=IDENTITY | {"state": "Held", "held": "uid-2"})
     done = run(kube, "approve", "act-1")
-    assert (done.exit_code, done.output) == (0, "node/act-1: approved (uid-2); the node comes again within a minute\n")
+    assert (done.exit_code, done.output) == (0, "node/act-1: approved (uid-2); the node reconnects within a minute\n")
     assert written_by_hand.instructions(kube, "enode", "act-1") == {"fairlead.dev/approve-identity": "uid-2"}
-    assert "approved already" in run(kube, "approve", "act-1").output
+    assert "already approved" in run(kube, "approve", "act-1").output
 
 
 def test_a_fencing_number_may_be_given_up(kube: Cluster) -> None:
-    """The one that it says it has obeyed, and no other."""
     written_by_hand.edge_node(kube, "act-1", connected=False, obeyedFence=1_000_000)
     done = run(kube, "approve", "act-1")
-    assert "approved (it may give up fencing number 1000000); the node comes again" in done.output
+    assert "approved (it may reset fencing number 1000000); the node reconnects" in done.output
     assert written_by_hand.instructions(kube, "enode", "act-1") == {"fairlead.dev/approve-fence": "1000000"}
-    assert "approved already" in run(kube, "approve", "act-1").output
+    assert "already approved" in run(kube, "approve", "act-1").output
 
 
 def test_an_approval_lifts_no_revocation(kube: Cluster) -> None:
-    """It says what does."""
     written_by_hand.edge_node(kube, "act-1", identity=IDENTITY | {"state": "Revoked", "held": "uid-2"})
     done = run(kube, "approve", "act-1")
     assert done.exit_code == 1 and "fairlead token create --node act-1 --replace" in done.output

@@ -29,7 +29,6 @@ def test_joined() -> None:
 
 
 def test_a_watch_shows_nodes_as_they_come(cluster: Cluster) -> None:
-    """First what is there, then the one that was added, once."""
     label = f"l{secrets.token_hex(4)}"
     first, second = f"{label}-1", f"{label}-2"
     cluster.apply(CRDS)

@@ -29,7 +29,6 @@ def test_where_it_looks(node: str | None, target: Target, paths: list[str]) -> N
 
 
 def test_a_record_without_a_status_is_pending() -> None:
-    """It was made a moment ago."""
     assert objects._state({"spec": {}}) == "Pending"
     assert objects._is_in({"status": {"state": "Parked"}}, frozenset(["Parked"]))
     assert not objects._is_in({"status": None}, frozenset(["Parked"]))

@@ -46,7 +46,6 @@ def test_a_node(installed: Cluster) -> None:
 
 
 def test_an_object(installed: Cluster) -> None:
-    """By any name kubectl takes for its kind."""
     assert run(installed, "pause", "cm/prices", "-n", "act-test", "--reason", "a check") == (
         0,
         "configmap/prices paused: a check",
@@ -67,7 +66,7 @@ def test_an_object(installed: Cluster) -> None:
         (
             ("widget/a", "--reason", "x"),
             1,
-            "Error: no SyncRule names the kind widget; delivered are ConfigMap, EdgeRou",
+            "Error: no SyncRule delivers the kind widget; delivered kinds: ConfigMap, EdgeRou",
         ),
         (("configmap/", "--reason", "x"), 2, "must be KIND/NAME, for example configmap/prices"),
         (("act-1", "--reason", " "), 2, "--reason: must have 1 to 256 characters"),
@@ -75,7 +74,6 @@ def test_an_object(installed: Cluster) -> None:
     ],
 )
 def test_what_is_refused(installed: Cluster, words: tuple[str, ...], code: int, text: str) -> None:
-    """In a sentence, and nothing is changed."""
     found, said = run(installed, "pause", *words)
     assert found == code and text in said
     assert written_by_hand.instructions(installed, "enode", "act-1") == {}

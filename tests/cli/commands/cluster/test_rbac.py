@@ -54,7 +54,7 @@ def test_it_grants_what_rules_name_and_no_more(installed: Cluster, tmp_path: Pat
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump_all([sync_rule("to-come", DEPLOYMENTS, UNSERVED), {"kind": "ConfigMap"}]))
     code, text, said = run(installed, "-f", str(rules))
-    assert (code, said) == (0, "left out, because the API server does not serve it: Widget of example.com/v1\n")
+    assert (code, said) == (0, "omitted because the API server does not serve it: Widget of example.com/v1\n")
     installed.kubectl("apply", "-f", "-", stdin=text)
     account = "--as=system:serviceaccount:rbac-test:hub"
     for kind, expected in SEES.items():
@@ -63,7 +63,6 @@ def test_it_grants_what_rules_name_and_no_more(installed: Cluster, tmp_path: Pat
 
 
 def test_doctor_says_what_is_beyond_the_rules(installed: Cluster) -> None:
-    """Secrets that no rule names are a warning."""
     code, text, _ = run(installed, "-o", "json", "--name", "rbac-wide", "--hub-account", HUB)
     assert code == 0
     role, binding = json.loads(text)["items"]
@@ -80,7 +79,6 @@ def test_doctor_says_what_is_beyond_the_rules(installed: Cluster) -> None:
 
 
 def test_a_file_that_is_none_of_ours(installed: Cluster, tmp_path: Path) -> None:
-    """One sentence, exit 1."""
     (tmp_path / "rules.yaml").write_text("a: [")
     code, text, said = run(installed, "-f", str(tmp_path / "rules.yaml"), "--hub-account", HUB)
     assert (code, text) == (1, "") and "give SyncRules as YAML or JSON" in said

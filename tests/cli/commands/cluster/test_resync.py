@@ -31,23 +31,21 @@ def run(cluster: Cluster, *words: str) -> tuple[int, str]:
 
 
 def test_each_time_is_a_new_value(installed: Cluster) -> None:
-    """The hub takes each new value once."""
-    assert run(installed, "act-1") == (0, "node/act-1: the hub was asked to compare it again")
+    assert run(installed, "act-1") == (0, "node/act-1: requested a comparison from the hub")
     first = written_by_hand.instructions(installed, "enode", "act-1")["fairlead.dev/resync"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first)
     code, said = run(installed, "act-1", "configmap/prices", "-n", "act-test")
     assert code == 0 and said.splitlines() == [
-        "node/act-1: the hub was asked to compare it again",
-        "fairlead explain configmap/prices -n act-test --node act-1 shows how it stands",
+        "node/act-1: requested a comparison from the hub",
+        "to see the state of the object: fairlead explain configmap/prices -n act-test --node act-1",
     ]
     assert written_by_hand.instructions(installed, "enode", "act-1")["fairlead.dev/resync"] > first
 
 
 def test_nodes_that_cannot_be_compared_now(installed: Cluster) -> None:
-    """Away, paused, unknown."""
     assert run(installed, "act-2") == (
         0,
-        "node/act-2 is not connected; it is compared when it comes back, as always",
+        "node/act-2 is not connected; it will be compared when it reconnects",
     )
     installed.kubectl("annotate", "enode", "act-1", "fairlead.dev/paused=x")
     code, said = run(installed, "act-1")

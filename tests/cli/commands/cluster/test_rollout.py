@@ -26,13 +26,12 @@ def test_a_real_change_is_waited_for(cluster: Cluster, hub_http: str) -> None:
     cluster.apply(config_map("a", "cli-test", v="again"))
     done = run(cluster, "cm/a", "--connected", "--timeout", "2m")
     assert done.exit_code == 0, done.output
-    assert "is held by 1 of 2 nodes; 1 are away and will get it when they are back" in done.stdout
+    assert "is held by 1 of 2 nodes; 1 are away and will get it when they return" in done.stdout
     done = run(cluster, "status", "configmap/a", "--timeout", "1s")
-    assert done.exit_code == 1 and "1 of 2 nodes have it not: away: edge-far" in done.output
+    assert done.exit_code == 1 and "1 of 2 nodes do not have it: away: edge-far" in done.output
 
 
 def test_nodes_are_listed_without_waiting(cluster: Cluster, hub_http: str) -> None:
-    """Every form of other lists; exit 1 while it is not done."""
     done = run(cluster, "cm/b", "--no-watch")
     assert done.exit_code == 1 and done.stdout.splitlines()[0].split() == ["NODE", "STATE", "HELD", "REASON"]
     done = run(cluster, "cm/b", "-o", "json")
@@ -51,9 +50,9 @@ def test_nodes_are_listed_without_waiting(cluster: Cluster, hub_http: str) -> No
     ("words", "code", "said"),
     [
         (["cm/missing"], 1, "there is no ConfigMap missing"),
-        (["secret/a"], 1, "no SyncRule names the kind secret"),
+        (["secret/a"], 1, "no SyncRule delivers the kind secret"),
         (["prices"], 2, "must be KIND/NAME"),
-        (["undo", "cm/a"], 2, "only status is known"),
+        (["undo", "cm/a"], 2, "only status is supported"),
         (["cm/a", "--timeout", "soon"], 2, "is not a duration"),
     ],
 )
@@ -107,16 +106,14 @@ def test_a_line_whenever_something_changed(at_once: None) -> None:
 
 
 def test_it_ends_where_waiting_does_not_help(at_once: None) -> None:
-    """Not before the others have it."""
     lines = waited(found(("n1", "pending"), ("n2", "parked")), found(("n1", "held"), ("n2", "parked")))
     assert lines[-2:] == ["Error: cm/a is parked at n2: why; fairlead resync n2", "exit 1"]
 
 
 def test_a_cluster_that_is_away_for_a_while_is_no_answer(at_once: None) -> None:
-    """Unless it could never be asked, or the object is gone."""
     away, done = click.ClickException("no route"), found(("n1", "held"))
     assert waited(found(("n1", "pending")), away, away, done)[1:] == [
-        "no route; asked again",
+        "no route; trying again",
         "cm/a version 7 is held by 1 of 1 nodes",
         "exit 0",
     ]
@@ -137,15 +134,14 @@ def test_a_node_that_is_away_is_not_waited_for_to_let_go(at_once: None) -> None:
     gone = msgspec.structs.replace(found(("n9", "removing")).rows[0], away=True)
     one = msgspec.structs.replace(found(("n1", "held")), rows=(*found(("n1", "held")).rows, gone))
     assert waited(one, connected=True) == ["cm/a version 7 is held by 1 of 1 nodes", "exit 0"]
-    assert waited(one, seconds=0.0)[-2:] == ["Error: after 0 s 0 of 1 nodes have it not: removing: n9", "exit 1"]
+    assert waited(one, seconds=0.0)[-2:] == ["Error: after 0 s 0 of 1 nodes do not have it: removing: n9", "exit 1"]
 
 
 def test_what_cannot_be_read_is_no_success(at_once: None) -> None:
-    """Those that are known are waited for first."""
     doubted = [
         msgspec.structs.replace(found(*rows), doubts=("SyncRule r cannot be read: why",))
         for rows in ((("n1", "pending"),), (("n1", "held"),), ())
     ]
-    said = "Error: which nodes should hold cm/a is not known: SyncRule r cannot be read: why"
+    said = "Error: it is unknown which nodes should hold cm/a: SyncRule r cannot be read: why"
     assert waited(*doubted[:2])[-2:] == [said, "exit 1"]
     assert waited(doubted[2]) == [said, "exit 1"]

@@ -27,7 +27,6 @@ def run(*arguments: str) -> tuple[int, str]:
 
 @pytest.mark.verify
 def test_nodes_from_the_hub(hub_http: str) -> None:
-    """A table for people: who is connected, what is wanted and held."""
     code, text = run("--hub", hub_http)
     assert code == 0
     lines = {line.split()[0]: line.split() for line in text.splitlines()}
@@ -37,7 +36,6 @@ def test_nodes_from_the_hub(hub_http: str) -> None:
 
 
 def test_nodes_from_the_api_objects(cluster: Cluster, hub_http: str) -> None:
-    """Without a hub to ask, EdgeNodes and records tell the same."""
     code, text = run("--kubeconfig", str(cluster.kubeconfig), "-o", "json")
     assert code == 0
     rows = {row["node"]: row for row in json.loads(text)["nodes"]}
@@ -70,7 +68,7 @@ def test_what_cannot_be_judged_is_not_called_unwanted(capsys: pytest.CaptureFixt
     why = "Secret cannot be listed: 403"
     status._show_all({"nodes": [{**row, "kept": 3, "keptUnknown": 2, "keptUnknownReason": why}]}, Printer())
     said = capsys.readouterr().out
-    assert f"edge-1: 2 objects cannot be judged, and stay as they are ({why}): nothing is to be deleted by hand" in said
+    assert f"edge-1: it is unknown whether 2 objects are still wanted ({why}); they are kept, do not" in said
     assert "edge-1: 1 kept although no longer wanted" in said
 
 

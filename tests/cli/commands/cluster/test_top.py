@@ -32,7 +32,6 @@ def test_nodes_by_what_waits() -> None:
 
 
 def test_queues_that_stand_still_come_first() -> None:
-    """Then by length; empty ones are not shown."""
     queues = [
         {"priority": 0, "length": 9},
         {"priority": 1, "length": 1, "stalledSeconds": 40},
@@ -52,7 +51,6 @@ def test_the_usual_priority_is_named() -> None:
 
 
 def test_topics_with_their_rates(messaging: Topics) -> None:
-    """Measured; the limit holds."""
     with Client(messaging.url) as client:
         client.create_topic("default", "a")
         client.create_topic("default", "b")

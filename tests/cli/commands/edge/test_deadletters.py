@@ -59,7 +59,7 @@ def give_back_all(client: EdgeClient) -> None:
 def test_leases_and_attempts_outlive_kill_9_and_a_dead_letter_comes_back(edge: EdgeProgram, run: Run) -> None:
     """What a module has stays its own over restarts; what it gives back too often is listed, with why, and replayed."""
     client = EdgeClient(edge.url)
-    assert run("list").output == "there are none\n"
+    assert run("list").output == "no dead letters\n"
     source = "/messages/modules/m/outputs/o"
     client.publish([Message(source=source, body={"n": number}) for number in range(3)])
     held, poison, done = client.take("filter", "in", messages_max=3, lease_seconds=600)
@@ -79,7 +79,7 @@ def test_leases_and_attempts_outlive_kill_9_and_a_dead_letter_comes_back(edge: E
     [letter] = [json.loads(line) for line in run("list", "-o", "json").output.splitlines()]
     assert (letter["message"]["id"], letter["endpoint"]) == (poison.id, "edge-1/filter/in")
     assert run("replay", str(letter["number"])).output == "1 replayed\n"
-    assert run("list").output == "there are none\n"
+    assert run("list").output == "no dead letters\n"
     [anew] = client.take("filter", "in")
     assert (anew.id, anew.attempt) == (poison.id, 1)
     assert client.ack("filter", "in", [anew.id, held.id]) == []
@@ -87,7 +87,6 @@ def test_leases_and_attempts_outlive_kill_9_and_a_dead_letter_comes_back(edge: E
 
 
 def test_all_are_replayed_once(edge: EdgeProgram, run: Run) -> None:
-    """Those that are there when it begins."""
     client = EdgeClient(edge.url)
     client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(3)])
     give_back_all(client)
@@ -98,11 +97,10 @@ def test_all_are_replayed_once(edge: EdgeProgram, run: Run) -> None:
 
 
 def test_some_are_chosen_by_their_code_and_priority(edge: EdgeProgram, run: Run) -> None:
-    """Of both commands; what is not meant stays."""
     client = EdgeClient(edge.url)
     client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(2)])
     give_back_all(client)
-    assert run("list", "--code", "other").output == "there are none\n"
+    assert run("list", "--code", "other").output == "no dead letters\n"
     [priority] = {json.loads(line)["priority"] for line in run("list", "-o", "json").output.splitlines()}
     assert len(run("list", "--code", "retries_used_up", "--priority", str(priority)).output.splitlines()) == 2
     assert run("replay", "--priority", "7", "--code", "other").output == "0 replayed\n"
@@ -116,7 +114,6 @@ def test_some_are_chosen_by_their_code_and_priority(edge: EdgeProgram, run: Run)
 def test_killed_while_it_replays_each_message_is_a_letter_or_waits_and_is_there_once(
     edge: EdgeProgram, run: Run
 ) -> None:
-    """The answer may be lost; asked again it replays what is left."""
     client, count = EdgeClient(edge.url), 40
     client.publish([Message(source="/messages/modules/m/outputs/o", body=number) for number in range(count)])
     give_back_all(client)
@@ -143,7 +140,6 @@ def test_killed_while_it_replays_each_message_is_a_letter_or_waits_and_is_there_
 
 
 def test_wrong_use_and_no_agent_are_one_sentence(run: Run, tmp_path: Path) -> None:
-    """Exit 2 and 1."""
     both = run("replay")
     assert both.exit_code == 2 and "--all" in both.output
     bad = tmp_path / "token"

@@ -95,14 +95,12 @@ def test_wrong_use_is_exit_code_2(arguments: list[str], sentence: str) -> None:
 
 @pytest.mark.process
 def test_without_a_standard_input_it_is_wrong_use() -> None:
-    """A service has none; what reads it finds nothing there."""
     command = f"exec {PROGRAM} edge join {URL} --token-file - <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=100)
     assert done.returncode == 2 and "is not a join token" in done.stderr, done.stderr
 
 
 def test_a_name_that_no_node_has_is_wrong_use() -> None:
-    """After a token that could be one."""
     token = f"fl1-{'a' * 10}-{'b' * 26}-{'0' * 64}"
     done = CliRunner().invoke(build(), ["edge", "join", URL, "--token-file", "-", "--node", "Shop"], input=token)
     assert done.exit_code == 2 and "'Shop' cannot be the name of a Node" in done.stderr
@@ -110,7 +108,6 @@ def test_a_name_that_no_node_has_is_wrong_use() -> None:
 
 @pytest.mark.process
 async def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
-    """Ctrl-C while it asks again: exit 1, and the key waits."""
     async with JoinHub(tmp_path / "hub") as hub:
         hub.answers = [("refuse", "starting", 60.0)] * 100
         (tmp_path / "token").write_text(hub.token().text)
@@ -136,7 +133,7 @@ COMMANDS = pytest.mark.parametrize("command", ["join", "move"])
 @pytest.mark.parametrize(
     ("hub", "sentence"),
     [
-        ("fl1-aaaaaaaaaa-bbb", "that is a token: first the hub's URL"),
+        ("fl1-aaaaaaaaaa-bbb", "that is a token: give the hub's URL here"),
         (HUB_URL, "one is like fl1-<10 letters>"),
         ("ws://hub:10000", "ws:// is not encrypted: join with wss://"),
         ("wss://hub", "name the port, for example wss://hub:10000"),
@@ -155,7 +152,6 @@ def test_wrong_arguments_are_exit_code_2(command: str, hub: str, sentence: str) 
 
 @COMMANDS
 def test_a_token_of_another_encoding_is_wrong_use(command: str, tmp_path: Path) -> None:
-    """As some shells write what is redirected."""
     file = tmp_path / "token"
     file.write_text("fl1-aaaaaaaaaa", encoding="utf-16")
     done = CliRunner().invoke(build(), ["edge", command, HUB_URL, "--token-file", str(file)])

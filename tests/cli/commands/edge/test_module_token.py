@@ -86,7 +86,6 @@ def test_agent_knows_a_new_module_within_seconds_and_nothing_leaks(tmp_path: Pat
 
 
 def test_file_is_the_owners_and_has_hashes_alone(tmp_path: Path) -> None:
-    """One line a module; with --keep-old two."""
     path = tmp_path / "modules"
     first = token_of(make(path, "filter"))
     assert path.stat().st_mode & 0o777 == 0o600
@@ -100,7 +99,6 @@ def test_file_is_the_owners_and_has_hashes_alone(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_a_module_or_a_file_is_one_sentence(tmp_path: Path) -> None:
-    """Exit 1, and the file stays as it was."""
     path = tmp_path / "modules"
     path.write_text("# ours\n")
     assert make(path, "two words").exit_code == 1

@@ -38,7 +38,6 @@ def test_policies_link_and_queues_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_a_policy_that_contradicts_itself_is_refused_like_any_other(tmp_path: Path) -> None:
-    """Exit 2, with the variable, the key and the reason."""
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:1", UPSTREAM_DELIVERY_MAXIMUM_DELAY="0.5")
     running = agent.launch()
     wait_until("it has ended", lambda: not running.alive, seconds=30)
@@ -47,7 +46,6 @@ def test_a_policy_that_contradicts_itself_is_refused_like_any_other(tmp_path: Pa
 
 
 def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
-    """Exit 1."""
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", "http://127.0.0.1:1"])
     assert shown.exit_code == 1 and shown.output.startswith("Error: no answer from http://127.0.0.1:1")
     assert "Connection refused; is the agent running" in shown.output and "urlopen" not in shown.output
@@ -55,14 +53,12 @@ def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://\u2603"])
 def test_what_is_no_address_is_one_sentence(url: str) -> None:
-    """Wrong use: exit 2, and no trace."""
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", url])
     assert shown.exit_code == 2 and "the agent's address must be http://host:port" in shown.output
 
 
 @pytest.mark.process
 def test_a_node_without_routes_is_told_so(tmp_path: Path) -> None:
-    """There is no line of routes to look for."""
     agent = EdgeAgent(tmp_path, "ws://127.0.0.1:1").start()
     try:
         shown = CliRunner().invoke(build(), ["edge", "status", "--url", agent.url])

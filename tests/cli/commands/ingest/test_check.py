@@ -63,7 +63,6 @@ def job(tmp_path: Path, url: str, **keys: str) -> Path:
 
 
 def test_messages_that_fit_are_exit_0(contract: Path, messaging: Topics, topic: Callable[[list[Any]], None]) -> None:
-    """Only committed ones are read, and no reader is left behind."""
     topic([{"a": number} for number in range(30)])
     with Client(messaging.url) as client:
         open_one = client.start_transaction().transactionWritePointer
@@ -78,7 +77,6 @@ def test_messages_that_fit_are_exit_0(contract: Path, messaging: Topics, topic: 
 def test_messages_that_do_not_fit_are_exit_1_with_an_example(
     contract: Path, messaging: Topics, topic: Callable[[list[Any]], None]
 ) -> None:
-    """What devices wrote is shown and never obeyed."""
     deep = b"[" * 600 + b"]" * 600
     topic([{"a": 1}, {"a": "\x1b]0;owned\x07"}, {"\x1b[2J": 5}, b"\xff\xfe", deep, {"a": 7, "x" * 5000: 1}])
     ended = run(str(contract), "default/t", "--url", messaging.url)
@@ -95,7 +93,6 @@ def test_messages_that_do_not_fit_are_exit_1_with_an_example(
 def test_the_newest_or_those_since_a_time(
     contract: Path, messaging: Topics, topic: Callable[[list[Any]], None]
 ) -> None:
-    """Exactly as many as asked."""
     topic([{"a": "old"}] * 5 + [{"a": 1}] * 7)
     assert "7 messages, 7 fit" in run(str(contract), "t", "--last", "7", "--url", messaging.url).stdout
     assert "12 messages, 7 fit" in run(str(contract), "t", "--since", "1h", "--url", messaging.url).stdout
@@ -112,7 +109,7 @@ def test_the_version_before_and_the_table(contract: Path, tmp_path: Path) -> Non
     assert "refused  a bigint becomes int" in compared.stdout and "breaks   a is required now" in compared.stdout
     assert run(str(contract), "--against", str(contract)).exit_code == 0
     place = tmp_path / "rows"
-    assert "not there yet" in run(str(contract), "--table", str(place)).stdout
+    assert "does not exist yet" in run(str(contract), "--table", str(place)).stdout
     own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
     tables.of("delta").ensure(place, pa.schema([*contracts.columns(contract_file.parse("a int, b string", "s")), *own]))
     kept = run(str(contract), "--table", str(place))
@@ -130,7 +127,7 @@ def test_a_jobs_settings_say_all_that_is_asked(
     config = job(tmp_path, messaging.url, schema=str(contract))
     ended = run("--config", str(config))
     assert ended.exit_code == 0, ended.output
-    assert f"table {tmp_path}/rows: not there yet" in ended.stdout and "1 messages, 1 fit" in ended.stdout
+    assert f"table {tmp_path}/rows: does not exist yet" in ended.stdout and "1 messages, 1 fit" in ended.stdout
     (tmp_path / "next.toml").write_text(CONTRACT.replace("int", "date"))
     assert run(str(tmp_path / "next.toml"), "--config", str(config)).exit_code == 1
     assert run(str(contract), "t", "--config", str(config), "--pipeline", "other").exit_code == 2
@@ -139,7 +136,6 @@ def test_a_jobs_settings_say_all_that_is_asked(
 def test_a_contract_is_proposed_that_its_messages_fit(
     tmp_path: Path, messaging: Topics, topic: Callable[[list[Any]], None]
 ) -> None:
-    """On standard output alone, to be written into a file."""
     topic([{"a": 1.5, "b": "2026-11-22T10:00:00Z"}, {"a": 2}])
     ended = run("--guess", "t", "--url", messaging.url)
     assert ended.exit_code == 0, ended.output
@@ -190,7 +186,6 @@ def test_the_page_says_what_works(
 def test_what_cannot_be_done_is_said_in_a_sentence(
     contract: Path, tmp_path: Path, words: list[str], code: int, reason: str
 ) -> None:
-    """2 for wrong use and for a contract that cannot be used."""
     (tmp_path / "bad.json").write_text('{"columns": {"a": "dub"}}')
     files = {"contract": contract, "bad": tmp_path / "bad.json", "missing": tmp_path / "none"}
     refused = run(*(word.format(**files) for word in words))
@@ -213,7 +208,6 @@ def test_what_the_service_refuses_is_a_sentence(
 def test_a_topic_without_messages_of_nodes_says_what_one_is(
     messaging: Topics, topic: Callable[[list[Any]], None]
 ) -> None:
-    """Lines of a CSV, say."""
     topic([b"order,at", b"1,2026-11-01"])
     nothing = run("--guess", "t", "--url", messaging.url)
     assert nothing.exit_code == 1
@@ -224,7 +218,6 @@ def test_a_topic_without_messages_of_nodes_says_what_one_is(
 
 
 def test_a_topic_without_messages_says_so(messaging: Topics) -> None:
-    """No contract is proposed from nothing."""
     with Client(messaging.url) as client:
         client.create_topic("default", "t")
     nothing = run("--guess", "t", "--url", messaging.url)
@@ -244,12 +237,10 @@ def lines(**answer: Any) -> list[str]:
 
 
 def test_without_a_topic_it_says_that_nothing_was_played() -> None:
-    """A file alone is looked at, too."""
-    assert lines() == ["c.toml: t version 3, freeze, 2 columns, 1 routes", "no messages were played; name a TOPIC"]
+    assert lines() == ["c.toml: t version 3, freeze, 2 columns, 1 routes", "no messages were tried; name a TOPIC"]
 
 
 def test_changes_say_whether_they_break_something() -> None:
-    """With route and column where they are of one."""
     changes = [
         {"kind": "added", "column": "a", "route": "", "what": "a new column, int"},
         {"kind": "stricter", "column": "b", "route": "r", "what": "is required now"},
@@ -262,7 +253,6 @@ def test_changes_say_whether_they_break_something() -> None:
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
-    """JSON has all of it."""
     wrong = [
         {"code": "misfit", "field": f"f{n}", "reason": "required", "messages": 1, "example_id": "0", "example": ""}
         for n in range(check.SHOWN_MAX + 2)
@@ -273,13 +263,11 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 
 
 def test_names_of_devices_are_shown_and_not_obeyed() -> None:
-    """Nor does a long one fill the screen."""
     found = lines(topics=[{**TOPIC, "unknown": [{"name": "\x1b[2J" + "n" * 500, "type": None, "messages": 1}]}])
     assert found[3].startswith("          1  \\x1b[2Jnn") and found[3].endswith("…: only null")
 
 
 def test_routes_without_a_message_are_named() -> None:
-    """A contract that nothing comes for is worth a look."""
     found = lines(topics=[{**TOPIC, "rescued": 1, "fit": 2, "routes": {"doors": 3, "engines": 0, "": 0}}])
     assert found[1] == "a/t: 3 messages, 2 fit, 1 would be rescued"
     assert found[-1] == "  no message for engines"

@@ -38,7 +38,6 @@ def run(*words: str) -> Result:
 
 
 def test_they_are_counted_by_kind(config: str) -> None:
-    """With no command, for people and for programs."""
     text = run("deadletters", "--config", config)
     assert text.exit_code == 0, text.output
     assert "2 open, 0 repaired" in text.stdout and "1  not_utf8" in text.stdout
@@ -109,7 +108,7 @@ def test_exported_edited_and_repaired(config: str, world: World, tmp_path: Path)
         (["--with", "absent.py:mend"], "absent.py"),
         (["--with", "json:dumpsy"], "dumpsy"),
         (["--edited", "EDITED"], "line 2"),
-        (["--edited", "EDITED", "--with", "json:dumps"], "one of them"),
+        (["--edited", "EDITED", "--with", "json:dumps"], "exclude each other"),
         (["--since", "0" * 40], "a time"),
     ],
 )

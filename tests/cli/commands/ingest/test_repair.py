@@ -49,7 +49,7 @@ def test_what_still_does_not_fit_is_named_with_its_reason(config: Path) -> None:
     mending = config.with_name("mending.py")
     mending.write_text("def alone(letter):\n    return None\n")
     done = CliRunner().invoke(build(), [*words, "--with", f"{mending}:alone"])
-    assert (done.exit_code, "1 were left as they are" in done.stdout) == (0, True), done.output
+    assert (done.exit_code, "1 were left unchanged by the function" in done.stdout) == (0, True), done.output
 
 
 def test_where_spark_is_needed_and_cannot_start_nothing_is_done(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,6 @@ def run(*words: str) -> Result:
 
 
 def test_status_works_before_anything_runs(config: Path) -> None:
-    """No table, no service: it says so, for people and for programs."""
     text = run("status", "--config", str(config))
     assert text.exit_code == 0
     assert "no table yet" in text.stdout and "a/t: unreachable" in text.stdout
@@ -86,7 +85,6 @@ def test_a_table_that_fails_keeps_none_of_the_others_back(
 @pytest.mark.parametrize("is_cut", [False, True])
 @pytest.mark.parametrize("words", [["compact"], ["compact", "--z-order", "node"], ["receipt", "m1"]])
 def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, words: list[str], is_cut: bool) -> None:
-    """Or has a piece of one."""
     for name in ("one", "two"):
         writing = companions.of("delta").writing(tables)
         row = {"node": name, "_id": name, "_topic": "a/t", "_date": datetime.date(2026, 11, 23)}
@@ -115,7 +113,6 @@ def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, wor
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(config: Path, words: list[str], code: int, reason: str) -> None:
-    """1 it met a problem, 2 it was asked for something it cannot do."""
     refused = run(*words, "--config", str(config))
     assert refused.exit_code == code
     assert reason in refused.stderr
@@ -123,14 +120,12 @@ def test_what_cannot_be_done_is_said_in_a_sentence(config: Path, words: list[str
 
 
 def test_an_unknown_column_and_a_short_retention_are_refused(config: Path, tables: Path) -> None:
-    """Before anything is rewritten."""
     assert run("compact", "--config", str(config), "--z-order", "nodes").exit_code == 2
     short = run("vacuum", "--config", str(config), "--retention-hours", "0")
     assert (short.exit_code, "at least 1 hour" in short.stderr) == (1, True)
 
 
 def test_bad_settings_are_reported_with_file_and_key(config: Path) -> None:
-    """As `run` says them."""
     config.write_text("tabel = 1\n")
     refused = run("status", "--config", str(config))
     assert refused.exit_code == 2
@@ -144,7 +139,6 @@ def test_bad_settings_are_reported_with_file_and_key(config: Path) -> None:
 def test_tables_of_either_kind_are_answered_for(
     config: Path, tmp_path: Path, sink: str, words: list[str], said: str
 ) -> None:
-    """The kind is the settings'."""
     make_tables(tmp_path, sink)
     more = f'[catalog]\nuri = "sqlite:///{tmp_path}/catalog.db"\n' if sink == "iceberg" else ""
     config.write_text(f'table_format = "{sink}"\n' + config.read_text() + more)
@@ -158,7 +152,6 @@ def test_a_stretch_that_ends_before_it_begins_is_refused(config: Path) -> None:
 
 
 def test_a_schema_that_cannot_be_used_is_refused_before_spark_starts(config: Path, tmp_path: Path) -> None:
-    """Exit 2, with file and column."""
     (tmp_path / "schema.json").write_text('{"columns": {"a": "dubble"}}')
     config.write_text(f'schema = "{tmp_path}/schema.json"\n' + config.read_text())
     ended = run("backfill", "--config", str(config))

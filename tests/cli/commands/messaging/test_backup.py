@@ -1,4 +1,4 @@
-"""`fairlead messaging backup` and `restore`: a file that is whole, or none; a store that is whole, or none."""
+"""`fairlead messaging backup` and `restore`: a file that is complete, or none; a store that is complete, or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def run(*words: str | Path) -> Result:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_store_there_and_back(tmp_path: Path, kind: str) -> None:
-    """Into the other kind of store, row by row the same."""
     stopped(tmp_path / "old", kind, some)
     done = run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "b", "-o", "json")
     assert done.exit_code == 0, done.output
@@ -42,21 +41,20 @@ def test_a_stopped_store_there_and_back(tmp_path: Path, kind: str) -> None:
 
 
 def test_of_a_running_service(messaging: Topics, tmp_path: Path) -> None:
-    """The account's options are those of `fairlead topics`; `--check` says whether the file is whole."""
+    """The account's options are those of `fairlead topics`; `--check` says whether the file is complete."""
     done = run("backup", "--url", messaging.url, "--out", tmp_path / "b", "-o", "json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["service"] == "test-service"
     done = run("restore", tmp_path / "b", "--check", "-o", "json")
     assert (done.exit_code, json.loads(done.stdout)["service"]) == (0, "test-service")
     done = run("restore", tmp_path / "b", "--check")
-    assert done.stdout.startswith(f"{tmp_path / 'b'} is whole: ")
+    assert done.stdout.startswith(f"{tmp_path / 'b'} is complete: ")
 
 
 def test_nothing_is_written_over(messaging: Topics, tmp_path: Path) -> None:
-    """Not a file, not a store."""
     (tmp_path / "b").write_text("mine")
     done = run("backup", "--url", messaging.url, "--out", tmp_path / "b")
-    assert done.exit_code == 2 and "is there already" in done.output and (tmp_path / "b").read_text() == "mine"
+    assert done.exit_code == 2 and "already exists" in done.output and (tmp_path / "b").read_text() == "mine"
     stopped(tmp_path / "old", "sqlite", some)
     assert run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "c").exit_code == 0
     done = run("restore", tmp_path / "c", "--data-dir", tmp_path / "old")
@@ -72,8 +70,8 @@ def test_nothing_is_written_over(messaging: Topics, tmp_path: Path) -> None:
         (["backup", "--data-dir", "{store}", "--out", "{empty}/none/b"], 1, "No such file or directory"),
         (["restore", "{text}", "--check"], 1, "does not begin like a backup of messaging"),
         (["restore", "{text}", "--data-dir", "{empty}"], 1, "does not begin like a backup of messaging"),
-        (["restore", "{text}"], 2, "name --data-dir, or --check"),
-        (["restore", "{text}", "--check", "--data-dir", "{empty}"], 2, "name --data-dir, or --check"),
+        (["restore", "{text}"], 2, "give --data-dir, or --check"),
+        (["restore", "{text}", "--check", "--data-dir", "{empty}"], 2, "give --data-dir, or --check"),
         (["restore", "{empty}/none", "--check"], 2, "does not exist"),
     ],
 )

@@ -51,7 +51,6 @@ def some(core: Core) -> None:
 
 @pytest.mark.parametrize("kind", ["rocksdb", "sqlite"])
 def test_tables_are_shown_filtered_and_counted(tmp_path: Path, kind: str) -> None:
-    """One JSON object a line, in the order of tables and keys."""
     stopped(tmp_path, kind, some)
     messages = dump(tmp_path, "--table", "messages", "-o", "jsonl")
     assert messages.exit_code == 0
@@ -78,8 +77,6 @@ def test_tables_are_shown_filtered_and_counted(tmp_path: Path, kind: str) -> Non
 
 
 def test_what_is_damaged_is_a_line_and_the_exit_code(tmp_path: Path) -> None:
-    """And everything else is shown all the same."""
-
     def damaged(core: Core) -> None:
         some(core)
         batch = Batch()
@@ -121,8 +118,6 @@ def test_a_damaged_file_is_read_as_far_as_its_engine_can(tmp_path: Path) -> None
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["rocksdb", "sqlite"])
 def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, kind: str) -> None:
-    """As `| head -1` does."""
-
     def much(core: Core) -> None:
         core.create("t")
         core.do(publish("t", *["x"] * 3000))
@@ -137,7 +132,6 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, kind: str
 
 
 def test_a_store_in_use_is_refused_politely(tmp_path: Path) -> None:
-    """With the process that has it, and what to do."""
     settings = MessagingSettings.model_validate({"security": "insecure", "data_dir": str(tmp_path), "store": "sqlite"})
     kv = open_store(settings)
     try:
@@ -164,12 +158,10 @@ def test_a_store_in_use_is_refused_politely(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_use_is_exit_2_with_a_sentence(tmp_path: Path, more: list[str], said: str) -> None:
-    """Nothing is read then."""
     result = dump(tmp_path, *more)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
 
 
 def test_the_tables_are_those_of_the_store() -> None:
-    """The command names them without importing the service."""
     assert tuple(row_key.TABLES) == command.TABLES

@@ -25,11 +25,11 @@ def test_twice_stores_once(run: Run) -> None:
     run("create", "source")
     run("create", "target")
     run("publish", "source", "a", "b", "c")
-    assert run("replay", "source", "target").stdout == "3 published, 0 were there\n"
-    assert run("replay", "source", "target").stdout == "0 published, 3 were there\n"
+    assert run("replay", "source", "target").stdout == "3 published, 0 already existed\n"
+    assert run("replay", "source", "target").stdout == "0 published, 3 already existed\n"
     second = run("poll", "source", "--limit", "2", "-o", "json").stdout.splitlines()[1]
     assert run("replay", "source", "target", "--from", json.loads(second)["id"]).stdout == (
-        "0 published, 2 were there\n"
+        "0 published, 2 already existed\n"
     )
     assert payloads(run, "target") == ["a", "b", "c"]
 
@@ -66,8 +66,8 @@ def test_what_was_stored_in_a_transaction_is_replayed_in_order(
             client.publish_in(pointer, "default", "source", [])
             client.finish_transaction(pointer, end)  # type: ignore[arg-type]
         client.publish("default", "source", [b"last"])
-        assert run("replay", "source", "target").stdout == "12 published, 0 were there\n"
-        assert run("replay", "source", "target").stdout == "0 published, 12 were there\n"
+        assert run("replay", "source", "target").stdout == "12 published, 0 already existed\n"
+        assert run("replay", "source", "target").stdout == "0 published, 12 already existed\n"
         seen = [message.payload for message in client.messages("default", "target")]
     assert seen == [b"first", *[b"kept"] * 5, *[b"kept too"] * 5, b"last"]
 
@@ -85,7 +85,6 @@ def test_no_producer_has_more_gaps_than_the_service_keeps() -> None:
 
 
 def test_a_missing_target_is_said_before_anything_is_read(run: Run) -> None:
-    """Exit 1."""
     run("create", "source")
     answer = run("replay", "source", "target")
     assert answer.exit_code == 1

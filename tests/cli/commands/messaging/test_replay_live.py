@@ -106,5 +106,5 @@ def test_what_a_subscription_gave_up_comes_back_once(tmp_path: Path, program: Pr
         assert other.returncode == 0, f"it waits for the service: {said} {trouble}"
         assert payloads(client, AGAIN) == refused
         last = replay(service)
-        assert last.communicate(timeout=SECONDS)[0] == f"0 published, {len(refused)} were there\n"
+        assert last.communicate(timeout=SECONDS)[0] == f"0 published, {len(refused)} already existed\n"
         wait_until("the mended program has all", lambda: set(program.taken) == set(sent), seconds=SECONDS)

@@ -68,8 +68,6 @@ def test_only_the_end_of_a_long_topic_is_read(run: Run, messaging: Topics, monke
 
 
 def test_a_topic_whose_plan_does_not_get_closer_is_read_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One range that holds everything: there is no closer place."""
-
     class Client:
         def plan(self, *args: object, **how: object) -> Plan:
             from fairlead_messaging.api.responses import Range
@@ -112,7 +110,6 @@ def test_following_survives_restarts_without_loss_or_repeats(tmp_path: Path) -> 
 
 @pytest.mark.process
 def test_it_ends_when_its_output_is_closed(tmp_path: Path) -> None:
-    """As in `tail -f … | head`, on a topic to which nothing comes."""
     with MessagingService(tmp_path / "service") as service:
         service.create("default/t")
         service.publish("default/t", [b"0"])
@@ -131,7 +128,6 @@ def test_it_ends_when_its_output_is_closed(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.verify
 def test_a_topic_that_goes_away_ends_it(tmp_path: Path) -> None:
-    """Exit 1 with the reason, not a loop."""
     with MessagingService(tmp_path / "service") as service:
         service.create("default/t")
         service.publish("default/t", [b"0"])

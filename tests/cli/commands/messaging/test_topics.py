@@ -20,7 +20,6 @@ Run = Callable[..., Result]
 
 
 def test_a_topic_from_create_to_delete(run: Run) -> None:
-    """Create, list, show, update, delete; creating twice is exit 1."""
     assert run("create", "ns/t", "--ttl", "60", "-p", "owner=x").exit_code == 0
     assert run("create", "ns/t").exit_code == 1
     assert json.loads(run("create", "ns/t", "-o", "json").stdout) == {"created": False}
@@ -49,7 +48,6 @@ def test_a_topic_of_fairlead_is_not_deleted_unasked(run: Run, monkeypatch: pytes
 
 
 def test_publish_and_poll(run: Run) -> None:
-    """Arguments or lines are messages; poll starts at ids and times."""
     run("create", "t")
     assert run("publish", "t", "a", "b").exit_code == 0
     assert run("publish", "t", stdin="c\nd\n").stdout == "2 published\n"
@@ -61,7 +59,6 @@ def test_publish_and_poll(run: Run) -> None:
 
 
 def test_a_long_input_goes_out_in_several_requests(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of them too large for the service."""
     monkeypatch.setattr(command, "PUBLISH_MESSAGES", 2)
     run("create", "t")
     assert run("publish", "t", stdin="a\nb\nc\nd\ne\n").stdout == "5 published\n"
@@ -69,7 +66,6 @@ def test_a_long_input_goes_out_in_several_requests(run: Run, monkeypatch: pytest
 
 
 def test_inspect_marks_what_readers_skip_and_wait_for(run: Run, messaging: Topics) -> None:
-    """Every row with its state and transaction, nothing consumed."""
     run("create", "t")
     run("publish", "t", "plain")
     with Client(messaging.url) as client:
@@ -87,7 +83,6 @@ def test_inspect_marks_what_readers_skip_and_wait_for(run: Run, messaging: Topic
 
 
 def test_lag_by_reader_and_the_transaction_that_holds_them_up(run: Run, messaging: Topics) -> None:
-    """Messages and seconds; an open transaction is named."""
     run("create", "t")
     run("publish", "t", "a", "b", "c")
     assert json.loads(run("lag", "t", "-o", "json").stdout) == []
@@ -98,7 +93,7 @@ def test_lag_by_reader_and_the_transaction_that_holds_them_up(run: Run, messagin
         pointer = client.start_transaction().transactionWritePointer
         client.publish_in(pointer, "default", "t", [b"open"])
     answer = run("lag", "t")
-    assert answer.stdout.startswith("table: 3 messages, 0.0 s behind; last heard of 2027-")
+    assert answer.stdout.startswith("table: 3 messages, 0.0 s behind; last reported 2027-")
     assert f"wait for transaction {pointer} for " in answer.stderr
     assert "at the latest)" in answer.stderr
     [reader] = json.loads(run("lag", "t", "-o", "json").stdout)
@@ -118,12 +113,10 @@ def test_lag_by_reader_and_the_transaction_that_holds_them_up(run: Run, messagin
     ],
 )
 def test_bad_words_are_usage_errors(run: Run, words: tuple[str, ...]) -> None:
-    """Exit 2 with the reason."""
     assert run(*words, stdin="").exit_code == 2
 
 
 def test_what_the_service_refuses_is_exit_1(run: Run) -> None:
-    """One sentence on standard error."""
     answer = run("show", "nothing")
     assert answer.exit_code == 1
     assert "does not exist" in answer.stderr
@@ -131,15 +124,7 @@ def test_what_the_service_refuses_is_exit_1(run: Run) -> None:
     assert run("create", "../x/t").exit_code == 2, "wrong use: no topic can be called so"
 
 
-def test_help_teaches(run: Run) -> None:
-    """With examples one can copy, without a service."""
-    shown = CliRunner().invoke(build(), ["topics", "--help"]).stdout
-    for word in ("tail -f", "lag", "transactions invalidate", "replay", "--config"):
-        assert word in shown
-
-
 def test_topics_of_all_namespaces(run: Run) -> None:
-    """With their namespaces; one that has no living topic is none."""
     for name in ("a/t", "b/t", "b/u", "c/gone"):
         run("create", name)
     run("delete", "c/gone")
@@ -162,14 +147,12 @@ def test_topics_of_all_namespaces(run: Run) -> None:
     ],
 )
 def test_an_empty_list_says_so(run: Run, line: tuple[str, ...], words: str) -> None:
-    """Beside the output, so that scripts count nothing."""
     run("create", "ns/t")
     done = run(*line)
     assert (done.exit_code, done.stdout) == (0, "") and words in done.stderr
 
 
 def test_a_default_address_is_named_when_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who forgot to say where reads how to."""
     monkeypatch.setattr(messaging_client, "DEFAULT_URL", "http://127.0.0.1:9")
     done = CliRunner(env={"FAIRLEAD_MESSAGING_URL": None}).invoke(build(), ["topics", "list"])
     assert done.exit_code == 1 and "--url URL" in done.stderr and "--config FILE" in done.stderr

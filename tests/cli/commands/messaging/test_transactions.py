@@ -33,7 +33,6 @@ def test_a_blocking_transaction_is_seen_and_ended(run: Run, messaging: Topics) -
 
 
 def test_one_that_touched_nothing_holds_up_no_reader(run: Run, messaging: Topics) -> None:
-    """It is listed all the same."""
     with Client(messaging.url) as client:
         pointer = client.start_transaction().transactionWritePointer
     assert "holds up no reader" in run("transactions", "list").stdout
@@ -42,7 +41,6 @@ def test_one_that_touched_nothing_holds_up_no_reader(run: Run, messaging: Topics
 
 
 def test_an_unknown_pointer_is_exit_1(run: Run) -> None:
-    """Its state is unknown."""
     answer = run("transactions", "invalidate", "7")
     assert answer.exit_code == 1
     assert "unknown" in answer.stderr
@@ -60,7 +58,6 @@ def test_without_a_verb_they_are_listed(run: Run, messaging: Topics) -> None:
 
 
 def test_finished_ones_say_how_they_ended(run: Run, messaging: Topics) -> None:
-    """Newest first, by state, in pages."""
     with Client(messaging.url) as client:
         one, two, three = (client.start_transaction(600).transactionWritePointer for _ in range(3))
         client.commit(one)

@@ -35,7 +35,6 @@ def judged(found: list[dict[str, Any]]) -> tuple[str, str]:
 
 
 def test_installed_and_missing() -> None:
-    """The same document, and none."""
     assert judged([ONE])[0] == "ok"
     assert judged([]) == ("problem", "edgenodes.fairlead.dev is not installed")
 
@@ -55,7 +54,6 @@ def test_other_versions_and_releases() -> None:
 
 @pytest.mark.parametrize(("minor", "level"), [("29+", "problem"), ("32", "ok"), ("", "ok")])
 def test_the_server(minor: str, level: str) -> None:
-    """Too old is a problem; what cannot be read is shown as it is."""
     assert installation.judge_server({"gitVersion": "v1.x", "major": "1", "minor": minor}).level == level
 
 
@@ -71,7 +69,6 @@ def test_what_a_hub_needs() -> None:
 
 
 def test_for_whom() -> None:
-    """For ourselves, or for a service account."""
     path, body = review(Right("get", "", "nodes"), None)
     assert path.endswith("/selfsubjectaccessreviews") and "user" not in body["spec"]
     path, body = review(Right("get", "", "nodes"), ServiceAccount("fairlead", "hub"))
@@ -79,7 +76,6 @@ def test_for_whom() -> None:
 
 
 def test_each_denial_is_a_finding() -> None:
-    """Allowed ones are one together."""
     one, two = Right("get", "", "nodes"), Right("watch", "", "pods")
     [found] = judge_rights({one: True, two: False}, None)
     assert found.level == "problem"
@@ -121,12 +117,10 @@ def test_rights_beyond_the_rules() -> None:
     ("text", "value"), [("10", "10"), ("1500m", "1.5"), ("2Ki", "2048"), ("1G", "1e9"), ("x", None), ("", None)]
 )
 def test_quantities(text: str, value: str | None) -> None:
-    """As Kubernetes writes them."""
     assert amount(text) == (None if value is None else Decimal(value))
 
 
 def test_what_is_used_up() -> None:
-    """All of it is a problem, nine tenths a warning."""
     status = {
         "hard": {"pods": "10", "memory": "1Gi", "cpu": "4"},
         "used": {"pods": "10", "memory": "950Mi", "cpu": "1"},

@@ -54,7 +54,6 @@ def test_nodes() -> None:
 
 
 def test_a_node_that_is_refused_for_its_fencing_number() -> None:
-    """The state, and the command that ends it for this node alone."""
     why = "this edge has obeyed hub 901, this is 1"
     condition = {"type": "Connected", "status": "False", "reason": "StaleHub", "message": why}
     [found, _] = judge_nodes([node("edge-4", connected=False, conditions=[condition])])

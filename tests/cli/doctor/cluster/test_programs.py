@@ -38,7 +38,6 @@ def pod(ready: bool, restarts: int = 0, **status: Any) -> dict[str, Any]:
 
 
 def test_leases() -> None:
-    """None, held, over, given back."""
     assert [each.level for each in judge_leases([], NOW)] == ["problem"]
     found = list(judge_leases([lease("hub-0", 3), lease("hub-1", 60), lease("", 1)], NOW))
     assert [each.level for each in found] == ["ok", "problem", "problem"]
@@ -46,28 +45,24 @@ def test_leases() -> None:
 
 
 def test_readiness() -> None:
-    """As it was answered."""
     assert judge_ready("hub", "http://hub", 200, "ok\n").level == "ok"
     assert "not ready (503): starting" in judge_ready("hub", "http://hub", 503, "starting\n").message
     assert judge_ready("messaging", "http://m", None, "Connection refused").level == "problem"
 
 
 def test_pods() -> None:
-    """Ready, restless, waiting, over."""
     found = list(judge_pods([pod(True), pod(True, 9), pod(False), pod(False, phase="Succeeded")]))
     assert [each.level for each in found] == ["ok", "warning", "problem"]
     assert found[2].check == "messaging.pod" and "CrashLoopBackOff" in found[2].message
 
 
 def test_versions() -> None:
-    """One minor version apart is supported."""
     assert is_near("0.2.1", "0.1.0") and not is_near("0.3.0", "0.1.0") and is_near("", "0.1.0")
     assert [each.level for each in judge_versions(["0.1.0", "0.4.0"], "0.1.0")] == ["warning"]
     assert list(judge_versions([], "0.1.0")) == []
 
 
 def test_no_hub_serves() -> None:
-    """One valid Lease is enough; else the youngest says since when."""
     assert no_hub([lease("hub-0", 3), lease("hub-1", 60)], NOW) == ""
     assert no_hub([lease("hub-0", 42), lease("hub-1", 60)], NOW) == "no hub has renewed the Lease for 42 s"
     assert no_hub([], NOW) == "no hub holds a Lease"

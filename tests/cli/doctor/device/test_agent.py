@@ -41,7 +41,6 @@ def test_versions() -> None:
 
 
 def test_an_agent_that_refuses_a_hub_for_its_fencing_number() -> None:
-    """When that ends by itself, and the command that ends it."""
     link = {"state": "connecting", "reason": "this edge has obeyed hub 901, this is 1", "followsInSeconds": 412.3}
     [found] = judge_running(True, STATUS | {"node": "edge-1", "link": link}, "", "0.1.0")
     assert (found.check, found.level) == ("agent.stale_hub", "problem")
@@ -50,7 +49,6 @@ def test_an_agent_that_refuses_a_hub_for_its_fencing_number() -> None:
 
 
 def test_running_agents() -> None:
-    """Connected, cut off, silent, updated and not restarted."""
     assert levels(False, None) == levels(True, STATUS) == [("agent", "ok")]
     cut = STATUS | {"link": {"state": "disconnected", "reason": "refused"}, "deadLetters": 3}
     assert levels(True, cut) == [("agent", "problem"), ("agent.dead_letters", "warning")]
@@ -84,7 +82,6 @@ def file(mode: int, owner: int = 7, what: str = "tls_key") -> File:
 
 @pytest.mark.parametrize(("mode", "level"), [(0o600, "ok"), (0o640, "warning"), (0o644, "problem"), (0o602, "problem")])
 def test_a_key_is_for_its_owner(mode: int, level: str) -> None:
-    """A group may be meant; all others never are."""
     found = judge_secret(file(0o100000 | mode))
     assert found.level == level and f"{mode:04o}" in found.message
 
@@ -105,13 +102,11 @@ def test_files_of_another_user() -> None:
 
 
 def test_a_folder_others_may_write() -> None:
-    """A warning, and whose the files are all the same."""
     assert [each.level for each in judge_folder(file(0o777), [file(0o600)])] == ["warning", "ok"]
 
 
 @pytest.mark.usefixtures("named_users")
 def test_files_that_the_settings_name_are_for_the_agents_user() -> None:
-    """Each that it cannot read, with the command that mends it."""
     named = {"tls_key": "/k", "modules.tokens_file": "/m"}
     [found] = judge_readable(named, {"/m": "Permission denied"}, 999)
     assert found.level == "problem" and "modules.tokens_file /m cannot be read by user 999" in found.message
@@ -126,7 +121,6 @@ def test_files_that_the_settings_name_are_for_the_agents_user() -> None:
 
 
 def test_the_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
-    """Held, then free; a folder that is not there is free."""
     folder = DataDir(tmp_path / "data")
     assert agent.in_use(tmp_path / "data")
     folder.close()
@@ -156,7 +150,6 @@ def test_the_hello_names_the_store_of_the_last_session(tmp_path: Path) -> None:
 
 
 def test_files_and_status(tmp_path: Path) -> None:
-    """What is there, and why an agent does not answer."""
     (tmp_path / "token").write_text("secret")
     assert [each.what for each in agent.files(tmp_path)] == ["token"]
     assert agent.files(tmp_path / "none") == []
@@ -179,7 +172,6 @@ def test_what_another_user_cannot_read(tmp_path: Path) -> None:
 
 
 def test_the_file_that_probes_the_disk_is_none_of_the_agents(tmp_path: Path) -> None:
-    """Doctor looks at both at once, perhaps as another user."""
     (tmp_path / f"{disk.PREFIX}abc").touch()
     (tmp_path / "objects.db").touch()
     assert [Path(each.path).name for each in agent.files(tmp_path)] == ["objects.db"]

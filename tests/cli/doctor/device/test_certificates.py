@@ -28,12 +28,10 @@ def levels(files: CertificateFiles, node: str = "edge-1") -> list[tuple[str, str
 
 
 def test_good_files() -> None:
-    """Certificate, key, authority."""
     assert levels(FILES) == [("certificate", "ok"), ("certificate.key", "ok"), ("certificate.authority", "ok")]
 
 
 def test_dates() -> None:
-    """Ended is a problem, soon is a warning."""
     ended = msgspec.structs.replace(ONE, not_after=NOW - datetime.timedelta(days=1))
     soon = msgspec.structs.replace(ONE, not_after=NOW + datetime.timedelta(days=3))
     assert judge_one("c", "tls_cert", ended, NOW).level == "problem"
@@ -42,13 +40,11 @@ def test_dates() -> None:
 
 
 def test_another_nodes_certificate() -> None:
-    """Named, with whose it is."""
     first = next(iter(judge(FILES, "edge-2", NOW)))
     assert first.level == "problem" and "is the one of edge-1, not of edge-2" in first.message
 
 
 def test_files_that_hold_nothing() -> None:
-    """Each with its reason."""
     nothing = CertificateFiles(
         cert_path="tls.crt", ca_path="ca.crt", own=None, authorities=[], own_error="No such file"
     )
@@ -61,7 +57,6 @@ def test_files_that_hold_nothing() -> None:
 
 
 def test_a_pair_of_one_authority(tmp_path: Path) -> None:
-    """With both authorities of a bundle."""
     authority, other = Authority(tmp_path / "a", "first"), Authority(tmp_path / "b", "second")
     pair, foreign = authority.issue("edge-1"), other.issue("edge-1")
     bundle = tmp_path / "both.crt"
@@ -109,13 +104,11 @@ def test_the_state_of_the_folder(changes: dict[str, object], level: str, text: s
 
 
 def test_settings_that_name_other_files() -> None:
-    """Nothing renews those."""
     [found] = judge_identity(JOINED, "/etc/tls.crt", LINK)
     assert found.level == "warning" and "nothing renews them" in found.message
 
 
 def test_a_device_that_never_joined() -> None:
-    """Its files come from elsewhere: nothing is said."""
     assert list(judge_identity(IdentityFolder(link=LINK), "/etc/tls.crt", "/etc/tls.key")) == []
 
 
@@ -123,7 +116,6 @@ def test_a_device_that_never_joined() -> None:
 
 
 def test_nothing_then_begun_then_joined_then_damaged(tmp_path: Path) -> None:
-    """Each step, in the order in which a device goes through them."""
     files = IdentityFiles.of(tmp_path)
     link = str(files.link)
     assert certificates.read_identity(tmp_path) == IdentityFolder(link=link)

@@ -12,27 +12,23 @@ NOW = datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.UTC)
 
 
 def test_a_clock_without_a_battery_is_a_problem() -> None:
-    """1970, as many boards start."""
     first, *_ = clock.judge(datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), True)
     assert first.level == "problem" and "1970-01-01" in first.message
 
 
 @pytest.mark.parametrize(("synchronised", "level"), [(True, "ok"), (False, "warning"), (None, "ok")])
 def test_synchronised(synchronised: bool | None, level: str) -> None:
-    """What the kernel says; where it says nothing, nothing is wrong."""
     assert [each.level for each in clock.judge(NOW, synchronised)] == ["ok", level]
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(2, "ok"), (-60, "warning"), (86_400, "problem")])
 def test_skew(seconds: int, level: str) -> None:
-    """Small differences are the way's."""
     [found] = clock.judge_skew(NOW, NOW + datetime.timedelta(seconds=seconds))
     assert found.level == level
     assert level == "ok" or ("ahead of" if seconds > 0 else "behind") in found.message
 
 
 def test_a_hub_that_sends_no_date() -> None:
-    """Nothing is said."""
     assert list(clock.judge_skew(None, NOW)) == []
 
 
@@ -40,5 +36,4 @@ def test_a_hub_that_sends_no_date() -> None:
 
 
 def test_it_answers() -> None:
-    """What, depends on the machine."""
     assert clock.synchronised() in (True, False, None)

@@ -23,13 +23,11 @@ def levels(disk: Disk) -> dict[str, str]:
 
 
 def test_a_good_disk() -> None:
-    """Everything is said once."""
     assert levels(GOOD) == {"disk.write": "ok", "disk.free": "ok", "disk.fsync": "ok"}
     assert any("2.0 ms (slowest 4.0 of 3)" in each.message for each in judge(GOOD))
 
 
 def test_less_room_than_the_store_may_take() -> None:
-    """A warning that names the setting; nearly none is a problem."""
     changed = msgspec.structs.replace(GOOD, free_bytes=500 * MIB)
     assert levels(changed)["disk.free"] == "warning"
     assert any("max_bytes to at most 700 MiB" in each.remedy for each in judge(changed))
@@ -48,19 +46,16 @@ def test_less_room_than_the_store_may_take() -> None:
     ],
 )
 def test_a_disk_that_refuses(code: int, text: str) -> None:
-    """Each in words."""
     [found] = [each for each in judge(msgspec.structs.replace(GOOD, error=code)) if each.check == "disk.write"]
     assert found.level == "problem" and text in found.message and found.remedy
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(0.02, "ok"), (0.2, "warning"), (3.0, "problem")])
 def test_speed(seconds: float, level: str) -> None:
-    """The middle decides: one slow write is nothing."""
     assert levels(msgspec.structs.replace(GOOD, fsync_seconds=(0.001, seconds, 9.0)))["disk.fsync"] == level
 
 
 def test_no_folder_yet() -> None:
-    """That is how every device begins."""
     assert levels(msgspec.structs.replace(GOOD, exists=False, fsync_seconds=()))["disk"] == "ok"
 
 
@@ -68,7 +63,6 @@ def test_no_folder_yet() -> None:
 
 
 def test_an_ordinary_folder_is_measured_and_left_as_it_was(tmp_path: Path) -> None:
-    """A few small writes, and no file stays behind."""
     (tmp_path / "outbox.db").write_bytes(bytes(5000))
     (tmp_path / "outbox.db-wal").write_bytes(bytes(1000))
     found = disk.probe(tmp_path, MIB)
@@ -78,14 +72,12 @@ def test_an_ordinary_folder_is_measured_and_left_as_it_was(tmp_path: Path) -> No
 
 
 def test_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
-    """The room is that of the folder above it."""
     found = disk.probe(tmp_path / "a" / "b", MIB)
     assert not found.exists and found.free_bytes > 0 and not found.fsync_seconds
 
 
 @pytest.mark.process
 def test_a_full_and_a_read_only_disk(tmp_path: Path) -> None:
-    """Real ones."""
     with small_disk(tmp_path / "disk", MIB) as small:
         small.fill()
         found = disk.probe(small.path, MIB)

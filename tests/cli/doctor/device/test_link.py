@@ -29,7 +29,6 @@ def found(**facts: object) -> list[tuple[str, str, str]]:
 
 
 def test_all_steps() -> None:
-    """With and without a hello."""
     assert [(check, level) for check, level, _ in found(greeted=True, hub="hub-0", hub_time=NOW)] == [
         ("proxy", "ok"), ("dns", "ok"), ("clock.skew", "ok"), ("link", "ok"),
     ]  # fmt: skip
@@ -37,7 +36,6 @@ def test_all_steps() -> None:
 
 
 def test_a_step_that_fails() -> None:
-    """Its reason and its remedy, and nothing after it."""
     check, level, text = found(failed="hello", reason="there is no Node edge-1", code="node_unknown")[-1]
     assert (check, level) == ("link.hello", "problem")
     assert "there is no Node edge-1 (node_unknown)" in text and "kubectl label node edge-1" in text
@@ -59,7 +57,6 @@ def test_dates_that_fail_are_held_against_the_hubs_clock() -> None:
 
 
 def test_a_hub_that_hangs_has_no_wrong_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the connection, and says nothing."""
     monkeypatch.setattr(link, "STEP_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -70,7 +67,6 @@ def test_a_hub_that_hangs_has_no_wrong_certificate(monkeypatch: pytest.MonkeyPat
 
 
 def test_proxies() -> None:
-    """One that is used, one that is set and not used."""
     assert found(proxy="http://proxy:3128")[0][:2] == ("proxy", "warning")
     _, level, text = found(unused_proxy="HTTPS_PROXY")[0]
     assert level == "ok" and "HTTPS_PROXY is set and not used" in text
@@ -115,7 +111,6 @@ async def test_a_hub_that_welcomes() -> None:
 
 
 async def test_a_hub_that_refuses() -> None:
-    """With its code and its reason."""
     async with HubServer() as hub:
         going = asyncio.create_task(dial(hub.url, None, HELLO))
         peer = await hub.accept()
@@ -143,7 +138,7 @@ async def test_certificates(tmp_path: Path) -> None:
         async with HubServer(context=server(ours, wrong)) as hub:
             assert (await dial(hub.url, client(ours, edge))).failed == "tls"
     admits_all = tls.server_context(  # as a hub that signs
-        tls.Files(ca=ours.certificate, cert=wrong.certificate, key=wrong.key), asks_clients=False
+        tls.Files(ca=ours.certificate, cert=wrong.certificate, key=wrong.key), verifies_clients=False
     )
     async with HubServer(context=admits_all) as hub:
         trip = await dial(hub.url, client(ours, edge))

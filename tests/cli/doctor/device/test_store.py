@@ -23,7 +23,6 @@ def levels(store: StoreFile | None) -> list[tuple[str, str]]:
 
 
 def test_sound_and_absent() -> None:
-    """Both are well."""
     assert levels(GOOD) == levels(None) == [("store.outbox", "ok")]
     assert (
         "as far as was looked" in next(iter(judge_store(msgspec.structs.replace(GOOD, integrity=""), "outbox"))).message
@@ -31,7 +30,6 @@ def test_sound_and_absent() -> None:
 
 
 def test_what_is_wrong_is_named() -> None:
-    """With its remedy."""
     for changes, level in (
         ({"integrity": "row 3 missing from index"}, "problem"),
         ({"error": "file is not a database"}, "problem"),
@@ -42,7 +40,6 @@ def test_what_is_wrong_is_named() -> None:
 
 
 def test_traces_of_damage_and_a_full_store() -> None:
-    """Warnings beside the state."""
     changed = msgspec.structs.replace(GOOD, unfinished=True, damaged_copy="outbox.db.damaged", size_bytes=99 * MIB)
     assert [level for _, level in levels(changed)] == ["ok", "warning", "warning", "warning"]
 
@@ -67,7 +64,6 @@ def test_a_sound_store_is_left_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_store_in_use(tmp_path: Path) -> None:
-    """One more reader, which sees what is only in the log so far."""
     path = made(tmp_path / "objects.db")
     writer = apsw.Connection(str(path))
     writer.execute("PRAGMA user_version = 3").fetchall()
@@ -78,7 +74,6 @@ def test_a_store_in_use(tmp_path: Path) -> None:
 
 
 def test_a_store_the_disk_changed(tmp_path: Path) -> None:
-    """And what is no database at all, and none."""
     path = made(tmp_path / "objects.db")
     content = bytearray(path.read_bytes())
     content[4096 : 4096 * 3] = b"\xff" * 8192
@@ -93,7 +88,6 @@ def test_a_store_the_disk_changed(tmp_path: Path) -> None:
 
 
 def test_an_encrypted_store_says_its_version_and_is_not_read(tmp_path: Path) -> None:
-    """Only its agent has the key; it is not damaged because of that."""
     path = tmp_path / "objects.db"
     connection = SealedFiles(DataKey("0a1b2c3d", bytes(range(32))), path.name).connect(path)
     connection.execute("PRAGMA user_version = 2; CREATE TABLE t (a)").fetchall()
@@ -128,7 +122,6 @@ RIGHT, WRONG = bytes(range(32)), bytes(range(132, 164))
 
 
 def test_the_right_key_another_one_and_none(tmp_path: Path) -> None:
-    """Nothing is changed by looking."""
     data, path = tmp_path / "data", tmp_path / "key"
     data.mkdir()
     path.write_bytes(RIGHT)

@@ -229,7 +229,7 @@ async def test_a_renewed_certificate_that_the_hub_refuses_is_taken_back(files: I
         after = files.current()
         assert after is not None
         assert not renewer.refused(before.certificate, "of a dial that began earlier")
-        assert renewer.refused(after.certificate, "its authority is not one the other side knows")
+        assert renewer.refused(after.certificate, "the other side does not trust its authority")
         assert current(files) == before.certificate.serial
         assert renewer.state.code == "unusable" and renewer.counters["taken_back"] == 1
 

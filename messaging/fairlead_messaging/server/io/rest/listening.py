@@ -149,7 +149,7 @@ class Port:
         self._context = context
         self._acceptor = Acceptor(
             bound(host, port, backlog=BACKLOG), self._accepted, self._close_overdue,
-            look_seconds=CHECK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log,
+            tick_seconds=CHECK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log,
         )  # fmt: skip
 
     @property
