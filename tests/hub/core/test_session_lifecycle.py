@@ -26,6 +26,13 @@ def test_a_hello_we_must_not_serve_is_refused(core, hello, code):
     assert core.hub.open_sessions.by_node == {}
 
 
+def test_an_edge_may_only_say_its_own_name(core):
+    """The certificate says who it is."""
+    outcome = core.hub.sessions.open("edge-1", core.hello("edge-2"), 0.0)
+    assert isinstance(outcome, message.Refuse) and outcome.code == "identity"
+    assert "edge-1" in outcome.reason and "edge-2" in outcome.reason
+
+
 def test_a_node_that_was_not_created_is_refused(core):
     """Once Nodes are listed; before, it is not known."""
     assert core.refused("stranger").code == "node_unknown"

@@ -8,7 +8,7 @@ from tests.support.hubs.wanted_objects import POLICY, WantedObjects
 
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.sessions import Sessions
-from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Retried
+from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, RemovedAtEdge, Retried
 from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Reconcile, WindowLimits
@@ -117,6 +117,56 @@ def test_an_ack_is_what_the_hub_believes(view):
     assert isinstance(acked, AckedByEdge) and acked.seconds == pytest.approx(0.2)
 
 
+def test_many_changes_are_one_delivery(view):
+    """Twenty updates while one is in flight: once more, with the newest."""
+    view.put(data={"n": "0"})
+    made = opened(view)
+    [first] = sent(made)
+    for n in range(1, 21):
+        newest = view.put(version=str(n + 1), data={"n": str(n)})
+        made.keys.offer(KEY, 0.1)
+    assert sent(made) == [], "one in flight for a key"
+    ack(made, first, 0.2)
+    [second] = sent(made)
+    assert second.digest == newest.digest
+    ack(made, second, 0.3)
+    assert sent(made) == []
+
+
+def test_a_change_back_to_what_is_held_sends_nothing(view):
+    """Newest wins, also when it is the old."""
+    held = view.put(data={"k": "1"})
+    made = opened(view, [held])
+    view.put(data={"k": "2"}, version="2")
+    made.keys.offer(KEY, 0.0)
+    view.put(data={"k": "1"}, version="3")
+    made.keys.offer(KEY, 0.0)
+    assert sent(made) == []
+
+
+def test_recreated_under_the_same_name(view):
+    """The new UID replaces the old atomically: one update, no delete, and the old one's record may go."""
+    made = opened(view, [view.put(uid="old")])
+    view.put(uid="new", version="9")
+    made.keys.offer(KEY, 0.0)
+    [update] = sent(made)
+    assert isinstance(update, message.Update) and update.uid == "new"
+    ack(made, update)
+    removed, acked = outcomes(made)
+    assert isinstance(removed, RemovedAtEdge) and removed.uid == "old"
+    assert isinstance(acked, AckedByEdge) and acked.held.uid == "new"
+
+
+def test_deleted_before_it_was_sent(view):
+    """A queued update followed by a delete of what was never held is nothing."""
+    made = opened(view)
+    view.put()
+    made.keys.offer(KEY, 0.0)
+    view.objects.clear()
+    made.keys.offer(KEY, 0.0)
+    assert sent(made) == []
+
+
 def test_one_send_and_the_policys_retries_then_parked(view):
     """A delay starts after the timeout; parked says why and when it is tried again."""
     view.put()
@@ -169,6 +219,18 @@ def test_the_schedule_unparks_for_one_try(view):
     [again] = sent(made, 60.0)
     nack(made, again, 60.0)
     assert made.keys.unsynced.parked()[KEY].next_retry_at == pytest.approx(60.0 + 120.0)
+
+
+def test_a_late_ack_of_a_lapsed_send_counts(view):
+    """The peer stored it and only the answer was slow: the retry is called off."""
+    view.put()
+    made = opened(view)
+    [update] = sent(made)
+    made.tick(5.0)
+    ack(made, update, 5.5)
+    assert KEY in made.keys.held
+    made.tick(20.0)
+    assert sent(made, 20.0) == []
 
 
 def test_cumulative_acks_settle_all_before_them(view):
