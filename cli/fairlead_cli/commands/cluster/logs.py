@@ -63,10 +63,6 @@ def register(root: click.Group) -> None:
     type=click.IntRange(0, TAIL_MAX),
     help=f"At most this many lines of each container; default: {TAIL}, with --since all.",
 )
-@click.option("--previous", is_flag=True, help="Logs of the previous containers, to see why they ended.")
-@click.option(
-    "--node", shell_complete=names.nodes, help="Only lines about this node; with `edge`, of the agent on this node."
-)
 @click.option("--previous", is_flag=True, help="Logs of the previous containers, to find out why they ended.")
 @click.option("--node", shell_complete=names.nodes, help="Only lines about this node; with `edge`: of the agent there.")
 @click.option("--event", "events", multiple=True, help="Only this event, for example session_opened; may be repeated.")

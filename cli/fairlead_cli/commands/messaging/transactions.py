@@ -41,9 +41,6 @@ def transactions(context: click.Context) -> None:
     help="State of the transactions; ended: all but in_progress.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Most finished ones to list."
-)
-@click.option(
     "--limit",
     type=click.IntRange(1, 1000),
     default=100,
