@@ -36,9 +36,9 @@ class ApiInMemory:
     async def close(self) -> None:
         """As the client of a real one."""
 
-    async def get(self, path: str, **_: str) -> bytes:
-        for refused, error in self.refused.items():
-            if path.startswith(refused):
+    async def get(self, path: str, **_headers: str) -> bytes:
+        for prefix, error in self.refused.items():
+            if path.startswith(prefix):
                 raise error
         collection, _, name = path.rpartition("/")
         if collection in self.objects or collection in (NODES, EDGE_NODES, TOKENS):
@@ -46,7 +46,7 @@ class ApiInMemory:
         listed = {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(path, [])}
         return json.dumps({"kind": "List", **listed}).encode()
 
-    async def request(self, method: str, path: str, body: Any = None, **_: str) -> bytes:
+    async def request(self, method: str, path: str, body: Any = None, **_headers: str) -> bytes:
         self.written.append((method, path, body))
         if method == "POST":
             self.objects.setdefault(path, []).append(body)

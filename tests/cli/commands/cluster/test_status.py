@@ -17,7 +17,7 @@ from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_wire.objects import api_group
 
-KEYWORDS = dict(printer.changed_rows.__kwdefaults__)
+KEYWORDS = dict(printer.changed_rows.__kwdefaults__ or {})
 
 
 def run(*arguments: str) -> tuple[int, str]:
