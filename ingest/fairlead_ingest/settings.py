@@ -1,7 +1,7 @@
-"""What the settings file of an ingest job, or ``FAIRLEAD_INGEST_*``, may say: keys, defaults, limits.
+"""The settings of an ingest job, from its file or ``FAIRLEAD_INGEST_*``: keys, defaults, limits.
 
-``pipelines`` is for several tables in one job: each entry inherits what it leaves out. ``[catalog]`` says where Iceberg
-tables are known by name. The text below a key is its line on the reference page. Times are seconds, sizes bytes.
+``pipelines`` is for several tables in one job; each entry inherits missing keys from the job. ``[catalog]`` is for
+Iceberg tables. The text below a key is its description on the reference page. Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from fairlead_wire.validation.model import ListenAddress, Model
 
 
 class CatalogSettings(Model):
-    """The catalog of tables with `table_format = "iceberg"`. No secret is in this file: `password_file`, `token_file`,
-    `credential_file`, or in the environment what the database's own client takes (`PGPASSWORD`)."""
+    """The catalog of tables with `table_format = "iceberg"`. Secrets are not in this file, but in `password_file`,
+    `token_file`, `credential_file`, or the environment of the database's own client (`PGPASSWORD`)."""
 
     type: Literal["sql", "rest"] = "sql"
     """`sql`: a database (SQLite on one machine, PostgreSQL for several), `rest`: a service with Iceberg's REST API
@@ -41,23 +41,23 @@ class CatalogSettings(Model):
     """Its address: `sqlite:////var/lib/fairlead/catalog.db`, `postgresql+psycopg://user@host/database`, or
     `https://` of the service (`http://` on loopback only). Required with `table_format = "iceberg"`."""
     name: str = NAME_DEFAULT
-    """Of a `sql` catalog: the name its rows carry; readers give the same one."""
+    """The catalog's name in the rows of a `sql` catalog; readers must use the same one."""
     namespace: str = NAME_DEFAULT
-    """Where the tables are in the catalog; made if it is not there. The last part of `table` is the table's name."""
+    """The tables' namespace in the catalog, created if necessary. The last part of `table` is the table's name."""
     warehouse: str | None = None
-    """Of a `rest` catalog that has several warehouses: which one."""
+    """The warehouse in a `rest` catalog that has several."""
     password_file: FilePath | None = None
-    """File with the password of the database's user."""
+    """File with the password of the database user."""
     token_file: FilePath | None = None
-    """File with a bearer token for a `rest` catalog, read again whenever the catalog is opened."""
+    """File with a bearer token for a `rest` catalog, read each time the catalog is opened."""
     credential_file: FilePath | None = None
-    """File with `client-id:client-secret` for a `rest` catalog that gives tokens by OAuth2."""
+    """File with `client-id:client-secret` for a `rest` catalog with OAuth2."""
     oauth2_uri: str | None = None
-    """Who gives those tokens; absent: the catalog itself."""
+    """Where to request OAuth2 tokens; by default from the catalog itself."""
     oauth2_scope: str | None = pydantic.Field(default=None, min_length=1, max_length=1024, pattern=r"^[!#-\[\]-~ ]+$")
-    """What is asked for with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
+    """The OAuth2 scope to request, such as `PRINCIPAL_ROLE:ALL` for Polaris; by default `catalog`."""
     tls_ca: FilePath | None = None
-    """Authority that a `rest` catalog's certificate comes from, where the system does not know it."""
+    """The authority of a `rest` catalog's certificate, if the system does not trust it."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -79,14 +79,12 @@ class CatalogSettings(Model):
         of_rest = ("token_file", "credential_file", "oauth2_uri", "oauth2_scope", "warehouse")
         others = ("password_file",) if self.type == "rest" else of_rest
         found += [
-            Mistake(key, f'belongs to a catalog of another type, not to type = "{self.type}"')
-            for key in others
-            if getattr(self, key) is not None
+            Mistake(key, f'not allowed with type = "{self.type}"') for key in others if getattr(self, key) is not None
         ]
         return found
 
     def catalog(self) -> Catalog | None:
-        """None where none is named."""
+        """The catalog, None if there is none."""
         return Catalog(**self.model_dump()) if self.uri else None
 
 
@@ -160,16 +158,16 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Pipeline(Model):
-    """One table of a job that fills several; a key left out is taken from the job."""
+    """One table of a job with several tables; missing keys are taken from the job."""
 
     topics: list[Topic]
-    """Topics it reads, `namespace/name`."""
+    """Topics to read, `namespace/name`."""
     table: Table
     """Folder of its table, or `s3://bucket/path`."""
     checkpoint: Table
     """Folder of its checkpoint, or `s3://bucket/path`."""
     name: str = ""
-    """What it is called in logs and metrics; absent: `pipeline-1` and so on."""
+    """Its name in logs and metrics; by default `pipeline-1` and so on."""
     format: Format | None = None
     """As `format` of the job."""
     table_format: TableFormatName | None = None
@@ -186,23 +184,23 @@ class Pipeline(Model):
 
 
 class BatchLimits(Model):
-    """How much one batch and one request may be."""
+    """Limits for the size of a batch and of a request."""
 
     batch_rows: Count = batch_size.BATCH_ROWS
-    """Messages of one batch."""
+    """Most messages in a batch."""
     batch_bytes: Count = batch_size.BATCH_BYTES
-    """Their payloads together."""
+    """Most bytes of payloads in a batch."""
     batch_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = batch_size.BATCH_SECONDS
-    """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is more
-    ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: only the two above count."""
+    """How long a batch should take while some topics are up to date and others are not, or `trigger` if that is longer
+    ([why](../howto/size-and-tune.md#live-messages-beside-a-backlog)); 0: no limit."""
     page_rows: Count = batch_size.PAGE_ROWS
-    """Messages of one answer of the service."""
+    """Most messages in one response of the service."""
     page_bytes: Count = batch_size.PAGE_BYTES
-    """Their payloads together."""
+    """Most bytes of payloads in one response of the service."""
     split_bytes: Count = batch_size.SPLIT_BYTES
-    """A range of offsets smaller than this is not worth a task of its own."""
+    """Ranges of offsets smaller than this do not get a task of their own."""
     tasks: Count | None = None
-    """How many tasks share a batch of one large topic; absent: as many as the executors that have come have cores."""
+    """How many tasks share a batch of one large topic; by default as many as the executors have cores."""
 
 
 class Spark(Model):
@@ -211,34 +209,34 @@ class Spark(Model):
     master: str = "local[*]"
     """Spark's master: `local[*]`, `spark://host:7077`."""
     remote: ConnectAddress | None = None
-    """A Spark Connect server, `sc://host:15002`, in place of `master` ([how](../howto/spark-clusters.md))."""
+    """A Spark Connect server, `sc://host:15002`, instead of `master` ([how](../howto/spark-clusters.md))."""
     driver_memory: str = "1g"
-    """Memory of the JVM, as Spark writes it."""
+    """Memory of the JVM, in Spark's notation."""
     conf: dict[str, str] = Field(default={})
-    """Anything of Spark's, handed over as it is; wins over what the job sets."""
+    """Spark settings, passed on unchanged; they override those of the job."""
 
 
 class StorageSettings(Model):
-    """How the object store of `s3://` tables is reached. What is absent is taken from the environment
-    (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity), in every process."""
+    """Access to the object store of `s3://` tables. Missing keys are taken from the environment (`AWS_ENDPOINT_URL`,
+    `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity) of every process."""
 
     endpoint_url: Endpoint | None = None
-    """Address of the store, `https://`; `http://` on loopback only. Absent: AWS."""
+    """Address of the store, `https://`; `http://` on loopback only. By default AWS."""
     region: Header | None = None
     """The bucket's region."""
     access_key_id: Header | None = None
-    """Name of the key; its secret is never in this file."""
+    """Id of the access key; its secret is never in this file."""
     secret_access_key_file: FilePath | None = None
     """File with the key's secret, at this path on every machine that runs tasks."""
     session_token_file: FilePath | None = None
-    """File with a session's token, where the key is a temporary one."""
+    """File with the session token of a temporary key."""
 
 
 class IngestEvents(Model):
-    """What the job publishes about its tables."""
+    """Events that the job publishes about its tables."""
 
     topic: Annotated[str, AfterValidator(event.check_topic)] = event.TOPIC_DEFAULT
-    """Where commits, gaps and stops are published ([events](events.md)); empty: nowhere."""
+    """The topic for events about commits, gaps and stops ([events](events.md)); empty: no events."""
 
 
 class IngestSettings(Model):
@@ -247,20 +245,20 @@ class IngestSettings(Model):
     messaging_url: str
     """The messaging service: `https://` with `mtls`, `http://` with `insecure`."""
     topics: list[Topic] = Field(default=[])
-    """`namespace/name`; one that is not there yet is waited for, and said in the log (`topic_missing`). With
-    `available-now` the job refuses to start if none is there. Required without `[[pipelines]]`, as the two below."""
+    """`namespace/name`. The job waits for missing topics and logs them (`topic_missing`); with `available-now` it
+    refuses to start if all are missing. Required without `[[pipelines]]`, like the two keys below."""
     table: Table = ""
-    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)); beside it
-    lie `<table>_dead_letters` and `<table>_gaps`."""
+    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)). Beside it
+    are `<table>_dead_letters` and `<table>_gaps`."""
     checkpoint: Table = ""
-    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)). No two of
-    a job's folders are the same, none lies in a table (but in a hidden folder of it)."""
+    """A folder that every task can reach, or `s3://bucket/path` ([how](../howto/tables-on-object-stores.md)). All
+    folders of a job must differ, and none may be inside a table (except in a hidden folder)."""
     trigger: Annotated[str | int | float, AfterValidator(_trigger)] = 1
-    """`"available-now"`: take in all that was stable at the start, then exit 0; or seconds between batches, 0: back to
-    back."""
+    """`"available-now"`: ingest everything that was stable at the start, then exit 0; or seconds between batches, 0:
+    without a pause."""
     starting_position: Position = "earliest"
-    """`earliest`, `latest`, `table` (where the table ends), an ISO time, or milliseconds since 1970; counts on
-    the first start only."""
+    """`earliest`, `latest`, `table` (the end of the table), an ISO time, or milliseconds since 1970; used only at the
+    first start."""
     format: Format = "envelope"
     """`envelope` (columns below), or `raw` (`payload` and lineage)."""
     table_format: TableFormatName = "delta"
@@ -268,38 +266,39 @@ class IngestSettings(Model):
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """File with typed columns for the body, see below."""
     transforms: list[Transform] = Field(default=[])
-    """Your own functions from DataFrame to DataFrame, `"module:function"` or `"path.py:function"`, in order; they keep
-    `_topic`, `_id`, `_published_at`, `_error`, `_payload`."""
+    """Your own functions from DataFrame to DataFrame, `"module:function"` or `"path.py:function"`, in order; they must
+    keep `_topic`, `_id`, `_published_at`, `_error`, `_payload`."""
     dedupe_seconds: Annotated[float, Field(ge=0)] = 0
-    """Drop what one producer sent twice under new ids within this time (by node, epoch, stream, sequence); 0: nothing.
-    Messaging does this at publish already."""
+    """Drop messages that a producer sent twice under new ids within this time (by node, epoch, stream, sequence); 0:
+    none. Messaging already does this when they are published."""
     on_expired: Literal["count", "gap", "fail"] = "count"
-    """Unread messages outlived their TTL: `count` and go on, `gap` also leaves a gap row, `fail` stops."""
+    """If messages expired unread: `count` them and continue, `gap` also adds a gap row, `fail` stops."""
     on_recreated: Literal["fail", "restart"] = "fail"
-    """A topic was deleted and made again: `fail` stops, `restart` reads the new one; the old one leaves a gap row."""
+    """If a topic was deleted and created again: `fail` stops, `restart` reads the new one and adds a gap row for the
+    old one."""
     reader: Annotated[str, AfterValidator(_reader)] = "ingest"
-    """The name under which the service knows how far the job is: letters, digits, `.`, `_` and `-`, at most 128."""
+    """The name under which the service keeps the job's positions: up to 128 letters, digits, `.`, `_` and `-`."""
     pipelines: list[Pipeline] = Field(default=[])
-    """Several tables in one job, each with what differs."""
+    """Several tables in one job, each with its differences."""
     security: Literal["mtls", "insecure"] = "mtls"
     """`insecure`: no TLS; `http_listen` must be a loopback address."""
     tls_ca: FilePath | None = None
-    """Authority of the service; required with `mtls`, as the two below."""
+    """The authority of the service's certificate; required with `mtls`, like the two keys below."""
     tls_cert: FilePath | None = None
     """The job's certificate."""
     tls_key: FilePath | None = None
     """The key of `tls_cert`."""
     http_listen: ListenAddress | None = None
-    """Where `/healthz`, `/readyz` (503 says in which step it is), `/metrics` are served; without this key and the next
-    one `127.0.0.1:11016`, or any free port if that is taken."""
+    """The address of `/healthz`, `/readyz` (503 with the current step) and `/metrics`; by default `127.0.0.1:11016`, or
+    any free port if that is taken."""
     health_listen: ListenAddress | None = None
-    """The same, instead of `http_listen`, and beyond loopback too."""
+    """Replaces `http_listen`; need not be a loopback address."""
     receipts: bool = False
-    """Also answer `GET /v1/receipts/ID` there, to all who can connect, see below."""
+    """Also serve `GET /v1/receipts/ID` there, for everyone who can connect, see below."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lines below this level are not written."""
     request_seconds: Annotated[float, Field(gt=0)] = batch_size.REQUEST_SECONDS
-    """How long one request to a silent service may take before it counts as down."""
+    """How long to wait for the service's answer before it counts as unreachable."""
     limits: BatchLimits = BatchLimits()
     spark: Spark = Spark()
     storage: StorageSettings = StorageSettings()
@@ -324,16 +323,16 @@ class IngestSettings(Model):
         elif self.http_listen and not listen_address.is_loopback(listen_address.parse(self.http_listen)[0]):
             yield Mistake("http_listen", 'must be a loopback address with security = "insecure"')
         if self.spark.remote and {"master", "driver_memory"} & self.spark.model_fields_set:
-            yield Mistake("spark.remote", "not together with master or driver_memory: the server has its own")
+            yield Mistake("spark.remote", "not allowed with master or driver_memory, which the server sets")
         if self.spark.remote and any("://" in job.checkpoint for job in self.jobs()):
-            yield Mistake("checkpoint", "must be a folder that the Connect server of spark.remote sees, too, not a URL")
+            yield Mistake("checkpoint", "must be a folder shared with the Connect server of spark.remote, not a URL")
         jobs = self.jobs()
         if not jobs:
             yield Mistake("topics", "required, but not set (or give [[pipelines]])")
         names = [job.name for job in jobs]
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
-                yield Mistake("name", f"two pipelines are called {mistakes.shown(name)}")
+                yield Mistake("name", f"two pipelines have the name {mistakes.shown(name)}")
         bad = [each for key, job in self._named_jobs() for each in _wrong_together(key, job)]
         yield from bad
         if not bad:
@@ -360,28 +359,28 @@ class IngestSettings(Model):
                 if used.setdefault(name + suffix, job.name) != job.name:
                     yield Mistake(
                         mistakes.join(key, "table"),
-                        f"{used[name + suffix]} too has a table {name + suffix} in the catalog; last parts must differ",
+                        f"{used[name + suffix]} also has a table {name + suffix} in the catalog; the names must differ",
                     )
 
     @property
     def trigger_seconds(self) -> float | None:
-        """Seconds between batches (0: back to back); None for available-now."""
+        """Seconds between batches; 0 for no pause, None for ``available-now``."""
         return None if self.trigger == AVAILABLE_NOW else float(self.trigger)
 
     def place(self, table: str) -> Place:
-        """Where a table lies, and how it is reached.  Raises ``ValueError``."""
+        """The place of a table, with the storage settings. Raises ``ValueError``."""
         return store_path.place(table, Storage(**self.storage.model_dump()))
 
     def catalog_of(self, table_format: str | None) -> Catalog | None:
-        """Where tables of this format (None: the job's) are known by name; None where by their place alone."""
+        """The catalog of tables of this format (None for the job's); None if the format has no catalog."""
         return self.catalog.catalog() if (table_format or self.table_format) == "iceberg" else None
 
     def jobs(self) -> list[Pipeline]:
-        """The pipelines with everything they inherit filled in."""
+        """The pipelines with inherited settings filled in."""
         return [job for _, job in self._named_jobs()]
 
     def _named_jobs(self) -> Iterator[tuple[str, Pipeline]]:
-        """The pipelines, filled in, each with the key where it is written."""
+        """The pipelines with inherited settings, each with its key in the settings."""
         if self.topics or self.table or self.checkpoint:
             own = {name: getattr(self, name) for name in Pipeline.model_fields if name != "name"}
             yield "", Pipeline.model_construct(name=self.reader, **own)
@@ -392,13 +391,13 @@ class IngestSettings(Model):
 
 
 def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
-    """What is wrong with a pipeline that has everything it inherits."""
+    """The mistakes of a pipeline with inherited settings filled in."""
     for key in ("topics", "table", "checkpoint"):
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
     if job.latest is not None:
         yield from definition.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
     if len(set(job.topics)) != len(job.topics):
-        yield Mistake(mistakes.join(where, "topics"), "one is named twice")
+        yield Mistake(mistakes.join(where, "topics"), "a topic is repeated")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):
-        yield Mistake(mistakes.join(where, "format"), '"raw" has no body to type and no producer to dedupe by')
+        yield Mistake(mistakes.join(where, "format"), '"raw" cannot be used with schema or dedupe_seconds')

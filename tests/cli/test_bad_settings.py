@@ -347,7 +347,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         [
             "trigger: must be \"available-now\" or seconds, is 'often'",
             "starting_position: must be earliest, latest, table or an ISO time, is 'soon'",
-            "checkpoint: t/c, the checkpoint of ingest, lies in the rows of ingest; put it beside, not inside",
+            "checkpoint: t/c, the checkpoint of ingest, is inside the rows of ingest; move it outside",
         ],
     ),
     (

@@ -83,7 +83,7 @@ def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Pat
     path.write_text(path.read_text() + f'[catalog]\nuri = "sqlite:///{tmp_path}/none/catalog.db"\n')
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-    assert "FAIRLEAD_CATALOG_UNFIT: [catalog] sqlite:" in ended.stderr and "make it, or correct uri" in ended.stderr
+    assert "FAIRLEAD_CATALOG_UNFIT: [catalog] sqlite:" in ended.stderr and "create it, or correct uri" in ended.stderr
 
 
 @pytest.mark.process

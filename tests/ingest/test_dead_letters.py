@@ -45,9 +45,9 @@ def test_a_message_may_be_an_object() -> None:
         (b"[]", "object"),
         (b'{"topic": "a"}', "id"),
         (b'{"topic": "a", "id": "b"}', "payload_base64"),
-        (b'{"topic": "a", "id": "b", "payload": "x", "payload_base64": "eA=="}', "not both"),
-        (b'{"topic": "a", "id": "b", "payload": 1}', "a text or an object"),
-        (b'{"topic": "a", "id": "b", "payload_base64": "x"}', "no base64"),
+        (b'{"topic": "a", "id": "b", "payload": "x", "payload_base64": "eA=="}', "either"),
+        (b'{"topic": "a", "id": "b", "payload": 1}', "a string or an object"),
+        (b'{"topic": "a", "id": "b", "payload_base64": "x"}', "not valid Base64"),
         (b'{"topic": "a", "id": "b", "payload": "\xff"}', "utf-8"),
     ],
 )

@@ -79,14 +79,14 @@ def test_another_version_is_named_with_both() -> None:
     """Tasks unpack what the driver packed."""
     found = spark_cluster.unfit([report(), report(executor="7", host="h2", version="0.9")], "1.0", {})
     assert found is not None and found.code == errors.WORKER_UNFIT
-    assert "executor 7 on h2 has fairlead 0.9, this program is 1.0" in str(found)
+    assert "executor 7 on h2 has fairlead 0.9, but this program is 1.0" in str(found)
 
 
 def test_a_table_in_a_folder_of_one_machine_is_found() -> None:
     """Else its rows would be on all machines and its log on one."""
     found = spark_cluster.unfit([report(seen={"/data/rows": False})], "1.0", SHARED)
     assert found is not None and found.code == errors.WORKER_UNFIT
-    assert "does not see the folder of the table /data/rows" in str(found) and "s3://" in str(found)
+    assert "cannot see the folder of the table /data/rows" in str(found) and "s3://" in str(found)
     assert spark_cluster.not_shared([report(seen={"/c": False}), report(host="h2", seen={"/c": True})], "/c") == ["h1"]
 
 

@@ -1,4 +1,4 @@
-"""The job's numbers for Prometheus; counters come from the table's own commits: they say what is in the table."""
+"""The job's Prometheus metrics. Counters are taken from the table's own commits, so they match its contents."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ PREFIX = "fairlead_ingest_"
 
 
 class IngestMetrics:
-    """All series of one job, labelled by pipeline."""
+    """All metrics of one job, labelled by pipeline."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.rows = self._counter("rows", "Rows committed to the table")
         self.dead_letters = self._counter("dead_letters", "Messages committed to the dead letters")
-        self.expired_unread = self._counter("expired_unread", "Messages that outlived their TTL before they were read")
-        self.filtered = self._counter("filtered", "Messages that transforms or dedupe took no row of")
-        self.expired_starts = self._counter("expired_starts", "Times reading had to go on at the oldest message left")
-        self.gaps = self._counter("gaps", "Ranges of topics that were never read, each a row of the table of gaps")
+        self.expired_unread = self._counter("expired_unread", "Messages that expired before they were read")
+        self.filtered = self._counter("filtered", "Messages that transforms or deduplication left out")
+        self.expired_starts = self._counter("expired_starts", "Times reading skipped to the oldest message left")
+        self.gaps = self._counter("gaps", "Unread ranges of topics, each a row of the gaps table")
         self.bytes = self._counter("bytes", "Bytes of Parquet committed")
         self.batches = self._counter("batches", "Batches committed")
-        self.failures = self._counter("failures", "Queries that ended by an error and were started again")
-        self.stopped = self._gauge("stopped", "1 where the pipeline stopped and someone has to look, else 0")
-        self.lag_rows = self._gauge("lag_rows", "Messages stable in the topic and not yet in the table", "topic")
-        self.lag_seconds = self._gauge("lag_seconds", "Age of the oldest of these", "topic")
-        self.last_commit = self._gauge("last_commit_timestamp_seconds", "When the table was last committed to")
-        self.dead_letters_open = self._gauge("dead_letters_open", "Dead letters that were not repaired")
-        self.table_files = self._gauge("table_files", "Files that readers of the table open")
-        self.table_bytes = self._gauge("table_bytes", "Their bytes")
-        self.batch_seconds = self._gauge("batch_seconds", "How long the last batch took")
+        self.failures = self._counter("failures", "Queries that failed and were restarted")
+        self.stopped = self._gauge("stopped", "1 if the pipeline stopped and needs a person, else 0")
+        self.lag_rows = self._gauge("lag_rows", "Committed messages of the topic that the table lacks", "topic")
+        self.lag_seconds = self._gauge("lag_seconds", "Age of the oldest message that the table lacks", "topic")
+        self.last_commit = self._gauge("last_commit_timestamp_seconds", "Time of the last commit to the table")
+        self.dead_letters_open = self._gauge("dead_letters_open", "Dead letters that are not repaired")
+        self.table_files = self._gauge("table_files", "Files of the table's newest version")
+        self.table_bytes = self._gauge("table_bytes", "Bytes of the files of the table's newest version")
+        self.batch_seconds = self._gauge("batch_seconds", "Duration of the last batch")
         self.batch_rows = self._gauge("batch_rows", "Rows of the last batch")
         self.latest_keys = self._gauge("latest_keys", "Keys of the latest table that are not deleted")
         self.latest_refreshed = self._gauge(
-            "latest_refreshed_timestamp_seconds", "When the latest table was brought up last"
+            "latest_refreshed_timestamp_seconds", "Time of the last refresh of the latest table"
         )
-        self.latest_seconds = self._gauge("latest_refresh_seconds", "How long bringing it up to date took last")
-        self.latest_stopped = self._gauge("latest_stopped", "1 where it cannot be kept and someone has to look, else 0")
-        self.latest_failures = self._counter("latest_failures", "Refreshes that failed and were tried again")
+        self.latest_seconds = self._gauge("latest_refresh_seconds", "Duration of the latest table's last refresh")
+        self.latest_stopped = self._gauge("latest_stopped", "1 if refreshing stopped and needs a person, else 0")
+        self.latest_failures = self._counter("latest_failures", "Refreshes that failed and were retried")
         self.events = Counter(
-            PREFIX + "events", "Events for the system topic, by their end", ["outcome"], registry=self.registry
+            PREFIX + "events", "Events for the system topic, by outcome", ["outcome"], registry=self.registry
         )
         self._ages: dict[str, list[int]] = {}
         self.registry.register(self)
 
     def committed(self, pipeline: str, counts: BatchCounts) -> None:
-        """Take over one commit's own counts."""
+        """Add the counts of one commit."""
         for name in ("rows", "dead_letters", "filtered", "expired_unread", "expired_starts", "bytes"):
             getattr(self, name).labels(pipeline).inc(getattr(counts, name))
         self.gaps.labels(pipeline).inc(len(counts.gaps))
@@ -58,9 +58,9 @@ class IngestMetrics:
         self._ages[pipeline] = commit_info.add_ages([self._ages.get(pipeline, []), counts.ages])
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
-        """The ages as a histogram; called by the registry when it is scraped."""
+        """The ages as a histogram; the registry calls this at each scrape."""
         family = HistogramMetricFamily(
-            PREFIX + "freshness_seconds", "From enqueued_at at the edge to the row on disk", labels=["pipeline"]
+            PREFIX + "freshness_seconds", "Time from enqueued_at at the edge to the row on disk", labels=["pipeline"]
         )
         for pipeline, counts in self._ages.items():
             buckets, below = [], 0

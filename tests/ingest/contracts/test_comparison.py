@@ -40,7 +40,7 @@ def test_the_same_contract_changes_nothing() -> None:
     [
         (columns(z="date"), "added", "z", "a new column, date"),
         (columns(a="float"), "refused", "a", "double becomes float"),
-        (columns(a=None, A="double"), "refused", "A", "was written a"),
+        (columns(a=None, A="double"), "refused", "A", "was spelled a"),
         (columns(a=None), "removed", "a", "no longer read"),
         (columns(a={"type": "double", "required": True}), "stricter", "a", "is required now"),
         (columns(z={"type": "date", "required": True}), "stricter", "z", "is new and required"),
@@ -51,7 +51,7 @@ def test_the_same_contract_changes_nothing() -> None:
         (columns(n={"type": "int", "minimum": -1}), "added", "n", "minimum 0 becomes -1"),
         (columns(n={"type": "int", "minimum": 0, "maximum": 9}), "stricter", "n", "maximum none becomes 9"),
         (columns(n="int"), "added", "n", "minimum 0 becomes none"),
-        ({"mode": "rescue"}, "added", "", "the table gets _rescued"),
+        ({"mode": "rescue"}, "added", "", "misfits become rows"),
         ({"decimals": "round"}, "added", "", "rounded"),
         ({"routes": []}, "removed", "c", "no longer read"),
         ({"routes": [{**ROUTE, "source": "/s"}]}, "stricter", "", "takes other messages"),
@@ -63,8 +63,8 @@ def test_the_same_contract_changes_nothing() -> None:
             "is required now",
         ),
         ({"routes": [{**ROUTE, "columns": {"c": "bigint"}}]}, "refused", "c", "int becomes bigint"),
-        ({"name": "u"}, "version", "", "named u, and t before"),
-        ({"version": 1, **columns(z="date")}, "version", "", "still version 1"),
+        ({"name": "u"}, "version", "", "the name changes from t to u"),
+        ({"version": 1, **columns(z="date")}, "version", "", "the version is still 1"),
     ],
 )
 def test_each_change_is_named(changes: dict[str, Any], kind: str, column: str, words: str) -> None:

@@ -150,10 +150,10 @@ def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> Non
     [
         ("", "a message id"),
         ("x" * 600, "at most 512 characters"),
-        ("m1?wait=61", "wait: a number from 0 to 60"),
-        ("m1?wait=nan", "wait: a number"),
-        ("m1?days=soon", "days: a number"),
-        ("m1?nodes=a", "nodes: only"),
+        ("m1?wait=61", "wait: must be a number from 0 to 60"),
+        ("m1?wait=nan", "wait: must be a number"),
+        ("m1?days=soon", "days: must be a number"),
+        ("m1?nodes=a", "nodes: unknown"),
     ],
 )
 def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reason: str) -> None:
@@ -165,7 +165,7 @@ def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reaso
 
 def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one is asked to come again."""
-    monkeypatch.setattr(http_server, "ASKING_MAX", 0)
+    monkeypatch.setattr(http_server, "REQUESTS_MAX", 0)
     receipts_http = ReceiptsHttp([])
     status, body, headers = receipts_http.answer(http_server.PATH + "m1")
     assert (status, json.loads(body)["error"]["code"], dict(headers)) == (429, "busy", {"Retry-After": "1"})

@@ -24,7 +24,7 @@ MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string
     ("definition", "reason"),
     [
         (LatestDefinition(key=("nod",)), r"\[latest\] key: the rows have no column 'nod'; there are node, source"),
-        (LatestDefinition(key=("weight",)), "key: column 'weight' is double; two equal readings"),
+        (LatestDefinition(key=("weight",)), "key: column 'weight' is double; equal measurements"),
         (LatestDefinition(key=("tags",)), "key: column 'tags' is list.*single value"),
         (LatestDefinition(key=("node",), order_by=("tags",)), "order_by: column 'tags'"),
         (LatestDefinition(key=("node",), columns=("none",)), "columns: the rows have no column 'none'"),
@@ -60,7 +60,7 @@ def test_key_order_and_lineage_are_always_kept() -> None:
 
 def test_rows_with_a_column_of_ours_or_without_lineage_are_no_rows() -> None:
     """A transform can name its column anything."""
-    with pytest.raises(errors.Stop, match="a column '_deleted' of their own"):
+    with pytest.raises(errors.Stop, match="already have a column '_deleted'"):
         LatestDefinition(key=("node",)).check(pa.schema([*MORE, (DELETED, pa.bool_())]))
     with pytest.raises(errors.Stop, match="the rows lack _id"):
         LatestDefinition(key=("node",)).check(pa.schema([field for field in MORE if field.name != "_id"]))
@@ -81,8 +81,8 @@ def test_another_definition_has_another_fingerprint() -> None:
     [
         ({"key": "node"}, "latest.key: "),
         ({"key": [""]}, "latest.key: "),
-        ({"key": ["a", "a"]}, "latest.key: one is named twice"),
-        ({"key": ["_bucket"]}, "latest.key: _bucket is the latest table's own"),
+        ({"key": ["a", "a"]}, "latest.key: a name is repeated"),
+        ({"key": ["_bucket"]}, "latest.key: _bucket is reserved"),
         ({"key": ["x" * 256]}, "latest.key: names have 1 to 255"),
         ({"key": ["node"], "seconds": -1}, "latest.seconds: "),
         ({"key": ["node"], "keep_hours": 0}, "latest.keep_hours: "),
@@ -100,10 +100,8 @@ def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: 
 def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
     """With what to do."""
     catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
-    wrong = [
-        str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
-    ]
-    assert 'latest: is kept from the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
+    wrong = [str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)]
+    assert 'latest: needs the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
     (said,) = (str(each) for each in MODELS.find(both, IngestSettings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said

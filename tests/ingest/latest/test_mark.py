@@ -48,9 +48,9 @@ def test_a_mark_that_cannot_be_read_is_none() -> None:
         (MARK, {}, FoldAfter(after=7)),
         (MARK, {"stamp": None}, FoldAfter(after=7)),
         (MARK, {"version": 7}, Current()),
-        (MARK, {"version": 6, "stamp": None}, "brought back from a copy"),
-        (MARK, {"version": 7, "stamp": "beef"}, "brought back from a copy"),
-        (MARK, {"source": "t"}, "another one"),
+        (MARK, {"version": 6, "stamp": None}, "restored from a copy"),
+        (MARK, {"version": 7, "stamp": "beef"}, "restored from a copy"),
+        (MARK, {"source": "t"}, "replaced"),
         (MARK, {"definition": "e"}, "settings"),
         (None, {}, "new"),
     ],
@@ -123,6 +123,6 @@ def test_files_that_cannot_be_read_whole_are_refused_with_the_remedy() -> None:
 
 def test_what_is_no_entry_is_refused_by_place() -> None:
     """And what is new in the format is passed over."""
-    with pytest.raises(errors.Stop, match="t: no entry"):
+    with pytest.raises(errors.Stop, match="t: not an entry"):
         mark.parse(b"{", "t")
     assert mark.parse(b'{"domainMetadata": {}}\n\n{"protocol": {}}'.replace(b"\n\n", b"\n"), "t").info == {}

@@ -31,9 +31,9 @@ def test_a_page_is_read_as_it_was_written_and_no_path_leads_out_of_the_folder() 
     page = CheckpointPage(batch=3, texts={"metadata": "{}"}, archives={"state/3-a.tar": ["state/0/0/3.delta"]})
     assert checkpoint_copy.decode(checkpoint_copy.encode(page), "s3://a/b") == page
     for content, said in [
-        (b"junk", "no copy"),
-        (b"{}", "no copy"),
-        (checkpoint_copy.encode(CheckpointPage(format=2, batch=3, texts={})), "another version"),
+        (b"junk", "not a copy"),
+        (b"{}", "not a copy"),
+        (checkpoint_copy.encode(CheckpointPage(format=2, batch=3, texts={})), "another format"),
         (checkpoint_copy.encode(CheckpointPage(batch=3, texts={"../x": ""})), "the path"),
         (checkpoint_copy.encode(CheckpointPage(batch=3, texts={"/etc/x": ""})), "the path"),
         (checkpoint_copy.encode(CheckpointPage(batch=3, texts={}, archives={"a": ["a/../../x"]})), "the path"),

@@ -53,7 +53,7 @@ def test_what_was_wrong_travels_in_the_error() -> None:
     judge = contract_file.parse(
         '{"name": "n", "version": 2, "columns": {"a": {"type": "int", "minimum": 0}, "b": "int"}}', "s"
     ).judge()
-    verdict = judge.look(b'{"a": -1, "b": "x"}')
+    verdict = judge.judge(b'{"a": -1, "b": "x"}')
     error = f"{MISFIT} n version 2 {wrong_text(verdict)}" + '{"a":\n[-1'
     told = misfit(error, None, ())
     assert told == ('body does not fit the schema n version 2 at a (below the minimum 0), b: {"a":\n[-1', ["a", "b"])

@@ -16,7 +16,7 @@ def test_a_rule_names_what_it_refuses() -> None:
         "above the maximum 10",
         "below the minimum 0",
     ]
-    assert ColumnRule(allowed=("a", "b")).refusal("c") == "none of the allowed values"
+    assert ColumnRule(allowed=("a", "b")).refusal("c") == "not one of the allowed values"
     assert NO_RULE.refusal("anything") == ""
 
 

@@ -66,12 +66,12 @@ def test_any_path_is_a_place_or_refused(text: str) -> None:
         ([("p", "/d/t", "/d/x/../t/")], "checkpoint: /d/t would be"),
         ([("p", "/d/t", "/d/t_dead_letters")], "checkpoint: .*dead letters of p"),
         ([("p", "/d/t/", "/d/t_gaps")], "checkpoint: .*gaps of p"),
-        ([("p", "/d/t", "/d/t/checkpoint")], "checkpoint: .*lies in the rows of p; put it beside"),
-        ([("p", "/d/c/t", "/d/c")], "checkpoint: .*the rows of p, lies in the checkpoint of p"),
+        ([("p", "/d/t", "/d/t/checkpoint")], "checkpoint: .*is inside the rows of p; move it outside"),
+        ([("p", "/d/c/t", "/d/c")], "checkpoint: .*the rows of p, is inside the checkpoint of p"),
         ([("p", "/d/t", "/d/c"), ("q", "/d/t_gaps", "/d/e")], "table: /d/t_gaps would be"),
         ([("p", "s3://b/t", "/d/c"), ("q", "s3://b/t/", "/d/e")], "table: s3://b/t would be"),
         ([("p", "/d/t", "/d/c"), ("q", "/d/u", "/d/c")], "checkpoint: /d/c would be the checkpoint of p and"),
-        ([("p", "/d/t", "/d/c"), ("q", "/d/t/u", "/d/e")], "table: .*the rows of q, lies in the rows of p"),
+        ([("p", "/d/t", "/d/c"), ("q", "/d/t/u", "/d/e")], "table: .*the rows of q, is inside the rows of p"),
     ],
 )
 def test_one_folder_is_not_two_things(pipelines: list[tuple[str, str, str]], reason: str) -> None:

@@ -176,7 +176,7 @@ def test_the_page_says_what_works(
     [
         ([], 2, "which contract?"),
         (["{missing}"], 2, "does not exist"),
-        (["{bad}"], 2, "bad.json: a: 'dub' is no type"),
+        (["{bad}"], 2, "bad.json: a: 'dub' is not a type"),
         (["{contract}", "--against", "{bad}"], 2, "bad.json"),
         (["{contract}", "--table", "gs://x/y"], 2, "--table"),
         (["{contract}", "--pipeline", "p"], 2, "--config"),

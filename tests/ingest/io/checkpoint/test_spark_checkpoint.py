@@ -72,7 +72,7 @@ def test_a_batch_that_another_job_left_behind_is_a_shared_checkpoint(tmp_path: P
     (tmp_path / "offsets").mkdir()
     for batch in (40, 41):
         (tmp_path / "offsets" / str(batch)).write_text('v1\n{}\n{"logOffset":0}')
-    with pytest.raises(errors.Wait, match=f"{errors.CHECKPOINT_TAKEN}: .*since batch 31"):
+    with pytest.raises(errors.Wait, match=f"{errors.CHECKPOINT_TAKEN}: .*past batch 31"):
         spark_checkpoint.end_of(tmp_path, 31)
 
 

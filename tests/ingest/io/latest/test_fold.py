@@ -54,11 +54,11 @@ def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path: Path) -> None
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
 
-    def look_up(rows: int) -> None:
+    def on_rows(rows: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        refresh.refresh(rows, latest, BY_NODE, look_up=look_up)
-    state = latest_table.look(latest)
+        refresh.refresh(rows, latest, BY_NODE, on_rows=on_rows)
+    state = latest_table.open_state(latest)
     assert state is not None
     assert (state.version, state.files) == (0, [])

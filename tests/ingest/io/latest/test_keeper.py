@@ -127,9 +127,9 @@ def test_a_long_build_is_given_up_when_the_job_ends(
     monkeypatch.setattr(keeper, "CLOSE_SECONDS", 0.01)
     real = refreshing.refresh
 
-    def refresh(*arguments: Any, look_up: Any, **more: Any) -> Any:
+    def refresh(*arguments: Any, on_rows: Any, **more: Any) -> Any:
         while True:
-            look_up(1)
+            on_rows(1)
 
     monkeypatch.setattr(keeper, "refresh", refresh)
     append(rows, [Row(node="a", number=1)])

@@ -66,7 +66,7 @@ def test_answers_that_are_lost_and_a_store_that_is_busy_change_nothing(proxy: St
         assert found is not None
         assert content(latest, BY_NODE) == model(held, BY_NODE)
     assert proxy.happened()["lost"] > 2
-    state = latest_table.look(latest)
+    state = latest_table.open_state(latest)
     assert state is not None
     assert len({file.path for file in state.files}) == len(state.files) == 1
 

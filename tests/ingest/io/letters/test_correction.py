@@ -58,7 +58,7 @@ def test_a_function_gives_bytes_text_a_dict_or_nothing(tmp_path: Path, body: str
     ("body", "reason"),
     [
         ("return 7", r"mending.py:mend returned int \(b'7'\); it must return bytes"),
-        ("import json; json.loads(letter['payload'])", "JSONDecodeError: .*; it was given the payload b'old'$"),
+        ("import json; json.loads(letter['payload'])", "JSONDecodeError: .*; for the payload b'old'$"),
         ("raise ValueError('no')", "ValueError: no"),
         ("return {1j: 2}", "TypeError"),
     ],
@@ -71,7 +71,7 @@ def test_a_function_that_fails_costs_its_own_letter(tmp_path: Path, body: str, r
 def test_a_program_instead_of_a_function_is_explained(tmp_path: Path) -> None:
     """It is imported: what it does at its top, such as reading standard input, fails there."""
     (tmp_path / "program.py").write_text("import json\njson.loads('')\n")
-    with pytest.raises(errors.Stop, match=r"importing .*program.py raised JSONDecodeError: .*mend is called"):
+    with pytest.raises(errors.Stop, match=r"importing .*program.py raised JSONDecodeError: .*imported as a module"):
         ByFunction(f"{tmp_path}/program.py:mend")
 
 

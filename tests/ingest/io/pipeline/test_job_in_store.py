@@ -144,7 +144,7 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
             store.secret.write_text("another-secret-of-the-same-key")
             store.start()
             messaging.publish(topic, messages(3, 5, 6))
-            step_until("new credentials are waited for", lambda: "new ones are waited for" in supervisor.waiting)
+            step_until("new credentials are waited for", lambda: "for renewed ones" in supervisor.waiting)
             mine.write_text(store.secret.read_text())
             step_until("the others", lambda: tables.count(DELTA, store.place("renewed/rows")) == 6)
         finally:

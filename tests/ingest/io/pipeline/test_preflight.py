@@ -120,15 +120,15 @@ def test_a_folder_that_cannot_be_written_to_is_found_with_its_user(
             preflight.check_folders(job)
         assert error.value.code == errors.TABLE_UNFIT
         assert f"{tmp_path / named}" in str(error.value)
-        assert f"{refused} cannot be written to by user {preflight._user()}" in str(error.value)
+        assert f"user {preflight._user()} cannot write to {refused}" in str(error.value)
 
 
 def test_a_file_where_a_folder_should_be_is_found(tmp_path: Path) -> None:
     """Also above it."""
     (tmp_path / "rows").touch()
-    with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: {tmp_path}/rows is no folder"):
+    with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: {tmp_path}/rows is not a folder"):
         preflight.check_folders(settings(tmp_path))
-    with pytest.raises(errors.Stop, match=f"{tmp_path}/rows is no folder"):
+    with pytest.raises(errors.Stop, match=f"{tmp_path}/rows is not a folder"):
         preflight.check_folders(settings(tmp_path, table=str(tmp_path / "rows" / "inner")))
 
 

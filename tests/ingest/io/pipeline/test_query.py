@@ -65,7 +65,7 @@ def test_a_transform_may_not_lose_a_rows_identity(spark: SparkSession, tmp_path:
     own.write_text("def forgetful(rows):\n    return rows.drop('_id')\n\ndef nothing(rows):\n    return None\n")
     rows = spark.range(1).selectExpr("'t' AS _topic", "'0a' AS _id")
     for function, lost in (("forgetful", "_id"), ("nothing", "_topic, _id")):
-        with pytest.raises(errors.Stop, match=f"lost the column {lost}"):
+        with pytest.raises(errors.Stop, match=f"removed the required columns: {lost}"):
             query.apply(f"{own}:{function}", rows)
 
 

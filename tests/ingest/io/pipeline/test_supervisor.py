@@ -205,7 +205,7 @@ def test_credentials_that_end_in_mid_run_are_waited_for_and_the_wait_is_said() -
     now = 2.0
     while now < DENIED_SECONDS - 60:
         supervisor.step(now, may_start=True)
-        assert "ExpiredToken" in supervisor.waiting and "new ones are waited for" in supervisor.waiting
+        assert "ExpiredToken" in supervisor.waiting and "for renewed ones" in supervisor.waiting
         now += RETRY_SECONDS_MAX
     job.refuses = False
     for _ in range(2):

@@ -275,11 +275,11 @@ def test_an_idle_query_is_not_at_work_on_a_batch() -> None:
     query: Any = SimpleNamespace(lastProgress=None)
     looking._query = query
     query.status = {"isTriggerActive": True, "message": "Getting offsets from source@1f"}
-    assert looking.at_work()[1] is False
+    assert looking.activity()[1] is False
     query.status = {"isTriggerActive": True, "message": "Processing new data"}
-    assert looking.at_work() == (0, True, "Processing new data")
+    assert looking.activity() == (0, True, "Processing new data")
     query.status = {"isTriggerActive": False, "message": "Waiting for next trigger"}
-    assert looking.at_work()[1] is False
+    assert looking.activity()[1] is False
 
 
 NOW_SIZE_WATCHER = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -55,7 +55,7 @@ def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(connect, "SparkSession", SimpleNamespace(builder=builder))
     assert connect.start("sc://h:1", {"spark.sql.ansi.enabled": "true"}) is session
     assert given == {"spark.sql.ansi.enabled": "true"}
-    with pytest.raises(errors.Stop, match=r"spark.conf.spark.executor.memory: .*where the server is started"):
+    with pytest.raises(errors.Stop, match=r"spark.conf.spark.executor.memory: .*when the server is started"):
         connect.start("sc://h:1", {"spark.executor.memory": "1g"})
 
 

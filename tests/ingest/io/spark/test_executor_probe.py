@@ -34,16 +34,16 @@ def settings(folder: Path, url: str, topic: str, **more: Any) -> IngestSettings:
     return IngestSettings.model_validate({**values, **more})
 
 
-def looked(question: executor_probe.Question) -> TaskReport:
-    (found,) = list(executor_probe.ExecutorLook(question)([pa.RecordBatch.from_pydict({"id": [1]})]))
+def looked(question: executor_probe.CheckRequest) -> TaskReport:
+    (found,) = list(executor_probe.ExecutorReporter(question)([pa.RecordBatch.from_pydict({"id": [1]})]))
     return msgspec.json.decode(found["report"][0].as_py(), type=TaskReport)
 
 
-def question(**changes: Any) -> executor_probe.Question:
+def question(**changes: Any) -> executor_probe.CheckRequest:
     values: dict[str, Any] = {
         "markers": {}, "files": {}, "stores": (), "url": "http://127.0.0.1:9", "topic": "a/t", "tls": None,
     }  # fmt: skip
-    return executor_probe.Question(**{**values, **changes})
+    return executor_probe.CheckRequest(**{**values, **changes})
 
 
 def test_a_task_says_what_it_sees(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from fairlead_ingest.io.spark.connect import SparkAway
 from fairlead_ingest.io.spark.executors import (
     GONE,
     GONE_AT_START,
-    LOOK,
-    PRESENCE_LOOK,
+    PRESENCE_INTERVAL,
+    WATCH_INTERVAL,
     ExecutorPresence,
     ExecutorWatcher,
 )
@@ -44,8 +44,8 @@ def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str 
 
 def present(watched: Any) -> None:
     presence = ExecutorPresence(watched)
-    for number in range(GONE // PRESENCE_LOOK + 2):
-        presence.check(NOW + number * PRESENCE_LOOK)
+    for number in range(GONE // PRESENCE_INTERVAL + 2):
+        presence.check(NOW + number * PRESENCE_INTERVAL)
 
 
 def test_a_master_that_does_not_know_the_application_is_noticed() -> None:
@@ -71,15 +71,15 @@ def test_executors_that_come_back_in_time_are_enough() -> None:
     watched.sparkContext._jsc = session().sparkContext._jsc
     presence.check(NOW + GONE)
     watched.sparkContext._jsc = session(executors=0).sparkContext._jsc
-    presence.check(NOW + GONE + PRESENCE_LOOK)
-    presence.check(NOW + GONE + 2 * PRESENCE_LOOK)
+    presence.check(NOW + GONE + PRESENCE_INTERVAL)
+    presence.check(NOW + GONE + 2 * PRESENCE_INTERVAL)
 
 
 def test_before_the_first_batch_it_is_waited_for_longer() -> None:
     """A new application is the last in the queue of a master that others use."""
     presence = ExecutorPresence(session(executors=0), GONE_AT_START)
-    for number in range(GONE_AT_START // PRESENCE_LOOK):
-        presence.check(NOW + number * PRESENCE_LOOK)
+    for number in range(GONE_AT_START // PRESENCE_INTERVAL):
+        presence.check(NOW + number * PRESENCE_INTERVAL)
     with pytest.raises(SparkAway, match="no executor for 300 s"):
         presence.check(NOW + GONE_AT_START)
 
@@ -92,7 +92,7 @@ def session_executor_watcher(cores: int, master: str = "spark://h:7077") -> Any:
 
 
 def looks(watcher: ExecutorWatcher, count: int) -> list[int]:
-    return [watcher.have_come(NOW_EXECUTOR_WATCHER + number * LOOK) for number in range(count)]
+    return [watcher.have_come(NOW_EXECUTOR_WATCHER + number * WATCH_INTERVAL) for number in range(count)]
 
 
 def test_more_executors_are_noticed_at_the_second_look() -> None:

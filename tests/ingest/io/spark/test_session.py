@@ -73,4 +73,4 @@ def test_several_pipelines_have_a_place_more_on_one_machine(
     master: str, pipelines: int, given: tuple[str, dict[str, str]]
 ) -> None:
     """Batches are cut for the cores all the same."""
-    assert session.places(master, pipelines, lambda: 4) == given
+    assert session.slots(master, pipelines, lambda: 4) == given

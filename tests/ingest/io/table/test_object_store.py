@@ -428,7 +428,7 @@ def test_a_lost_answer_that_cannot_be_looked_up_is_not_tried_again(
     delta.ensure(table, SCHEMA)
     files = written(table, "backfill")
     away = errors.Wait(errors.STORE_AWAY, "away")
-    monkeypatch.setattr(log_writer, "_stands", lambda *_: (_ for _ in ()).throw(away))
+    monkeypatch.setattr(log_writer, "_is_committed", lambda *_: (_ for _ in ()).throw(away))
     proxy.mishaps(["lost"])
     with pytest.raises(errors.Wait, match="FAIRLEAD_STORE_AWAY"):
         append_with_retry(table, files)

@@ -35,18 +35,18 @@ from fairlead_ingest.table.store_path import parse
         (
             OSError("client error (Connect) ↳ invalid peer certificate ↳ Expired"),
             errors.Wait,
-            r"not believed \(Expired\)",
+            r"not trusted \(Expired\)",
         ),
         (OSError("Error performing POST REDACTED in 3ms <Code>AccessDenied</Code>"), errors.Stop, "DENIED: .*the role"),
         (
             OSError("Error performing PUT http://169.254.169.254/latest/api/token in 3ms - 403 Forbidden"),
             errors.Stop,
-            r"DENIED: .*no access key is given.*\[storage\].*AWS_ACCESS_KEY_ID",
+            r"DENIED: .*there is no access key.*\[storage\].*AWS_ACCESS_KEY_ID",
         ),
         (
             OSError("Error performing PUT http://169.254.169.254/latest/api/token in 3ms - connect error"),
             errors.Wait,
-            "AWAY: .*no access key is given",
+            "AWAY: .*there is no access key",
         ),
         (OSError("Generic S3 error: Failed to read token file '/t'"), errors.Stop, "DENIED: .*AWS_WEB_IDENTITY_TOKEN"),
         (OSError("Error performing POST REDACTED in 3ms: connect error"), errors.Wait, "AWAY: .*AWS_ENDPOINT_URL_STS"),

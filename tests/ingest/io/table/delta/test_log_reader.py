@@ -69,5 +69,5 @@ def test_an_entry_that_is_none_stops_with_its_name(store: ObjectStore) -> None:
     table = store.place("garbled/rows")
     delta.ensure(table, SCHEMA)
     (store.content / table.key / log_reader.LOG / f"{0:0{log_reader.DIGITS}}.json").write_text("{oops")
-    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*no entry of a Delta log"):
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*not an entry of a Delta log"):
         list(log_reader.store_entries(table, "any", 0))

@@ -104,7 +104,7 @@ def test_a_service_that_names_a_way_in_the_clear_for_itself_is_refused(serve: Se
     """With the next request the token would go there."""
     said = b'{"defaults": {}, "overrides": {"uri": "http://elsewhere.example.com"}}'
     error = refused(Catalog(type="rest", uri=serve(lambda _: (200, {}, said))))
-    assert error.code == errors.CATALOG_UNFIT and "says that its uri must be https://" in str(error)
+    assert error.code == errors.CATALOG_UNFIT and "the uri it returns must be https://" in str(error)
 
 
 @pytest.mark.parametrize("status", [302, 307, 308])
@@ -113,7 +113,7 @@ def test_a_secret_is_not_sent_on_to_another_address(
 ) -> None:
     elsewhere = serve(lambda _: (200, {}, TOKEN))
     error = refused(with_credential(tmp_path, serve(lambda path: (status, {"Location": elsewhere + path}, b""))))
-    assert error.code == errors.CATALOG_UNFIT and "names another address, which is not followed" in str(error)
+    assert error.code == errors.CATALOG_UNFIT and "redirects, which is not followed" in str(error)
     assert len(asked) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_scope_is_asked_for_where_it_is_set(serve: Serve, asked: list[tuple[st
 
 
 @pytest.mark.parametrize(
-    ("uri", "said"), [("mysql+nodriver://host/db", "install the driver"), ("postgresql://h:x/db", "no address")]
+    ("uri", "said"), [("mysql+nodriver://host/db", "install the driver"), ("postgresql://h:x/db", "not a database URL")]
 )
 def test_an_address_that_nothing_can_take_says_why(uri: str, said: str) -> None:
     """Only SQLite's driver comes with Python."""

@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> IcebergTable:
 
 def test_a_table_at_another_place_is_not_taken_for_ours(table: IcebergTable, tmp_path: Path) -> None:
     """Two jobs whose folders end alike, in one namespace."""
-    with pytest.raises(errors.Stop, match="lies at file:"):
+    with pytest.raises(errors.Stop, match=" at file:"):
         table.format.ensure(tmp_path / "other" / "rows", SCHEMA)
 
 

@@ -159,13 +159,13 @@ def test_a_table_that_is_dropped_under_a_job_is_said(database: PostgreSQL, names
         ({"password_file": None}, errors.CATALOG_DENIED, "no password supplied"),
         ({"user": "stranger"}, errors.CATALOG_DENIED, "password authentication failed"),
         ({"user": "reader", "password": "reads-only"}, errors.CATALOG_DENIED, "permission denied for schema public"),
-        ({"database": "none"}, errors.CATALOG_UNFIT, 'database "none" does not exist; make it, or correct uri'),
+        ({"database": "none"}, errors.CATALOG_UNFIT, 'database "none" does not exist; create it, or correct uri'),
         ({"query": "?sslmode=verify-full"}, errors.CATALOG_UNFIT, "SSL"),
         ({"query": "?sslmode=nonsense"}, errors.CATALOG_UNFIT, "invalid sslmode value"),
         ({"query": "?colour=red"}, errors.CATALOG_UNFIT, 'invalid connection option "colour"'),
         ({"driver": "nodriver"}, errors.BAD_OPTION, "install the driver"),
         ({"port": 9}, errors.CATALOG_AWAY, "Connection refused"),
-        ({"port": "x"}, errors.BAD_OPTION, "no address of a database"),
+        ({"port": "x"}, errors.BAD_OPTION, "not a database URL"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_without_the_password(

@@ -10,13 +10,13 @@ import re
 
 import pytest
 
-from fairlead_ingest.rows import column_looks, ddl
-from fairlead_ingest.rows.column_looks import ColumnLook, Misfit
+from fairlead_ingest.rows import column_check, ddl
+from fairlead_ingest.rows.column_check import ColumnCheck, Misfit
 from fairlead_ingest.rows.rules import ColumnRule
 
 
-def look(data_type: str, rule: ColumnRule) -> ColumnLook:
-    return ColumnLook.of("c", ddl.type_of(data_type), rounds=False, rule=rule)
+def look(data_type: str, rule: ColumnRule) -> ColumnCheck:
+    return ColumnCheck.of("c", ddl.type_of(data_type), rounds=False, rule=rule)
 
 
 def test_a_close_look_gives_the_text_to_read() -> None:
@@ -35,7 +35,7 @@ def test_what_is_required_is_missed(raw: bytes | None) -> None:
 def test_a_number_of_a_thousand_digits_is_no_decimal() -> None:
     """However little it says: Java needs the square of its length."""
     with pytest.raises(Misfit):
-        look("decimal(10,2)", ColumnRule()).close(b"1." + b"0" * column_looks.DIGITS_MAX)
+        look("decimal(10,2)", ColumnRule()).close(b"1." + b"0" * column_check.DIGITS_MAX)
     assert look("double", ColumnRule()).close(b"1." + b"0" * 5000) is not None
 
 
@@ -45,11 +45,11 @@ def test_a_number_of_a_thousand_digits_is_no_decimal() -> None:
 )
 def test_floats_inside_of_a_column_are_known(data_type: str, expected: bool) -> None:
     """They are looked at by their text."""
-    assert column_looks.has_floats(ddl.type_of(data_type)) is expected
+    assert column_check.has_floats(ddl.type_of(data_type)) is expected
 
 
 def is_timestamp(text: str) -> bool:
-    return re.search(column_looks.TIMESTAMP, text) is not None and column_looks.is_timestamp(text)
+    return re.search(column_check.TIMESTAMP, text) is not None and column_check.is_timestamp(text)
 
 
 @pytest.mark.parametrize("year", ["1900", "2000", "2023", "2024", "2100", "0400"])
@@ -60,9 +60,9 @@ def test_each_day_of_a_year_is_one(year: str) -> None:
         for day in range(40):
             for text in (f"{year}-{month:02}-{day:02}", f"{year}-{month}-{day}"):
                 is_one = 1 <= day <= last
-                assert (re.search(column_looks.DATE, text) is not None) == is_one, text
+                assert (re.search(column_check.DATE, text) is not None) == is_one, text
                 assert is_timestamp(f"{text}T10:00:00Z") == is_one, text
-                assert (re.search(column_looks.TIMESTAMP_NTZ, f"{text} 1:2") is not None) == is_one, text
+                assert (re.search(column_check.TIMESTAMP_NTZ, f"{text} 1:2") is not None) == is_one, text
 
 
 @pytest.mark.parametrize("zone", ["Z", "UTC", "UT", "Turkey", "NZ", "Europe/Paris", "Etc/GMT+5", "PST", "SystemV/EST5",
@@ -85,8 +85,8 @@ def test_zones_that_are_none(zone: str) -> None:
 def test_where_no_zones_are_listed_spark_alone_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     """An image without the list of zones is no reason to refuse a message."""
     monkeypatch.setattr("zoneinfo.available_timezones", set)
-    column_looks._zones.cache_clear()
+    column_check._zones.cache_clear()
     try:
-        assert column_looks.is_zone("Europe/Nowhere")
+        assert column_check.is_zone("Europe/Nowhere")
     finally:
-        column_looks._zones.cache_clear()
+        column_check._zones.cache_clear()
