@@ -37,7 +37,6 @@ SPARK_SECONDS = 600
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session as the program makes it, but smaller."""
     session = sessions.start(master="local[2]", driver_memory="1g", conf=TEST_CONF)
     yield session
     session.stop()
@@ -45,14 +44,12 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
-    """The real service."""
     with MessagingService(tmp_path_factory.mktemp("messaging")) as service:
         yield service
 
 
 @pytest.fixture
 def topic(messaging: MessagingService) -> str:
-    """A fresh topic."""
     name = f"default/t{secrets.token_hex(4)}"
     messaging.create(name)
     return name

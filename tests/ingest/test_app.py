@@ -66,7 +66,6 @@ def answered(port: int, path: str) -> int:
     ],
 )
 def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str, key: str) -> None:
-    """No one has to read a trace to find a typing error."""
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     kept = [each for each in path.read_text().splitlines() if not each.startswith(line.split(" ")[0] + " ")]
     path.write_text("\n".join([*kept, line.replace("{folder}", str(tmp_path))]))
@@ -78,7 +77,6 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
 
 @pytest.mark.process
 def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Path) -> None:
-    """One sentence, with the address and the remedy."""
     path = config(tmp_path, "http://127.0.0.1:9", "a/t", table_format="iceberg")
     path.write_text(path.read_text() + f'[catalog]\nuri = "sqlite:///{tmp_path}/none/catalog.db"\n')
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=300)
@@ -88,7 +86,6 @@ def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Pat
 
 @pytest.mark.process
 def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
-    """One sentence, exit 2."""
     path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     environ = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120, env=environ)
@@ -183,7 +180,6 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_available_now_exits_0_when_all_is_committed(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """For cron, and for checks from outside."""
     messaging.publish(topic, [upstream_message(number) for number in range(20)])
     path = config(tmp_path, messaging.url, topic, trigger="available-now")
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")

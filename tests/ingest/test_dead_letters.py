@@ -33,7 +33,6 @@ def test_what_is_exported_is_read_again_to_the_byte(payload: bytes, topic: str, 
 
 
 def test_a_message_may_be_an_object() -> None:
-    """To the letter, so that numbers keep their digits."""
     found = dead_letters.decode(b'{"topic": "a", "id": "0a", "payload": {"id": 1.10}, "note": "mine"}')
     assert found.payload == b'{"id": 1.10}'
 
@@ -82,7 +81,6 @@ TWO = int(MOMENTS[1].timestamp() * 1000)
     ],
 )
 def test_each_word_narrows(given: dict[str, Any], ids: list[str]) -> None:
-    """What an older version wrote has no code, and is asked for as unknown."""
     chosen = LetterSelection(**given)
     assert chosen.with_codes(LETTERS.filter(chosen.condition))["_id"].to_pylist() == ids
 
@@ -103,7 +101,6 @@ LETTERS_SETTLED = pa.table(
     ],
 )
 def test_up_to_the_tables_positions(reached: dict[str, TopicOffset], expected: list[bool]) -> None:
-    """Where the log knows none, what a backfill brought belongs to no batch."""
     assert dead_letters.mask(LETTERS_SETTLED, Offsets(topics=reached)).to_pylist() == expected
 
 
@@ -112,7 +109,6 @@ def test_none_is_none() -> None:
 
 
 def test_it_is_done_when_nothing_that_was_meant_is_left() -> None:
-    """What the function left alone was meant to be."""
     assert Tally(letters=2, repaired=1, kept=1).is_done
     assert not Tally(unsettled=1).is_done and not Tally(unknown=1).is_done
     tally = Tally()

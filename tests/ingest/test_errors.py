@@ -18,12 +18,10 @@ def test_a_code_is_found_in_the_text_of_a_failed_query() -> None:
 
 
 def test_a_failure_that_is_none_of_ours_has_no_code() -> None:
-    """A killed worker, say."""
     assert errors.find_code("Python worker exited unexpectedly (crashed)") is None
 
 
 def test_errors_begin_with_their_code() -> None:
-    """So that they can be found at all."""
     assert errors.find_code(str(errors.Stop(errors.EXPIRED, "gone"))) == (errors.EXPIRED, "gone")
     assert errors.find_code(str(errors.Wait(errors.DISK_FULL, "full"))) == (errors.DISK_FULL, "full")
 
@@ -52,12 +50,10 @@ def test_errors_begin_with_their_code() -> None:
     ],
 )
 def test_texts_of_java_and_the_disk_are_understood(text: str, code: str | None) -> None:
-    """What has no code of ours, and is the same thing."""
     assert errors.explain(text)[0] == code
 
 
 def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
-    """Of a trace the end says most; and no sentence is endless."""
     text = "An error occurred while calling o1.start.\n: java.lang.Exception: outer\n  at here\nCaused by: Error: inner"
     assert errors.explain(text) == (None, "Caused by: Error: inner")
     assert len(errors.explain("Error: " + "x" * 5000)[1]) == errors.SENTENCE_CHARS_MAX
@@ -67,7 +63,6 @@ def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
     "before", ["", "FAIRLEAD_DISK_FULL: /t/rows: ", "Traceback (most recent call last):\n  f()\nOSError: "]
 )
 def test_all_causes_of_an_error_of_the_table_are_shown(before: str) -> None:
-    """As delta-rs writes them: a line for each, in colours."""
     arrow = "\n          \x1b[31m\u21b3\x1b[0m "
     causes = ("Generic LocalFileSystem error", "Unable to open file /t/1.json", "Read-only file system (os error 30)")
     text = before + arrow.join(causes) + "\n"

@@ -61,7 +61,6 @@ def grown(table: str) -> str:
 
 
 def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
-    """Iceberg, with three engines, also after another column came."""
     table_format, reading = format_of("iceberg", tmp_path), example("from_catalog")
     table = Path(filled(table_format, tmp_path))
 
@@ -85,7 +84,6 @@ def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_tables_that_have_grown_by_a_column_are_read_whole(spark: SparkSession, table: str) -> None:
-    """Older files lack it."""
     grown(table)
     assert sum(row[1] for row in example("with_polars").by_node(table).rows()) == 5
     assert sum(row[1] for row in example("with_duckdb").by_node(table)) == 5
@@ -93,15 +91,12 @@ def test_tables_that_have_grown_by_a_column_are_read_whole(spark: SparkSession, 
 
 
 def test_polars(table: str) -> None:
-    """A data frame, lazily."""
     assert example("with_polars").by_node(table).rows() == EXPECTED
 
 
 def test_duckdb(table: str) -> None:
-    """SQL without a server."""
     assert example("with_duckdb").by_node(table) == EXPECTED
 
 
 def test_spark_sql(spark: SparkSession, table: str) -> None:
-    """SQL with one."""
     assert [tuple(row) for row in example("with_spark").by_node(spark, table)] == EXPECTED

@@ -17,7 +17,6 @@ def whole(count: Count) -> bool:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_every_message_is_one_row_whatever_is_killed() -> None:
-    """Nothing lost, nothing twice."""
     assert whole(fault_ingest.run(2, 20261120, print, sink="delta"))
 
 
@@ -33,7 +32,6 @@ def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too() -> 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row() -> None:
-    """Forced, not waited for."""
     assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.killed_between_commits, "delta"))
 
 

@@ -51,7 +51,6 @@ def deeper(levels: int, call: Callable[[], Any]) -> Any:
 
 
 def ids_in(table_format: str, folder: Path) -> Counter[str]:
-    """Of rows and dead letters alike."""
     found: Counter[str] = Counter()
     for suffix in ("", tables.DEAD_LETTERS):
         found.update(

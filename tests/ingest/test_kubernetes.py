@@ -61,7 +61,6 @@ def test_spark_submit_makes_the_drivers_pod(cluster: Cluster, namespace: str) ->
 
 
 def test_the_driver_may_keep_executors_and_nothing_else(cluster: Cluster, namespace: str) -> None:
-    """Pods, in its own namespace."""
     cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / "rbac.yaml"))
     account = f"--as=system:serviceaccount:{namespace}:fairlead-ingest"
 
@@ -125,7 +124,6 @@ def test_kubeflows_definition_takes_its_example(operators: Cluster) -> None:
 @pytest.mark.verify
 @pytest.mark.process
 def test_apaches_definition_takes_its_example(operators: Cluster) -> None:
-    """Where the file with the definition is given: no registry pins it."""
     definition = spark_operators.apache()
     if definition is None:
         pytest.skip(f"name the file with the definition of Apache's operator: {spark_operators.APACHE}")

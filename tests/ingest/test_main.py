@@ -23,7 +23,6 @@ ENVIRON = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": sys.executab
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The master's address; two workers of one core each."""
     port, page, *pages = free_ports(4)
     address = f"spark://127.0.0.1:{port}"
     base = [str(HOME / "bin" / "spark-class")]

@@ -29,7 +29,6 @@ def made(**changes: Any) -> IngestSettings:
     ("trigger", "seconds"), [("available-now", None), (0, 0.0), (1.5, 1.5), ("2", 2.0), ("0.5", 0.5)]
 )
 def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | None) -> None:
-    """Also as text, for the environment."""
     assert made(trigger=trigger).trigger_seconds == seconds
 
 
@@ -86,13 +85,11 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_key(changes: dict[str, Any], reason: str) -> None:
-    """Each mistake begins with the key."""
     said = [str(each) for each in MODELS.find({**BASE, **changes}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
 def test_pipelines_inherit_what_they_leave_out() -> None:
-    """Several tables in one job."""
     values = {key: value for key, value in BASE.items() if key not in ("topics", "table", "checkpoint")}
     job = IngestSettings.model_validate(
         {
@@ -123,7 +120,6 @@ def wrong(**changes: Any) -> str:
 
 
 def test_a_catalog_goes_where_it_is_needed_and_holds_no_secret() -> None:
-    """Other formats of the same job have none."""
     settings = IngestSettings.model_validate(
         {**JOB, "catalog": {"type": "rest", "uri": "https://catalog:8181", "token_file": "/etc/token"}}
     )
@@ -150,7 +146,6 @@ def test_iceberg_needs_a_catalog() -> None:
     ],
 )
 def test_what_does_not_fit_together_is_refused(catalog: dict[str, Any], said: str) -> None:
-    """With its key."""
     found = wrong(catalog=catalog)
     assert said in found and "hush" not in found
 

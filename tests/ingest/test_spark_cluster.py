@@ -22,7 +22,6 @@ from fairlead_ingest.spark_cluster import TaskFinding, TaskReport
     ],
 )
 def test_a_server_is_named_by_host_and_port(remote: str, expected: tuple[str, int]) -> None:
-    """The port may be left out."""
     assert spark_cluster.check(remote) == remote
     assert spark_cluster.address(remote) == expected
 
@@ -58,7 +57,6 @@ def test_a_wrong_address_says_how_it_is_written(remote: str, reason: str) -> Non
     ],
 )
 def test_masters_are_listed_where_they_can_be(master: str, expected: list[tuple[str, int]]) -> None:
-    """What is not understood is left to Spark."""
     assert spark_cluster.standalone_masters(master) == expected
 
 
@@ -70,13 +68,11 @@ def report(**changes: Any) -> TaskReport:
 
 
 def test_executors_that_are_as_they_must_be_are_no_reason_to_stop() -> None:
-    """Also without shared folders."""
     assert spark_cluster.unfit([report(seen={"/data/rows": True}), report(executor="1")], "1.0", SHARED) is None
     assert spark_cluster.unfit([report()], "1.0", {}) is None
 
 
 def test_another_version_is_named_with_both() -> None:
-    """Tasks unpack what the driver packed."""
     found = spark_cluster.unfit([report(), report(executor="7", host="h2", version="0.9")], "1.0", {})
     assert found is not None and found.code == errors.WORKER_UNFIT
     assert "executor 7 on h2 has fairlead 0.9, but this program is 1.0" in str(found)
@@ -91,7 +87,6 @@ def test_a_table_in_a_folder_of_one_machine_is_found() -> None:
 
 
 def test_what_waiting_heals_does_not_stop_a_job() -> None:
-    """It is said, and the job waits as it always does."""
     away, denied = TaskFinding(errors.UNREACHABLE, "no answer"), TaskFinding(errors.STORE_DENIED, "wrong key")
     assert spark_cluster.unfit([report(findings=[away])], "1.0", {}) is None
     assert spark_cluster.passing([report(findings=[away])]) == ["executor 0 on h1: no answer"]

@@ -62,7 +62,6 @@ spark.stop()
 def test_topics_are_read_and_written_over_spark_connect(
     messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """A batch, a write, a stream into a table: the same as in a plain session."""
     other = topic + "-copy"
     messaging.create(other)
     messaging.publish(topic, [upstream_message(number) for number in range(50)])

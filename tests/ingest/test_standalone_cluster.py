@@ -94,7 +94,6 @@ def test_both_executors_read_one_hot_topic_and_may_die(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_without_a_worker_the_job_says_so_and_ends_when_it_is_stopped() -> None:
-    """What it has put into folders for the look goes with it."""
     with fault_ingest_cluster.opened(workers=0) as cluster:
         checkpoint = cluster.lab.disk / "own" / "checkpoint"
         checkpoint.mkdir(parents=True)

@@ -44,7 +44,6 @@ def told(messaging: MessagingService) -> list[dict[str, Any]]:
 
 
 def height(folder: Path) -> int:
-    """Rows in the table, 0 while there is none."""
     try:
         return int(DeltaTable(str(folder / "rows")).to_pyarrow_table().num_rows)
     except TableNotFoundError:

@@ -30,7 +30,6 @@ def columns(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_same_contract_changes_nothing() -> None:
-    """Nor does a higher version alone."""
     old = contract(version=1)
     assert comparison.changes(old, old) == comparison.changes(old, contract()) == []
 
@@ -68,21 +67,18 @@ def test_the_same_contract_changes_nothing() -> None:
     ],
 )
 def test_each_change_is_named(changes: dict[str, Any], kind: str, column: str, words: str) -> None:
-    """With its column, and whether it breaks something."""
     found = comparison.changes(contract(version=1), contract(**changes))
     assert any((each.kind, each.column) == (kind, column) and words in each.what for each in found), found
     assert any(each.is_breaking for each in found) == (kind != "added"), found
 
 
 def test_a_column_that_moves_into_a_route_is_lost_elsewhere() -> None:
-    """The table keeps it."""
     moved = contract(**columns(a=None), routes=[{**ROUTE, "columns": {"c": "int", "a": "double"}}])
     found = comparison.changes(contract(version=1), moved)
     assert [(each.kind, each.column, each.route) for each in found] == [("removed", "a", "")]
 
 
 def test_less_freedom_for_bodies_breaks() -> None:
-    """Another order of routes may, an older version does."""
     rescue, evolve = contract(mode="rescue"), contract(mode="evolve")
     assert [each.kind for each in comparison.changes(rescue, contract(version=3))] == ["stricter"]
     assert [each.kind for each in comparison.changes(evolve, contract(version=3, mode="rescue"))] == ["removed"]

@@ -37,7 +37,6 @@ from fairlead_ingest.contracts.guess import DEPTH_MAX, FIELDS_MAX, Guess
     ],
 )
 def test_the_narrowest_type_that_holds_them_all(values: str, expected: str | None) -> None:
-    """A null says nothing; what no type holds has none."""
     guess = Guess()
     for value in values.split():
         guess.add(value.encode())
@@ -45,7 +44,6 @@ def test_the_narrowest_type_that_holds_them_all(values: str, expected: str | Non
 
 
 def test_what_is_wide_or_deep_stays_text() -> None:
-    """A map is no struct."""
     wide = "{" + ",".join(f'"k{number}":1' for number in range(FIELDS_MAX + 1)) + "}"
     guess = Guess()
     guess.add(wide.encode())
@@ -57,7 +55,6 @@ def test_what_is_wide_or_deep_stays_text() -> None:
 
 
 def test_numbers_have_a_span() -> None:
-    """For the eyes of an author."""
     guess = Guess()
     for value in (b"1", b"-2.5", b'"x"', b"true"):
         guess.add(value)

@@ -35,7 +35,6 @@ def proposed(payloads: list[bytes]) -> Contract:
 
 
 def test_what_every_message_has_is_required() -> None:
-    """And what is the row's own, or has no name for a column, stays in the body."""
     contract = proposed([message({"t": 1.5, "x": "a", "node": 1, "_a": 1}), message({"t": 2, "x": None}), b"{"])
     assert (contract.name, contract.version, contract.mode) == ("found", 1, "freeze")
     assert contract.columns.simpleString() == "struct<t:double,x:string>"
@@ -59,7 +58,6 @@ def test_a_name_that_has_to_be_quoted_is_a_column_and_the_others_are_named() -> 
 
 
 def test_sources_that_differ_are_routes() -> None:
-    """What all of them have is shared."""
     contract = proposed(
         [
             message({"t": 1, "open": True}, "/messages/modules/door/outputs/out"),
@@ -76,14 +74,12 @@ def test_sources_that_differ_are_routes() -> None:
 
 
 def test_as_many_sources_as_devices_are_no_routes() -> None:
-    """They share all columns."""
     contract = proposed([message({f"f{n % 3}": n}, f"/{n}") for n in range(SOURCES_MAX * 3)])
     assert not contract.routes
     assert contract.columns.names == ["f0", "f1", "f2"]
 
 
 def test_bodies_without_fields_leave_a_contract_that_may_grow() -> None:
-    """One without columns would take nothing else."""
     assert proposed([message({})]).mode == "evolve"
 
 
@@ -117,7 +113,6 @@ SOURCES = st.sampled_from([None, "/messages/modules/a/outputs/o", "/b", "/b*", "
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.lists(st.tuples(BODIES, SOURCES), min_size=1, max_size=6))
 def test_messages_fit_the_contract_proposed_from_them(said: list[tuple[dict[str, Any], str | None]]) -> None:
-    """Whatever they hold."""
     payloads = [message(body, source) for body, source in said]
     found = Trial(proposed(payloads))
     found.play("a/t", *page(payloads))

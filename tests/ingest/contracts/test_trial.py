@@ -32,7 +32,6 @@ MESSAGES = [upstream_message(number, body=body) for number, body in enumerate(BO
 
 
 def test_messages_are_rows_or_dead_letters_with_what_is_wrong() -> None:
-    """The most frequent first, each with an example."""
     outcome = play({"columns": {"t": HOT}}, [*MESSAGES, b"{", b'{"id": 5}'])
     assert (outcome.messages, outcome.fit, outcome.dead_letters, outcome.rescued) == (7, 1, 6, 0)
     assert told(outcome)[:3] == [
@@ -46,7 +45,6 @@ def test_messages_are_rows_or_dead_letters_with_what_is_wrong() -> None:
 
 
 def test_what_is_rescued_is_no_dead_letter_and_does_not_fit_either() -> None:
-    """A payload that is no message is one in any mode."""
     outcome = play({"mode": "rescue", "columns": {"t": HOT}}, [*MESSAGES, b"{"])
     assert (outcome.fit, outcome.rescued, outcome.dead_letters) == (1, 4, 1)
 
@@ -62,7 +60,6 @@ def test_fields_without_a_column_are_named_with_a_type() -> None:
 
 
 def test_routes_are_counted_also_those_without_a_message() -> None:
-    """Dead letters that are no messages have none."""
     routes = [{"name": name, "source": f"/{name}", "columns": {name: "int"}} for name in ("doors", "engines")]
     message = {**json.loads(upstream_message(1, body={"doors": 1, "engines": "x"})), "source": "/doors"}
     outcome = play({"columns": {"t": "int"}, "routes": routes}, [json.dumps(message).encode(), MESSAGES[0], b"{"])
@@ -71,7 +68,6 @@ def test_routes_are_counted_also_those_without_a_message() -> None:
 
 
 def test_what_devices_choose_is_bounded() -> None:
-    """Names of fields, ways not to fit, and how much of a message is shown."""
     bodies = [{f"field{number}": number} for number in range(trial.FIELDS_MAX + 20)]
     outcome = play({"columns": {"t": "int"}}, [upstream_message(n, body=body) for n, body in enumerate(bodies)])
     assert (len(outcome.unknown), outcome.untold) == (trial.FIELDS_MAX, 20)
@@ -83,5 +79,4 @@ def test_what_devices_choose_is_bounded() -> None:
 
 
 def test_nothing_played_is_nothing_wrong() -> None:
-    """An empty topic fits."""
     assert play({"columns": {"t": "int"}}, []).all_fit

@@ -23,7 +23,6 @@ from fairlead_messaging.client.io.sync_client import BulkClient
 
 @pytest.mark.parametrize("text", [None, "{", '{"columns": {"a": "no such type"}}', "\udcff", "x" * 2_000_000])
 def test_a_file_that_cannot_be_used_stops_with_its_path(tmp_path: Path, text: str | None) -> None:
-    """By code: waiting repairs no file."""
     path = tmp_path / "schema.json"
     if text is not None:
         path.write_bytes(text.encode(errors="surrogateescape"))
@@ -32,7 +31,6 @@ def test_a_file_that_cannot_be_used_stops_with_its_path(tmp_path: Path, text: st
 
 
 def test_toml_is_known_by_its_ending(tmp_path: Path) -> None:
-    """And JSON by its first letter."""
     (tmp_path / "c.toml").write_text('name = "t"\nversion = 1\ncolumns = { a = "int" }\n')
     assert contracts.read(tmp_path / "c.toml").title == "t version 1"
 
@@ -45,7 +43,6 @@ def found(table_format: str, table: Path, text: str) -> list[tuple[str, str]] | 
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_columns_are_taken_refused_or_no_longer_filled(tmp_path: Path, table_format: str) -> None:
-    """As opening the table would; all of them at once."""
     table = tmp_path / "rows"
     assert found(table_format, table, "a int") is None
     own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
@@ -62,7 +59,6 @@ def test_columns_are_taken_refused_or_no_longer_filled(tmp_path: Path, table_for
 def test_a_type_that_would_change_is_said_in_words_of_a_contract_with_the_remedy(
     tmp_path: Path, table_format: str
 ) -> None:
-    """By a check, and by what opens the table."""
     table, known = tmp_path / "rows", format_of(table_format, tmp_path)
     own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
     known.ensure(table, pa.schema([pa.field("m", pa.bool_()), pa.field("l", pa.list_(pa.int64())), *own]))
@@ -80,7 +76,6 @@ def test_a_type_that_would_change_is_said_in_words_of_a_contract_with_the_remedy
 
 
 def test_what_is_not_filled_breaks_nothing() -> None:
-    """A transform of the job may fill it."""
     assert not ContractChange(kind=contracts.UNFILLED, what="").is_breaking
 
 
@@ -109,7 +104,6 @@ def test_the_newest_of_a_long_topic_are_found(messaging: MessagingService, topic
 
 
 def test_what_is_not_there_is_said(messaging: MessagingService) -> None:
-    """A topic, or the service."""
     with BulkClient(messaging.url) as client, pytest.raises(TopicMissing):
         contracts.stretch(client, "default/never")
     with BulkClient("http://127.0.0.1:9") as client, pytest.raises(errors.Wait, match=errors.UNREACHABLE):

@@ -27,7 +27,6 @@ class Desk:
         self.publisher = self.another()
 
     def another(self) -> EventPublisher:
-        """Of the next run."""
         client = Client(self.url, timeout_seconds=60.0, connect_seconds=60.0)
         return EventPublisher(client, self.metrics, topic=f"system/{self.name}", source="/fairlead/ingest/i")
 
@@ -52,7 +51,6 @@ def committed(*numbers: int) -> list[Numbered]:
 
 @pytest.mark.process
 def test_events_make_their_topic_and_keep_their_order(desk: Desk) -> None:
-    """Numbered ones and those of the run, as they came."""
     desk.publisher.publish_numbered("ingest/app", committed(0, 2))
     desk.publisher.publish(Event(type="job.stopped", time="t"))
     desk.publisher.publish_numbered("ingest/app", committed(4))
@@ -87,7 +85,6 @@ def test_events_wait_for_a_service_that_is_away(messaging: MessagingService) -> 
 
 
 def test_what_finds_no_room_is_dropped_and_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest: the newest says where the table stands."""
     monkeypatch.setattr(event_publisher, "WAITING_MAX", 2)
     desk.publisher.publish_numbered("ingest/app", committed(0, 2, 4))
     desk.publisher.send()
@@ -96,7 +93,6 @@ def test_what_finds_no_room_is_dropped_and_counted(desk: Desk, monkeypatch: pyte
 
 
 def test_what_the_service_refuses_for_good_is_dropped_and_counted(desk: Desk) -> None:
-    """And does not stand before what comes after it."""
     desk.publisher.publish_numbered("ingest/" + "x" * 5000, committed(0))
     desk.publisher.publish_numbered("ingest/app", committed(0))
     desk.publisher.send()

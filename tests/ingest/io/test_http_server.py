@@ -48,27 +48,23 @@ def ask(server: HealthServer, path: str) -> tuple[int, str]:
 
 
 def test_ready_means_no_pipeline_waits(server: HealthServer, health: JobHealth) -> None:
-    """The answer says who waits for what."""
     assert ask(server, "/readyz") == (503, "ingest: starting\n")
     health.waiting.clear()
     assert ask(server, "/readyz?verbose=1") == (200, "ok\n")
 
 
 def test_healthy_until_broken(server: HealthServer, health: JobHealth) -> None:
-    """A service that is down is no reason to be restarted."""
     assert ask(server, "/healthz")[0] == 200
     health.broken = "the driver hangs"
     assert ask(server, "/healthz") == (500, "the driver hangs\n")
 
 
 def test_metrics_are_prometheus_text(server: HealthServer) -> None:
-    """And nothing else is served."""
     assert "fairlead_ingest_rows" in ask(server, "/metrics")[1]
     assert ask(server, "/secret")[0] == 404
 
 
 def test_a_taken_port_is_an_error(server: HealthServer, health: JobHealth) -> None:
-    """The program decides what to say."""
     with pytest.raises(OSError, match="in use"):
         HealthServer("127.0.0.1", server.port, health, IngestMetrics().registry)
 
@@ -108,7 +104,6 @@ def ask_receipts(port: int, target: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_a_message_in_any_of_the_tables_is_found(port: int, tmp_path: Path) -> None:
-    """By its id as it was published, and its node."""
     commit(tmp_path / "rows", "m/1 ü")
     status, found = ask_receipts(port, "m%2F1%20%C3%BC?node=edge%201")
     assert (status, found["pipeline"], found["_topic"], found["_batch"]) == (200, "second", "a/t", 3)
@@ -129,7 +124,6 @@ def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(
 
 
 def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
-    """The answer comes with the commit."""
     commit(tmp_path / "rows", "m1")
     later = threading.Timer(0.2, commit, (tmp_path / "rows", "m2"))
     later.start()
@@ -139,7 +133,6 @@ def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
 
 
 def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> None:
-    """A table of years is not read for one message of yesterday."""
     commit(tmp_path / "rows", "old", days_ago=9)
     assert ask_receipts(port, "old")[0] == 404
     assert ask_receipts(port, "old?days=10")[0] == 200
@@ -157,14 +150,12 @@ def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> Non
     ],
 )
 def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reason: str) -> None:
-    """Before any table is opened."""
     status, answer = ask_receipts(port, target)
     assert (status, answer["error"]["code"]) == (400, "bad_request")
     assert reason in answer["error"]["message"]
 
 
 def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is asked to come again."""
     monkeypatch.setattr(http_server, "REQUESTS_MAX", 0)
     receipts_http = ReceiptsHttp([])
     status, body, headers = receipts_http.answer(http_server.PATH + "m1")

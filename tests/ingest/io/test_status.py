@@ -43,7 +43,6 @@ def commit_rows(tmp_path: Path, topic: str, place: TopicOffset) -> None:
 def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
     messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """Lag in messages and seconds, rows, totals, freshness; fit for JSON."""
     messaging.publish(topic, [b"1", b"2", b"3"])
     with BulkClient(messaging.url) as client:
         first = client.plan(topic, after="", limit_rows=2)
@@ -60,7 +59,6 @@ def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
 
 
 def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> None:
-    """After a long outage, say."""
     path = tmp_path / "rows"
     delta.ensure(path, SCHEMA)
     ages = [0] * len(commit_info.AGE_BUCKETS) + [3]
@@ -75,7 +73,6 @@ def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> Non
 
 
 def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """There need be no table yet, nor every topic."""
     messaging.publish(topic, [b"1"])
     with BulkClient(messaging.url) as client:
         facts = status.of(pipeline(tmp_path, topic, "default/none"), tmp_path / "rows", client, NOW)

@@ -65,7 +65,6 @@ def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
 
 
 def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
-    """Gaps as they are, dead letters by code; an empty table is no error."""
     path = tables(tmp_path / "rows", SCHEMA)
     broken = {"error": "not JSON", "code": "not_json", "fields": []}
     put(beside(path, DEAD_LETTERS), DEAD_LETTERS_SCHEMA, broken, broken)
@@ -106,7 +105,6 @@ def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: P
 
 
 def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:
-    """Nor delays."""
     schema = pa.schema(LINEAGE)
     path = tables(tmp_path / "rows", schema)
     put(path, schema, {})
@@ -124,7 +122,6 @@ def test_a_table_that_was_only_ever_backfilled_has_no_side_tables(tmp_path: Path
 
 
 def test_no_table_is_said_so(tmp_path: Path) -> None:
-    """Politely."""
     with pytest.raises(errors.Stop, match="there is no table"):
         table_report.table_facts("p", delta, tmp_path / "none")
 
@@ -231,7 +228,6 @@ def test_only_the_days_that_were_asked_for() -> None:
 
 
 def test_more_priorities_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are what a message says: memory is bounded, no row is lost."""
     monkeypatch.setattr(table_report, "PRIORITIES_MAX", 2)
     found = table_report.count_rows(
         table(*({"priority": each, "enqueued_at": NOON_ROW_COUNTS} for each in (1, 2, 3, 4))), None, lambda _: None
@@ -241,7 +237,6 @@ def test_more_priorities_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_more_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded; no row is lost."""
     monkeypatch.setattr(table_report, "NODES_MAX", 2)
     monkeypatch.setattr(table_report, "BATCH_ROWS", 1)
     found = table_report.count_rows(table(*({"node": f"edge-{each}"} for each in range(9))), None, lambda _: None)
@@ -249,7 +244,6 @@ def test_more_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_rows_without_an_envelope_have_times() -> None:
-    """Of a job with `format = "raw"`."""
     rows = table({}, {}).to_table()
     found = table_report.count_rows(
         ds.dataset(rows.select(["_published_at", "_ingested_at", "_date"])), None, lambda _: None

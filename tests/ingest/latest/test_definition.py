@@ -33,7 +33,6 @@ MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string
     ],
 )
 def test_what_the_rows_cannot_give_is_refused_by_name(definition: LatestDefinition, reason: str) -> None:
-    """With what there is, or what to do."""
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*{reason}"):
         definition.check(MORE)
 
@@ -51,7 +50,6 @@ def test_what_the_rows_can_give_is_taken() -> None:
 
 
 def test_key_order_and_lineage_are_always_kept() -> None:
-    """Whatever `columns` leaves out."""
     kept = LatestDefinition(key=("node",), order_by=("weight",), columns=("value",)).kept(MORE)
     lineage = [name for name in SCHEMA.names if name in LINEAGE]
     assert kept.names == ["node", "value", *lineage, "weight", DELETED, BUCKET]
@@ -59,7 +57,6 @@ def test_key_order_and_lineage_are_always_kept() -> None:
 
 
 def test_rows_with_a_column_of_ours_or_without_lineage_are_no_rows() -> None:
-    """A transform can name its column anything."""
     with pytest.raises(errors.Stop, match="already have a column '_deleted'"):
         LatestDefinition(key=("node",)).check(pa.schema([*MORE, (DELETED, pa.bool_())]))
     with pytest.raises(errors.Stop, match="the rows lack _id"):
@@ -98,7 +95,6 @@ def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: 
 
 
 def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
-    """With what to do."""
     catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
     wrong = [str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)]
     assert 'latest: needs the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
@@ -108,7 +104,6 @@ def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
 
 
 def test_a_pipeline_inherits_it_has_its_own_or_none() -> None:
-    """`key = []` is none."""
     base = {key: value for key, value in BASE.items() if key not in ("topics", "table", "checkpoint")}
     own: list[dict[str, Any]] = [{}, {"latest": {"key": ["id"]}}, {"latest": {"key": []}}]
     pipelines = [

@@ -23,7 +23,6 @@ def entry(operation: str, **info: Any) -> ChangeEntry:
 
 
 def test_a_mark_is_found_below_what_changes_no_rows() -> None:
-    """And is what was written."""
     ours = entry("WRITE", **MARK.metadata)
     found = marks.newest([entry("VACUUM END"), entry("OPTIMIZE"), entry("ADD COLUMN"), ours])
     assert found is not None
@@ -32,7 +31,6 @@ def test_a_mark_is_found_below_what_changes_no_rows() -> None:
 
 @pytest.mark.parametrize("operation", ["DELETE", "UPDATE", "MERGE", "RESTORE", "WRITE", "", "REPLACE TABLE"])
 def test_a_table_that_others_changed_has_none(operation: str) -> None:
-    """What they put there would stay."""
     assert marks.newest([entry(operation), entry("WRITE", **MARK.metadata)]) is None
 
 
@@ -56,7 +54,6 @@ def test_a_mark_that_cannot_be_read_is_none() -> None:
     ],
 )
 def test_what_is_to_be_done(mark: Mark | None, now: dict[str, Any], decided: object) -> None:
-    """All is read again where the mark says nothing of the rows that are there."""
     found = marks.decide(mark, **{"source": "s", "version": 9, "stamp": "cafe", "definition": "d", **now})
     if isinstance(decided, str):
         assert isinstance(found, Rebuild)
@@ -70,7 +67,6 @@ OTHER = {"_topic": "ns/t", "_date": "2026-11-21"}
 
 
 def entry_row_changes(*actions: tuple[str, str, dict[str, str], bool], **more: Any) -> ChangeEntry:
-    """From (add or remove, path, partition, data changed)."""
     lines = [{"commitInfo": {"operation": "WRITE"}}]
     lines += [
         {kind: {"path": path, "partitionValues": partition, "dataChange": changed, **more}}  # type: ignore[dict-item]
@@ -85,7 +81,6 @@ def told(*entries: ChangeEntry) -> tuple[list[str], int]:
 
 
 def test_added_files_are_read_by_their_names_on_disk() -> None:
-    """The log quotes them."""
     assert told(
         entry_row_changes(("add", "_topic=ns%252Ft/a", DAY, True)), entry_row_changes(("add", "b", OTHER, True))
     ) == (
@@ -106,7 +101,6 @@ def test_joined_files_count_only_where_something_of_them_had_to_be_read() -> Non
 
 
 def test_rows_that_are_gone_reduce_their_partition_unless_they_came_since() -> None:
-    """A delete, an update, a restore."""
     deleted = entry_row_changes(("remove", "a", DAY, True), ("remove", "old", OTHER, True), ("add", "a2", DAY, True))
     found = mark.outstanding([entry_row_changes(("add", "a", DAY, True)), deleted], "t")
     assert [file.path for file in found.files] == ["a2"]
@@ -114,7 +108,6 @@ def test_rows_that_are_gone_reduce_their_partition_unless_they_came_since() -> N
 
 
 def test_files_that_cannot_be_read_whole_are_refused_with_the_remedy() -> None:
-    """Elsewhere, or with rows that are deleted beside the file."""
     with pytest.raises(errors.Stop, match="outside the table"):
         told(entry_row_changes(("add", "s3://b/other/a", DAY, True)))
     with pytest.raises(errors.Stop, match="deletion vector; rewrite"):
@@ -122,7 +115,6 @@ def test_files_that_cannot_be_read_whole_are_refused_with_the_remedy() -> None:
 
 
 def test_what_is_no_entry_is_refused_by_place() -> None:
-    """And what is new in the format is passed over."""
     with pytest.raises(errors.Stop, match="t: not an entry"):
         mark.parse(b"{", "t")
     assert mark.parse(b'{"domainMetadata": {}}\n\n{"protocol": {}}'.replace(b"\n\n", b"\n"), "t").info == {}

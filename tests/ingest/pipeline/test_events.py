@@ -48,7 +48,6 @@ def test_a_commit_is_published_with_what_it_brought() -> None:
 
 
 def test_what_was_never_read_is_an_event_of_its_own() -> None:
-    """An alarm filters by type."""
     _, found = events.of_commit(committed(gaps=[GAP] * 40), pipeline="ingest", table="/t")
     assert (found.number, found.event.type, found.event.data["gapsTotal"]) == (7, "table.gap", 40)
     assert len(found.event.data["gaps"]) == events.GAPS_MAX
@@ -64,7 +63,6 @@ def test_what_was_never_read_is_an_event_of_its_own() -> None:
 
 
 def test_numbers_of_batches_never_meet() -> None:
-    """Each batch has its own, so a repeat is known as one."""
     numbers = [
         found.number
         for batch in range(5)
@@ -74,14 +72,12 @@ def test_numbers_of_batches_never_meet() -> None:
 
 
 def test_a_stop_says_its_code_and_reason() -> None:
-    """Cut, because it may quote what Spark said."""
     found = events.of_stop("FAIRLEAD_TABLE_TAKEN", "x" * 9999, ["ingest"], now=1_800_000_000.0)
     assert (found.type, found.subject, found.time) == ("job.stopped", "ingest", "2027-01-15T08:00:00.000Z")
     assert found.data["reason"] == "FAIRLEAD_TABLE_TAKEN" and len(found.data["message"]) == 1024
 
 
 def test_a_long_batch_is_logged_each_ten_seconds() -> None:
-    """With the seconds since it began."""
     progress = ProgressLog()
     assert [progress.due(now, batch=3, is_running=True) for now in (100.0, 105.0, 110.0, 111.0, 125.0)] == [
         None, None, 10.0, None, 25.0,
@@ -89,7 +85,6 @@ def test_a_long_batch_is_logged_each_ten_seconds() -> None:
 
 
 def test_the_next_batch_begins_anew() -> None:
-    """And so does work after a pause."""
     progress = ProgressLog()
     progress.due(0.0, batch=1, is_running=True)
     assert progress.due(9.0, batch=2, is_running=True) is None

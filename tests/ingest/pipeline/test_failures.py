@@ -33,7 +33,6 @@ def noted(failures: Failures, *causes: str, batch: int = 1, every: float = 1.0) 
 
 
 def test_the_same_failure_again_and_again_is_halved_once_and_stops() -> None:
-    """What differs between two of them, an address or a number, is not the cause."""
     told = noted(Failures(), *[f"Error at 0x{index:x}, part-{index}" for index in range(UNKNOWN_FAILURES_MAX + 1)])
     assert told.index(Next.HALVE) == HALVED_AT - 1
     assert told.count(Next.HALVE) == told.count(Next.STOP) == 1
@@ -41,7 +40,6 @@ def test_the_same_failure_again_and_again_is_halved_once_and_stops() -> None:
 
 
 def test_failures_for_other_causes_or_of_other_batches_do_not_count_together() -> None:
-    """A service that was down, another error, another batch."""
     failures = Failures()
     for number in range(50):
         assert failures.note(errors.UNREACHABLE, "down", 1, float(number)) is Next.WAIT
@@ -50,7 +48,6 @@ def test_failures_for_other_causes_or_of_other_batches_do_not_count_together() -
 
 
 def test_progress_and_time_end_a_row_of_failures() -> None:
-    """Both in what is counted and in how long is waited."""
     failures = Failures()
     assert noted(failures, "one", "one")[-1] is Next.HALVE
     assert failures.retry_seconds > RETRY_SECONDS_FIRST
@@ -61,7 +58,6 @@ def test_progress_and_time_end_a_row_of_failures() -> None:
 
 
 def test_what_has_a_code_says_itself_whether_waiting_helps() -> None:
-    """However often."""
     failures = Failures()
     assert {failures.note(errors.DISK_FULL, "full", 1, float(n)) for n in range(3000)} == {Next.WAIT}
     assert failures.retry_seconds == RETRY_SECONDS_MAX
@@ -70,7 +66,6 @@ def test_what_has_a_code_says_itself_whether_waiting_helps() -> None:
 
 @pytest.mark.parametrize("denied", [errors.STORE_DENIED, errors.CATALOG_DENIED])
 def test_credentials_that_were_good_are_waited_for_and_not_for_ever(denied: str) -> None:
-    """Those that never were good are a mistake."""
     failures = Failures()
     assert failures.note(denied, "denied", 1, 0.0) is Next.STOP
     for work in (failures.answered, failures.progressed):

@@ -11,7 +11,6 @@ def files(*sizes: int, topic: str = "a/t", date: str = "2026-11-20") -> list[Fil
 
 
 def test_files_are_counted_by_size_and_day() -> None:
-    """A bound belongs to the class below it."""
     found = facts.file_layout([*files(10, MIB, MIB + 1), *files(200 * MIB, date="2026-11-21")])
     assert [(each.up_to, each.files) for each in found.classes] == [
         (MIB, 2),

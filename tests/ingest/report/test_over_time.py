@@ -21,7 +21,6 @@ YEAR = 366 * 86_400
 
 
 def test_what_arrived_and_was_taken_in() -> None:
-    """Rates by the second; what waits is what arrived and was not taken yet."""
     counted = OverTime()
     counted.add_arrived([(NOON, 10), (NOON + 1, 10), (NOON + 3, 4)])
     counted.add_taken([(NOON + 1, 8), (NOON + 3, 16)])
@@ -52,7 +51,6 @@ def test_hours() -> None:
     st.sampled_from([1, 3600, YEAR]),
 )
 def test_points_are_few_and_lose_no_message(rows: list[tuple[int, int, int]], span: int) -> None:
-    """At any span; the last one has everything taken in."""
     counted = OverTime()
     for after, delay, count in rows:
         at = NOON + after % span
@@ -91,7 +89,6 @@ def counted(seconds: list[float]) -> Counter[int]:
     st.sampled_from([0.01, 0.5, 0.95, 1.0]),
 )
 def test_a_quantile_is_right_to_within_a_bucket(seconds: list[float], fraction: float) -> None:
-    """Never below the true one, and at most 12 % above."""
     true = sorted(seconds)[max(1, math.ceil(len(seconds) * fraction)) - 1]
     found = over_time.quantile(counted(seconds), fraction)
     assert found is not None and true * 0.999 <= found <= true * WIDTH * 1.001
@@ -99,12 +96,10 @@ def test_a_quantile_is_right_to_within_a_bucket(seconds: list[float], fraction: 
 
 @pytest.mark.parametrize("seconds", [-86_400.0, 0.0, 0.000_5])
 def test_a_delay_below_a_millisecond_is_none(seconds: float) -> None:
-    """A device whose clock is ahead makes no negative one."""
     assert over_time.quantile(counted([seconds]), 0.5) == 0.0
 
 
 def test_a_year_is_the_longest() -> None:
-    """A device that believes in 1970 spoils no picture."""
     found = over_time.quantile(counted([56 * 365 * 86_400.0]), 0.5)
     assert found is not None and over_time.SECONDS_MAX <= found <= over_time.SECONDS_MAX * WIDTH * 1.001
 
@@ -121,6 +116,5 @@ def test_nothing_has_no_quantile() -> None:
 
 
 def test_counts_add_up() -> None:
-    """Of two files it is the same as of both together."""
     one, two = [0.1, 0.2, 7.0], [3.0, 900.0]
     assert counted(one) + counted(two) == counted(one + two)

@@ -75,7 +75,6 @@ def test_what_is_not_there_is_said() -> None:
 
 
 def test_names_from_outside_are_text() -> None:
-    """A node may call itself anything."""
     assert "<script>" not in page.page([TableFacts(name="<script>", table="<b>", rows=1, by_node=[("<i>", 1)])], NOW)
 
 
@@ -100,7 +99,6 @@ def test_dead_letters_are_counted_by_code_and_field() -> None:
 
 
 def test_kinds_that_are_left_out_are_summed_up() -> None:
-    """And counted in the sum."""
     letters = [LetterCount(code="misfit", fields=(f"field{n}",), rows=1, example="x") for n in range(100)]
     lines = page.by_field(letters)
     assert lines[-2:] == [[f"{100 - BARS_MAX} more kinds", "", "52", ""], ["dead letters in all", "", "100", ""]]

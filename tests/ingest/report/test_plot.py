@@ -43,7 +43,6 @@ def test_axes_and_names() -> None:
     [(20, "12:00:05"), (7200, "12:30"), (3 * 86_400, "23 Nov 00:00"), (40 * 86_400, "26 Nov"), (900 * 86_400, "2027")],
 )
 def test_times_are_told_apart(span: int, text: str) -> None:
-    """The first picture of a minute and that of three years."""
     begin = 1_795_348_800  # 2026-11-22 12:00
     found = drawn([begin, begin + span], Line(name="n", values=[1.0, 1.0]))
     assert any(text in each for each in texts(found)), texts(found)
@@ -77,7 +76,6 @@ def test_nothing_is_no_picture() -> None:
 
 @given(st.lists(VALUES, min_size=1, max_size=30), st.booleans(), st.integers(1, 10**9))
 def test_any_values_stay_inside(values: list[float | None], log: bool, step: int) -> None:
-    """No number that a reader of SVG refuses, none outside the picture."""
     seconds = [each * step for each in range(len(values))]
     line = Line(name="n", values=values)
     text = plot.draw("t", seconds, [line], shown=lambda value: f"{value:g}", is_logarithmic=log)
@@ -93,14 +91,12 @@ def test_any_values_stay_inside(values: list[float | None], log: bool, step: int
 
 
 def test_many_bars_are_summed_up() -> None:
-    """A page does not show a thousand."""
     drawn = plot.bars([(f"edge-{number}", 1) for number in range(1000)])
     assert f"{1000 - plot.BARS_MAX} more" in drawn
     assert drawn.count("<rect") == plot.BARS_MAX + 1
 
 
 def test_of_a_long_time_the_newest_are_shown() -> None:
-    """Their bars have a length, and the sum is that of all."""
     drawn = plot.bars([(f"hour {number:03}", 1) for number in range(100)], is_over_time=True)
     text = read(drawn)
     assert "hour 099" in text and "hour 051" not in text and f"{100 - plot.BARS_MAX} earlier" in text
@@ -109,7 +105,6 @@ def test_of_a_long_time_the_newest_are_shown() -> None:
 
 
 def test_labels_are_whole_and_bars_have_a_sum() -> None:
-    """Names of nodes may have 253 characters."""
     text = read(plot.bars([("n" * 253, 2), ("m", 1)]))
     assert "n" * 253 in text and "in all" in text and "3" in text
 
@@ -119,7 +114,6 @@ def test_a_count_of_none_has_no_bar() -> None:
 
 
 def test_texts_are_escaped() -> None:
-    """In heads, cells, titles and notes."""
     made = plot.grid(["<i>"], [["<b>"]]) + plot.section("<u>", "<p>ours</p>", "<s>") + plot.bars([("<em>", 1)])
     assert not {"<i>", "<b>", "<u>", "<s>", "<em>"} & {made[i : i + n] for i in range(len(made)) for n in (3, 4)}
     assert plot.section("t", "", "not shown") == "<h3>t</h3>\n<p>none</p>"

@@ -27,13 +27,11 @@ def test_a_close_look_gives_the_text_to_read() -> None:
 
 @pytest.mark.parametrize("raw", [None, b"null"])
 def test_what_is_required_is_missed(raw: bytes | None) -> None:
-    """A null is none."""
     with pytest.raises(Misfit, match="required"):
         look("int", ColumnRule(required=True)).close(raw)
 
 
 def test_a_number_of_a_thousand_digits_is_no_decimal() -> None:
-    """However little it says: Java needs the square of its length."""
     with pytest.raises(Misfit):
         look("decimal(10,2)", ColumnRule()).close(b"1." + b"0" * column_check.DIGITS_MAX)
     assert look("double", ColumnRule()).close(b"1." + b"0" * 5000) is not None
@@ -44,7 +42,6 @@ def test_a_number_of_a_thousand_digits_is_no_decimal() -> None:
     [("double", False), ("array<double>", True), ("struct<a:map<string,float>>", True), ("array<int>", False)],
 )
 def test_floats_inside_of_a_column_are_known(data_type: str, expected: bool) -> None:
-    """They are looked at by their text."""
     assert column_check.has_floats(ddl.type_of(data_type)) is expected
 
 
@@ -69,7 +66,6 @@ def test_each_day_of_a_year_is_one(year: str) -> None:
                                   "+1", "+01", "-1:30", "+0130", "+013000", "+01:02:03", "+18:00", "+18", "-18:00:00",
                                   "+180000", "UTC+1", "GMT-1:5", "UT+18"])  # fmt: skip
 def test_zones_that_are_some(zone: str) -> None:
-    """As Spark reads them, behind seconds alone."""
     assert is_timestamp(f"2026-11-22T10:00:00 {zone}") and is_timestamp(f"2026-11-22 1:2:3.5{zone}")
     assert not is_timestamp(f"2026-11-22T10:00{zone}")
 
@@ -78,7 +74,6 @@ def test_zones_that_are_some(zone: str) -> None:
                                   "+1:2:3", "+1:60:00", "UTC+19", "Europe/Nowhere", "Europe/Paris+12", "Etc/GMT+5Z",
                                   "ROC", "z", "ZZ", "Z+01:00", "europe/paris"])  # fmt: skip
 def test_zones_that_are_none(zone: str) -> None:
-    """Nor for Spark."""
     assert not is_timestamp(f"2026-11-22T10:00:00 {zone}")
 
 

@@ -32,24 +32,20 @@ def test_a_contract_grows_by_what_the_table_has() -> None:
 
 
 def test_a_misfit_is_named() -> None:
-    """The fields whose columns stayed empty, not those that were null or fit."""
     body, empty = '{"a": "x", "b": null, "c": 1, "unknown": 1}', {"a", "b"}
     assert misfits(body, empty) == ["a"]
 
 
 def test_a_body_without_fields_has_no_place_to_name() -> None:
-    """It is the body itself that does not fit."""
     assert misfits("[1]", {"a"}) == misfits(None, {"a"}) == []
 
 
 def test_a_contract_travels_as_text() -> None:
-    """To the tasks, which look at bodies with it."""
     contract = contract_file.parse('{"mode": "evolve", "decimals": "round", "columns": {"a": "decimal(9,2)"}}', "s")
     assert decode_contract(contract.encode()) == contract
 
 
 def test_what_was_wrong_travels_in_the_error() -> None:
-    """And is reported with its reasons; the body follows."""
     judge = contract_file.parse(
         '{"name": "n", "version": 2, "columns": {"a": {"type": "int", "minimum": 0}, "b": "int"}}', "s"
     ).judge()
@@ -60,7 +56,6 @@ def test_what_was_wrong_travels_in_the_error() -> None:
 
 
 def test_what_spark_alone_refused_is_found_by_its_empty_columns() -> None:
-    """As before there were rules."""
     error = f"{MISFIT} {NOTHING_KNOWN}" + '{"a": "x"}'
     told = misfit(error, '{"a": "x"}', {"a"})
     assert told == ('body does not fit the schema at a: {"a": "x"}', ["a"])
@@ -71,7 +66,6 @@ def test_what_spark_alone_refused_is_found_by_its_empty_columns() -> None:
 
 
 def test_the_words_of_a_transform_stay_its_own() -> None:
-    """Whatever they are."""
     assert misfit("too hot", "{}", ()) is None
     for words in (f"{MISFIT}: mine", f"{MISFIT} [x\nmine"):
         assert misfit(words, "{}", ("a",)) == (words, ())
@@ -98,18 +92,14 @@ LOUD = RowRoute(name="loud", properties={"level": "high", "kind": "alarm"})
     ],
 )
 def test_a_star_stands_for_anything(pattern: str, text: str, expected: bool) -> None:
-    """And nothing else has a meaning."""
     assert matches(pattern, text) is expected
 
 
 def test_a_long_source_costs_no_time() -> None:
-    """However many stars a pattern has."""
-
     assert not matches("*a" * 50 + "*b", "a" * 1_000_000)
 
 
 def test_the_first_route_that_takes_a_message_has_it() -> None:
-    """What none takes is shared."""
     router = RowRouter([DOORS, NORTH])
     asked = [("north/t", "/messages/modules/door/o"), ("north/t", None), ("south/t", "/messages/modules/engine/o")]
     assert [router.route(topic, source, None) for topic, source in asked] == [0, 1, SHARED]
@@ -117,7 +107,6 @@ def test_the_first_route_that_takes_a_message_has_it() -> None:
 
 
 def test_all_properties_of_a_route_must_be_as_it_says() -> None:
-    """Those that are no text are none."""
     router = RowRouter([LOUD])
     texts = [
         '{"level": "high", "kind": "alarm", "more": 1}',
@@ -130,7 +119,6 @@ def test_all_properties_of_a_route_must_be_as_it_says() -> None:
 
 
 def test_sources_without_end_are_not_remembered() -> None:
-    """Devices write them."""
     router = RowRouter([DOORS])
     for number in range(REMEMBERED_MAX + 10):
         assert router.route("a/t", f"/{number}", None) == SHARED

@@ -25,7 +25,6 @@ from fairlead_ingest.rows.rules import ColumnRule
     ],
 )
 def test_three_ways_to_say_the_same(text: str) -> None:
-    """Ours, DDL, Spark's own JSON."""
     contract = contract_file.parse(text, "schema.json")
     assert contract.columns.simpleString() == "struct<temperature:double,tags:array<string>>"
     assert contract.mode == "freeze"
@@ -58,7 +57,6 @@ def test_three_ways_to_say_the_same(text: str) -> None:
     ],
 )
 def test_a_broken_schema_is_refused_with_its_file_and_reason(text: str, reason: str) -> None:
-    """One line, not Spark's whole trace."""
     with pytest.raises(errors.Stop) as refused:
         contract_file.parse(text, "schema.json")
     assert str(refused.value).startswith(f"{errors.SCHEMA_BROKEN}: schema.json")
@@ -67,7 +65,6 @@ def test_a_broken_schema_is_refused_with_its_file_and_reason(text: str, reason: 
 
 
 def test_mistakes_of_a_contract_are_told_together() -> None:
-    """Each with its column, and the word that was meant."""
     text = """
 nam = "t"
 [columns]
@@ -176,7 +173,6 @@ def routes(*found: dict[str, Any]) -> str:
     ],
 )
 def test_a_broken_contract_is_refused_with_its_place(text: str, reason: str) -> None:
-    """Before anything is started."""
     with pytest.raises(errors.Stop) as refused:
         contract_file.parse(text, "schema.json")
     assert str(refused.value).startswith(f"{errors.SCHEMA_BROKEN}: schema.json: ")
@@ -184,7 +180,6 @@ def test_a_broken_contract_is_refused_with_its_place(text: str, reason: str) -> 
 
 
 def test_broken_toml_is_refused() -> None:
-    """With what the reader says."""
     with pytest.raises(errors.Stop, match="Invalid value"):
         contract_file.parse("name = ", "c.toml")
     with pytest.raises(errors.Stop, match=r"c\.toml: "):
@@ -192,13 +187,11 @@ def test_broken_toml_is_refused() -> None:
 
 
 def test_a_contract_with_routes_travels_as_text() -> None:
-    """To the tasks."""
     contract = contract_file.parse(TELEMETRY, "telemetry.toml")
     assert decode_contract(contract.encode()) == contract
 
 
 def test_bodies_are_judged_by_the_columns_of_their_route() -> None:
-    """A field that only another route has is not read."""
     judge = contract_file.parse(TELEMETRY, "telemetry.toml").judge()
     body = b'{"site": "north", "count": 1, "temperature": 200, "open": "yes"}'
     sources = ["/messages/modules/thermometer/o", None, None]

@@ -42,6 +42,5 @@ def test_columns_are_what_spark_takes_them_for(spark: SparkSession, text: str) -
     ],
 )
 def test_a_mistake_is_said(text: str, reason: str) -> None:
-    """In words, not as a trace of a parser."""
     with pytest.raises(ValueError, match=reason):
         ddl.type_of(text)

@@ -75,7 +75,6 @@ def judge(data_type: str, *, rounds: bool = False, evolves: bool = False) -> Jud
     ("data_type", "value"), [(data_type, value) for data_type, values in FITS.items() for value in values]
 )
 def test_what_a_column_holds_exactly_fits(data_type: str, value: str) -> None:
-    """And is read from the body, or from the same value again."""
     verdict = judge(data_type).judge(b'{"c": %s}' % value.encode())
     assert verdict.fits
     assert verdict.text is None or value.replace(" ", "") in verdict.text.replace(" ", "") or "other" in value
@@ -85,7 +84,6 @@ def test_what_a_column_holds_exactly_fits(data_type: str, value: str) -> None:
     ("data_type", "value"), [(data_type, value) for data_type, values in MISFITS.items() for value in values]
 )
 def test_what_would_be_changed_is_a_misfit(data_type: str, value: str) -> None:
-    """Spark is not shown it."""
     verdict = judge(data_type).judge(b'{"c": %s, "other": 1}' % value.encode())
     assert (verdict.fits, verdict.text) == (False, "{}")
 
@@ -94,7 +92,6 @@ def test_what_would_be_changed_is_a_misfit(data_type: str, value: str) -> None:
     "value", ["1.10", "1E5", '{"x":1.10, "y" : [1,2.50]}', "12345678901234567890.123", "-0", "true"]
 )
 def test_what_is_no_string_goes_into_a_string_column_as_it_was_written(value: str) -> None:
-    """Spark would write another number."""
     verdict = judge("string").judge(b'{"c": %s}' % value.encode())
     assert verdict.fits and verdict.text is not None
     assert verdict.text == '{"c":"' + value.replace('"', '\\"') + '"}'
@@ -103,7 +100,6 @@ def test_what_is_no_string_goes_into_a_string_column_as_it_was_written(value: st
 
 
 def test_one_misfit_costs_its_own_column_only() -> None:
-    """The others are read from what is left."""
     columns = ddl.columns_of("a tinyint, b double, `c d` string")
     verdict = Judge(columns).judge(b'{"a": 200, "b": 1.5, "c d": "x", "e": 1}')
     assert (verdict.fits, verdict.text) == (False, '{"b":1.5,"c d":"x"}')
@@ -117,7 +113,6 @@ def test_decimals_are_rounded_where_that_is_wanted() -> None:
 
 
 def test_a_field_that_can_never_have_a_column_is_said_where_tables_evolve() -> None:
-    """Names that differ in their letters' case alone are one column."""
     body = b'{"c": 1.5, "C": 2}'
     assert not judge("double", evolves=True).judge(body).fits
     assert judge("double").judge(body).fits
@@ -132,7 +127,6 @@ def test_what_is_no_object_fits_no_columns(body: bytes) -> None:
 
 
 def test_a_body_with_a_name_that_spark_refuses_is_read_without_it() -> None:
-    """Where it is a column's own, the column is empty."""
     name = "n" * 60_000
     assert judge("double").judge(b'{"c": 1.5, "%s": 1}' % name.encode()).text == '{"c":1.5}'
     assert not judge("map<string,int>").judge(b'{"c": {"%s": 1}}' % name.encode()).fits
@@ -188,7 +182,6 @@ RULES = {
     ],
 )
 def test_rules_are_judged_by_either_look(body: str, wrong: list[tuple[str, str]]) -> None:
-    """What they refuse is a null, as a value of another type is."""
     columns = ddl.columns_of("a double, b string, c string")
     verdict = Judge(columns, rules=RULES).judge(body.encode())
     assert ([tuple(each) for each in verdict.wrong], verdict.fits) == (wrong, not wrong)
@@ -214,14 +207,12 @@ def test_rules_are_judged_by_either_look(body: str, wrong: list[tuple[str, str]]
 def test_bounds_and_lists_belong_to_what_is_allowed(
     data_type: str, rule: ColumnRule, fits: list[str], misfits: list[str]
 ) -> None:
-    """And the type still counts."""
     judged = Judge(types.StructType([types.StructField("c", ddl.type_of(data_type))]), rules={"c": rule})
     assert [value for value in fits if not judged.judge(b'{"c": %s}' % value.encode()).fits] == []
     assert [value for value in misfits if judged.judge(b'{"c": %s}' % value.encode()).fits] == []
 
 
 def test_columns_of_other_routes_are_not_read() -> None:
-    """Whatever the body holds under their names, of their type or not."""
     judged = Judge(ddl.columns_of("a double"), foreign=("b",))
     assert judged.judge(b'{"a": 1, "c": 2}').text is judged.judge(b'{"a": 1, "b": null}').text is None
     assert judged.judge(b'{"a": 1, "b": 2}') == Verdict(text='{"a":1}')
@@ -229,26 +220,22 @@ def test_columns_of_other_routes_are_not_read() -> None:
 
 
 def test_a_field_without_a_column_is_found_with_its_type() -> None:
-    """Numbers are doubles, what has parts is text."""
     body = '{"n": 1, "d": -2.5, "b": true, "s": "x", "o": {"a": 1}, "l": [1], "known": 1}'
     found = fitting.unknown_fields([body], ["known"])
     assert found == {"n": "double", "d": "double", "b": "boolean", "s": "string", "o": "string", "l": "string"}
 
 
 def test_a_null_says_nothing_of_a_type() -> None:
-    """The column comes with the first value."""
     assert fitting.unknown_fields(['{"a": null}'], []) == {}
     assert fitting.unknown_fields(['{"a": null}', '{"a": 1}'], []) == {"a": "double"}
 
 
 def test_fields_of_several_types_are_text() -> None:
-    """Within a task and over tasks."""
     assert fitting.unknown_fields(['{"a": 1}', '{"a": "x"}'], []) == {"a": "string"}
     assert fitting.merge_fields([{"b": "double"}, {"a": "boolean", "b": "boolean"}]) == {"a": "boolean", "b": "string"}
 
 
 def test_what_is_no_object_has_no_fields() -> None:
-    """Arrays, texts, numbers, no body at all."""
     assert fitting.unknown_fields(["[1]", '"x"', "1", None], []) == {}
 
 
@@ -258,12 +245,10 @@ def test_names_no_column_may_have_stay_in_the_body() -> None:
 
 
 def test_a_column_is_added_once_whatever_its_case() -> None:
-    """Spark and Delta do not tell them apart."""
     added = fitting.new_columns({"Temp": "double", "temp": "string", "Node": "string"}, ["node"])
     assert added == pa.schema([("Temp", pa.float64())])
 
 
 def test_a_table_grows_up_to_a_limit() -> None:
-    """A hostile producer's fields stay in the bodies."""
     held = [f"c{number}" for number in range(fitting.COLUMNS_MAX - 1)]
     assert fitting.new_columns({"a": "double", "b": "double"}, held).names == ["a"]

@@ -33,7 +33,6 @@ def test_the_source_is_the_agents() -> None:
 
 
 def test_records_leave_the_rows() -> None:
-    """In their order, with the place at which the report stands."""
     rows, found = gap_record.split(page(upstream_message(1), report(2), upstream_message(3)))
     assert rows["id"].to_pylist() == ["edge-1-1", "edge-1-3"]
     assert found == [GapRecord(topic="a/t", id="01" * 20, node="edge-1", **BODY)]  # type: ignore[arg-type]
@@ -51,7 +50,6 @@ def test_any_other_body_stays_a_row(body: Any) -> None:
 
 
 def test_what_a_task_holds_is_bounded() -> None:
-    """What has no room stays among the rows; nothing is lost."""
     rows, found = gap_record.split(page(*(report(number) for number in range(5))), 3)
     assert (rows["id"].to_pylist(), len(found)) == (["edge-1-3", "edge-1-4"], 3)
 
@@ -66,14 +64,12 @@ def test_payloads_that_are_not_decoded_are_left_alone() -> None:
     [("source", 7), ("source", {"path": gap_record.SOURCE}), ("body", BODY), ("node", 7), ("node", {"name": "edge-1"})],
 )
 def test_columns_of_another_type_are_left_alone(column: str, value: Any) -> None:
-    """A transform has made of them what it wanted, such as a struct of the body."""
     before = page(report(1), upstream_message(2))
     rows = before.set_column(before.column_names.index(column), column, pa.array([value, value]))
     assert gap_record.split(rows) == (rows, [])
 
 
 def test_a_record_holds_no_longer_texts_than_a_commit_may() -> None:
-    """A batch's commit names them, and each reader of the table's log reads that."""
     rows = page(report(1))
     rows = rows.set_column(rows.column_names.index("node"), "node", pa.array(["n" * 100_000]))
     (found,) = gap_record.split(rows)[1]
@@ -81,7 +77,6 @@ def test_a_record_holds_no_longer_texts_than_a_commit_may() -> None:
 
 
 def test_no_contract_judges_them() -> None:
-    """Its required columns are of what devices measure."""
     schema = {"columns": {"temperature": {"type": "double", "required": True}}}
     judge = contract_file.parse(json.dumps(schema), "s").judge()
     found = page(report(1), upstream_message(2, body={}), report(3, {"queue": "iothub"}), judge=judge)

@@ -38,7 +38,6 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def test_frozen_columns_send_misfits_to_the_dead_letters(rows: DataFrame) -> None:
-    """The error of a payload that was no message stays what it was."""
     contract = contract_file.parse('{"columns": {"temperature": "double"}}', "s")
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert [row.temperature for row in found] == [1.5, None, None, None]
@@ -49,7 +48,6 @@ def test_frozen_columns_send_misfits_to_the_dead_letters(rows: DataFrame) -> Non
 
 
 def test_rescued_columns_keep_the_row(rows: DataFrame) -> None:
-    """The body that did not fit stays beside its nulls."""
     contract = contract_file.parse('{"mode": "rescue", "columns": {"temperature": "double"}}', "s")
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert found[1]._error is None and found[1]._rescued == '{"temperature": "warm"}'
@@ -57,7 +55,6 @@ def test_rescued_columns_keep_the_row(rows: DataFrame) -> None:
 
 
 def test_lineage_is_the_utc_day_of_publishing(rows: DataFrame) -> None:
-    """Not of reading, not of here."""
     found = transforms.lineage(rows).first()
     assert found is not None
     assert found._date.isoformat() == "2026-11-20"
@@ -112,7 +109,6 @@ def test_at_most_so_many_are_looked_for() -> None:
 
 
 def test_rows_without_properties_have_no_traces() -> None:
-    """A raw topic, or a transform of the user's that drops them."""
     assert transforms.find(pa.RecordBatch.from_pydict({"payload": pa.array([b"x"])}), NOW) == []
     without_time = rows_row_traces({"traceparent": str(place(1))}).select(["properties"])
     assert transforms.find(without_time, NOW) == [(str(place(1)), False)]

@@ -31,14 +31,12 @@ def settled(pace: BatchPace, *, fixed: float, per_second: float, batches: int = 
 
 @pytest.mark.parametrize("per_second", [5_000, 40_000, 200_000, 2_000_000])
 def test_a_batch_takes_the_seconds_asked_for_whatever_the_rate(per_second: float) -> None:
-    """From the first guess, up or down."""
     pace = settled(BatchPace(seconds=1.0, rows=batch_size.START_ROWS), fixed=0.2, per_second=per_second)
     assert times(pace.rows, fixed=0.2, per_second=per_second).seconds == pytest.approx(1.0, rel=0.01)
 
 
 @pytest.mark.parametrize("fixed", [0.5, 2.0, 10.0])
 def test_slow_commits_make_longer_batches_and_rows_take_most_of_the_time(fixed: float) -> None:
-    """A second would be over before a row is read."""
     pace = settled(BatchPace(seconds=1.0, rows=batch_size.START_ROWS), fixed=fixed, per_second=50_000, batches=20)
     assert times(pace.rows, fixed=fixed, per_second=50_000).seconds == pytest.approx(
         batch_size.FIXED_TIMES_MIN * fixed, rel=0.01
@@ -46,7 +44,6 @@ def test_slow_commits_make_longer_batches_and_rows_take_most_of_the_time(fixed: 
 
 
 def test_a_rate_that_falls_or_rises_is_followed() -> None:
-    """At once downwards, by doubling upwards."""
     fast = settled(BatchPace(seconds=1.0, rows=batch_size.START_ROWS), fixed=0.2, per_second=200_000)
     slow = fast.after(fast.rows, times(fast.rows, fixed=0.2, per_second=20_000))
     assert slow.rows == pytest.approx(16_000, rel=0.01)
@@ -56,7 +53,6 @@ def test_a_rate_that_falls_or_rises_is_followed() -> None:
 
 
 def test_a_batch_of_live_messages_alone_says_nothing() -> None:
-    """Most of its time is what any batch takes."""
     pace = BatchPace(seconds=1.0, rows=100_000)
     assert pace.after(10, BatchTimes(seconds=0.4, work_seconds=0.1)) == pace
     assert pace.after(0, BatchTimes(seconds=0.4, work_seconds=0.0)) == pace
@@ -64,7 +60,6 @@ def test_a_batch_of_live_messages_alone_says_nothing() -> None:
 
 @pytest.mark.parametrize(("seconds", "work"), [(-5.0, 0.5), (0.0, 0.0), (3600.0, 0.5), (1.0, -3.0), (0.2, 5.0)])
 def test_clocks_that_jump_leave_a_batch_of_some_size(seconds: float, work: float) -> None:
-    """Notes may come from machines whose clocks were set meanwhile."""
     pace = BatchPace(seconds=1.0, rows=batch_size.START_ROWS).after(
         50_000, BatchTimes(seconds=seconds, work_seconds=work)
     )
@@ -99,14 +94,12 @@ def used(rows: int, *, has_more: bool = False) -> Used:
 
 
 def test_one_busy_topic_gets_what_ninety_nine_quiet_ones_leave() -> None:
-    """The whole batch, in one round."""
     topics = {"hot": used(10, has_more=True), **{f"quiet-{number}": used(0) for number in range(99)}}
     assert batch_size.larger_limits(topics, 1000, None) == {"hot": (1000, None)}
     assert batch_size.larger_limits(topics, 1000, 10_000) == {"hot": (1000, 10_000)}
 
 
 def test_several_share_what_is_left_and_none_loses_its_own() -> None:
-    """Those that have no more keep what they took."""
     topics = {"a": used(100, has_more=True), "b": used(100, has_more=True), "c": used(20)}
     assert batch_size.larger_limits(topics, 300, None) == {"a": (140, None), "b": (140, None)}
 
@@ -121,12 +114,10 @@ def test_a_batch_that_is_full_or_nearly_is_not_planned_again() -> None:
 
 
 def test_without_limits_nothing_is_shared_out() -> None:
-    """All is taken at once, so no topic has more."""
     assert batch_size.larger_limits({"hot": used(5)}, None, None) == {}
 
 
 def test_a_batch_that_turns_out_too_large_is_cut_where_there_is_more() -> None:
-    """Those that are up to date keep what they took."""
     topics = {"live": used(30), "a": used(500, has_more=True), "b": used(500, has_more=True)}
     assert batch_size.smaller_limits(topics, 130) == {"a": (50, 5000), "b": (50, 5000)}
     assert batch_size.smaller_limits(topics, 20) == {"a": (1, 5000), "b": (1, 5000)}
@@ -138,7 +129,6 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "ingest.md"
 
 
 def test_policies_are_the_same_for_settings_and_options() -> None:
-    """The first is the default of both."""
     for key, allowed in (("on_expired", ON_EXPIRED), ("on_recreated", ON_RECREATED)):
         field = IngestSettings.model_fields[key]
         assert get_args(field.annotation) == allowed
@@ -151,7 +141,6 @@ def shown(value: float) -> str:
 
 
 def test_settings_options_and_the_page_have_the_same_defaults() -> None:
-    """A job and a user's own query read the same pages."""
     options = SourceOptions.of({"url": "http://127.0.0.1:1", "topics": "a/t"})
     settings = BatchLimits()
     assert (settings.batch_rows, settings.batch_bytes) == (options.max_rows_per_batch, options.max_bytes_per_batch)

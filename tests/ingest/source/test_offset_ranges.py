@@ -25,22 +25,18 @@ def merged(*sizes: int, bytes_min: int = 100) -> list[tuple[str, str, int]]:
 
 
 def test_small_neighbours_become_one_range() -> None:
-    """A task costs more than a small range saves."""
     assert merged(3, 3, 3) == [("00", "03", 9)]
 
 
 def test_large_ranges_stay_apart() -> None:
-    """They are what the cores are for."""
     assert merged(100, 120) == [("00", "01", 100), ("01", "02", 120)]
 
 
 def test_a_small_rest_goes_with_the_last() -> None:
-    """No task for crumbs."""
     assert merged(100, 100, 5) == [("00", "01", 100), ("01", "03", 105)]
 
 
 def test_nothing_planned_is_no_range() -> None:
-    """An empty batch."""
     assert merged() == []
 
 
@@ -58,7 +54,6 @@ def test_many_small_topics_are_few_tasks() -> None:
 
 
 def test_few_topics_stay_apart() -> None:
-    """They may be read at the same time."""
     assert len(offset_ranges.grouped(ranges(200, 300), tasks_min=4, bytes_min=1000)) == 2
     assert offset_ranges.grouped([], tasks_min=4, bytes_min=1000) == []
 

@@ -21,7 +21,6 @@ from fairlead_messaging.api.responses import Plan
 
 
 def test_an_offset_survives_the_checkpoint() -> None:
-    """What Spark wrote down comes back as it was, jumps included."""
     places = Offsets(
         service="s",
         topics={
@@ -48,7 +47,6 @@ def test_keys_are_sorted_whatever_the_order_of_topics() -> None:
 
 
 def test_an_offset_at_rest_promises_nothing() -> None:
-    """A topic that gave nothing to a batch is not counted again in it."""
     moved = TopicOffset(
         generation=3,
         position="0f",
@@ -72,7 +70,6 @@ def test_a_batch_without_new_data_begins_where_it_ends() -> None:
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"v": 2}', '{"v": 1, "svc": "s", "topics": {"a": 5}}'])
 def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
-    """A checkpoint of another source, or a newer one, stops with its code."""
     with pytest.raises(errors.Stop, match=errors.BAD_CHECKPOINT):
         offsets.parse_offsets(text)
 
@@ -81,7 +78,6 @@ def test_what_is_no_offset_of_ours_is_refused(text: str) -> None:
     ("limit", "topics", "expected"), [(None, 2, [None, None]), (10, 3, [4, 3, 3]), (1, 3, [1, 1, 1]), (6, 1, [6])]
 )
 def test_a_limit_is_shared_and_no_topic_starves(limit: int | None, topics: int, expected: list[int | None]) -> None:
-    """Each topic may read at least one row."""
     assert offsets.share_rows(limit, topics) == expected
 
 
@@ -121,7 +117,6 @@ def test_totals_say_what_was_gone_before_the_batch_was_planned() -> None:
 
 
 def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
-    """Keys stay sorted: Spark compares text."""
     end = Offsets(
         service="s",
         topics={
@@ -154,7 +149,6 @@ def test_what_older_versions_stored_is_read_and_written_as_it_was(stored: str) -
 
 
 def test_a_start_is_explicit_by_the_names_users_write() -> None:
-    """``startingOffsets`` is an option of the source, so its names stay short."""
     for plain in ({"g": 3, "p": "0f"}, {"g": 3, "p": "0f", "n": 7}):
         offset = TopicOffset.from_starting(plain)
         assert offset.to_starting() == plain
@@ -210,13 +204,11 @@ def test_a_gap_is_behind_us_even_if_nothing_follows() -> None:
     ],
 )
 def test_a_start_is_a_name_or_a_moment(position: Any, start: str | int) -> None:
-    """A time without a zone is UTC."""
     assert offsets.parse_starting_position(position) == start
 
 
 @pytest.mark.parametrize("position", ["soon", -1, True, None, 1.5, datetime.date(2026, 1, 1)])
 def test_anything_else_is_refused(position: Any) -> None:
-    """With what may stand there."""
     with pytest.raises(ValueError, match="must be"):
         offsets.parse_starting_position(position)
 

@@ -12,7 +12,6 @@ NOON_MS = 1_795_176_000_000
 
 
 def test_conditions_narrow_the_scope() -> None:
-    """Each one further."""
     scope = pushdown.narrowed(
         ReadScope(),
         [
@@ -27,18 +26,15 @@ def test_conditions_narrow_the_scope() -> None:
 
 
 def test_one_moment_is_a_millisecond() -> None:
-    """Ids carry no more; Spark checks the rest."""
     assert pushdown.narrowed(ReadScope(), [("_published_at", "=", NOON)]) == ReadScope(
         from_ms=NOON_MS, until_ms=NOON_MS + 1
     )
 
 
 def test_a_time_without_zone_is_utc() -> None:
-    """As the session's times are."""
     assert ReadScope().within(("_published_at", ">", NOON.replace(tzinfo=None))).from_ms == NOON_MS
 
 
 def test_other_conditions_change_nothing() -> None:
-    """They are Spark's."""
     for condition in (("node", "=", "n"), ("_topic", ">", "a"), ("_published_at", ">", "noon")):
         assert ReadScope().within(condition) == ReadScope()

@@ -11,7 +11,6 @@ from fairlead_ingest.table.catalog import Catalog
 
 
 def test_a_table_is_called_as_its_folder_in_its_namespace() -> None:
-    """Levels of the namespace are written with dots."""
     found = Catalog(type="sql", uri="sqlite:////c.db", namespace="plant.north")
     assert catalog.identifier(found, Path("/data/rows_gaps")) == ("plant", "north", "rows_gaps")
 
@@ -27,7 +26,6 @@ def test_a_table_is_called_as_its_folder_in_its_namespace() -> None:
     ],
 )
 def test_an_address_that_cannot_be_a_catalogs_is_refused(kind: str, uri: str, said: str) -> None:
-    """Without showing the password in it."""
     with pytest.raises(ValueError) as refused:
         catalog.check_uri(kind, uri)
     assert said in str(refused.value) and "hush" not in str(refused.value)
@@ -39,7 +37,6 @@ def test_databases_with_catalogs(uri: str) -> None:
 
 
 def test_services_with_catalogs() -> None:
-    """Plain HTTP stays on this machine."""
     catalog.check_uri("rest", "https://polaris.example.com/api/catalog")
     catalog.check_uri("rest", "http://127.0.0.1:8181")
 

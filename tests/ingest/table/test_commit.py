@@ -28,7 +28,6 @@ def decide(state: TableState, end: Offsets, batch: int = 5) -> Append | AlreadyI
 
 
 def test_a_new_batch_leaves_its_number_and_its_positions() -> None:
-    """One commit says batch, commit sequence, positions and counts."""
     decided = decide(TableState(batch=4, reached=ending("", "0a"), commit_sequence=8), ending("0a", "0f"))
     assert isinstance(decided, Append)
     assert decided.transactions == {"fairlead:q": 5, commit.COMMIT_SEQUENCE: 9}
@@ -44,7 +43,6 @@ def test_a_batch_the_table_has_is_passed_over(batch: int) -> None:
 
 
 def test_a_batch_that_begins_before_what_the_table_holds_is_refused() -> None:
-    """Two jobs on one table, or a checkpoint from a backup."""
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_TAKEN: .*a/t up to 0f"):
         decide(TableState(reached=ending("", "0f")), ending("0a", "1f"))
 
@@ -70,7 +68,6 @@ def test_a_batch_that_begins_after_what_the_table_holds_is_refused() -> None:
 
 
 def test_what_was_decided_holds_for_one_commit() -> None:
-    """A backfill takes no number of the sequence."""
     decided = decide(TableState(commit_sequence=8), ending("", "0f"))
     assert isinstance(decided, Append)
     assert (decided.follows(8), decided.follows(9)) == (True, False)
@@ -78,20 +75,17 @@ def test_what_was_decided_holds_for_one_commit() -> None:
 
 
 def test_positions_guessed_from_rows_hold_for_any_generation() -> None:
-    """A table whose log was cut still refuses to repeat."""
     guessed = Offsets(topics={"a/t": TopicOffset.at(0, "0f")})
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         decide(TableState(reached=guessed), ending("", "1f"))
 
 
 def test_a_table_of_another_service_is_left_alone() -> None:
-    """Equal ids of two services would be two messages."""
     with pytest.raises(errors.Stop, match=errors.OTHER_SERVICE):
         decide(TableState(reached=ending("", "0a", service="other")), ending("0a", "0f"))
 
 
 def test_pipelines_with_other_topics_share_a_table() -> None:
-    """The positions of topics this batch does not know stay in the newest commit."""
     decided = decide(TableState(reached=ending("", "0a", topic="b/t")), ending("", "0f"))
     assert isinstance(decided, Append)
     assert decided.info is not None and set(decided.info.reached.topics) == {"a/t", "b/t"}
@@ -105,7 +99,6 @@ def test_a_fresh_checkpoint_goes_on_from_the_table() -> None:
 
 
 def test_each_checkpoint_is_an_application_of_its_own() -> None:
-    """Batch numbers start again with a new checkpoint."""
     assert commit.application_id("one") != commit.application_id("two")
 
 
@@ -140,7 +133,6 @@ def test_a_table_without_the_topic_is_behind_once_the_checkpoint_has_gone_on() -
     ],
 )
 def test_a_checkpoint_goes_on_only_with_a_table_that_holds_its_last_batch(held: Offsets, is_behind: bool) -> None:
-    """Asked before anything is made or read; a later generation is further."""
     if is_behind:
         with pytest.raises(errors.Stop, match=errors.TABLE_BEHIND):
             commit.check_goes_on(TableState(reached=held), ending("0a", "0f"))
@@ -168,7 +160,6 @@ HISTORY = [batch(version) for version in range(6)]
 
 
 def test_what_changes_no_row_of_ours_is_passed_over() -> None:
-    """Compaction, deletes, properties, a part that somebody corrected."""
     others = [
         by(6, "OPTIMIZE"), by(7, "DELETE", predicate="a"), by(8, "SET TBLPROPERTIES"), by(9, "VACUUM END"),
         by(10, "WRITE", mode="Append"), by(11, "WRITE", mode="Overwrite", predicate="_date = '2026-11-22'"),
@@ -188,13 +179,11 @@ def test_what_changes_no_row_of_ours_is_passed_over() -> None:
     ],
 )
 def test_a_restore_takes_back_what_came_after_its_version(target: dict[str, Any]) -> None:
-    """By version or by time, as delta-rs and Spark write it."""
     assert newest(*HISTORY, by(6, "RESTORE", **target)) == 3
     assert newest(*HISTORY, by(6, "RESTORE", **target), batch(7)) == 7
 
 
 def test_a_restore_of_a_restore_brings_back() -> None:
-    """Each is read from where the other leads."""
     assert newest(*HISTORY, by(6, "RESTORE", version="1"), by(7, "RESTORE", version="5")) == 5
     assert newest(*HISTORY, by(6, "RESTORE", version="1"), by(7, "OPTIMIZE"), by(8, "RESTORE", version="6")) == 1
 
@@ -209,11 +198,9 @@ def test_a_restore_of_a_restore_brings_back() -> None:
     ],
 )
 def test_content_that_others_put_there_says_nothing_of_ours(entry: dict[str, Any]) -> None:
-    """Nor does what lies below it."""
     assert newest(*HISTORY, entry) == "replaced"
     assert newest(*HISTORY, entry, batch(7)) == 7
 
 
 def test_no_history_is_no_answer() -> None:
-    """A new table."""
     assert commit.newest([]) == NewestCounting()

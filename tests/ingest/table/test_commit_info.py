@@ -52,12 +52,10 @@ SIDE_TABLE = (
 
 @pytest.mark.parametrize("stored", [BATCH, WITH_GAP, WITH_REPORT, SIDE_TABLE])
 def test_what_is_stored_is_read_and_written_as_it_was(stored: str) -> None:
-    """Letter by letter: an older version may be started again on the same table."""
     assert json.dumps(commit_info.parse_commit_info(json.loads(stored)).to_dict()) == stored
 
 
 def test_stored_names_stand_for_whole_ones() -> None:
-    """The gap's rows may be unknown."""
     info = commit_info.parse_commit_info(json.loads(WITH_GAP))
     assert info.reached == Offsets(service="5f0c", topics={"a/t": TopicOffset.at(3, "0f")})
     assert (info.application, info.batch, info.totals.filtered, info.counts.filtered) == ("fairlead:q", 12, 3, 3)
@@ -81,19 +79,16 @@ def test_older_versions_left_less() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
 def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
-    """A delete or an optimize by another program is no position."""
     assert commit_info.read_commit_info(metadata) is None
 
 
 @pytest.mark.parametrize("more", [{"reached": 5}, {"batch": "x"}, {"totals": 7}, {"rows": "many"}, {"ages": [None]}])
 def test_what_is_broken_is_refused_by_code(more: dict[str, Any]) -> None:
-    """Guessing positions would repeat or lose rows."""
     with pytest.raises(errors.Stop, match="FAIRLEAD_"):
         commit_info.parse_commit_info({**json.loads(BATCH), **more})
 
 
 def test_totals_add_up() -> None:
-    """Bytes and ages do not."""
     totals = TableTotals(rows=1, filtered=2).plus(BatchCounts(rows=4, bytes=99, filtered=1, ages=[1]))
     assert totals == TableTotals(rows=5, filtered=3)
 
@@ -148,13 +143,11 @@ def test_what_is_left_is_read_again() -> None:
     "text", ["", "{}", "[]", '{"v":2}', '{"v":1,"snapshot":"x","number":1,"batches":{},"info":{}}']
 )
 def test_what_is_broken_stops_the_job(text: str) -> None:
-    """Going on would repeat or miss rows."""
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         commit_info.parse_newest_commit({NEWEST_PROPERTY: text})
 
 
 def test_it_counts_while_the_current_version_was_made_from_it() -> None:
-    """Commits of others, a compaction say, change nothing."""
     assert OURS.line([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)]) is Lineage.CURRENT
 
 
@@ -165,7 +158,6 @@ def test_it_was_taken_back_where_the_line_passes_it_by() -> None:
 
 
 def test_nothing_is_known_where_the_line_is_cut() -> None:
-    """Others have let versions expire, ours among them."""
     assert OURS.line([TableVersion(70, 60, 7), TableVersion(60, None, 6)]) is Lineage.CUT
     assert OURS.line([]) is Lineage.CUT
 
@@ -180,12 +172,10 @@ def test_the_newest_applications_are_remembered() -> None:
 
 
 def test_counts_of_tasks_add_up() -> None:
-    """A task that saw nothing adds nothing."""
     assert commit_info.add_ages([[1, 2], [], [0, 5]])[:3] == [1, 7, 0]
 
 
 def test_a_quantile_is_the_bound_below_which_that_part_lies() -> None:
-    """Nine young ones and an old one."""
     counts = [9] + [0] * (len(commit_info.AGE_BUCKETS) - 1) + [1]
     assert commit_info.age_quantile(counts, 0.5) == commit_info.AGE_BUCKETS[0]
     assert commit_info.age_quantile(counts, 0.95) == float("inf")

@@ -75,7 +75,6 @@ def test_any_path_is_a_place_or_refused(text: str) -> None:
     ],
 )
 def test_one_folder_is_not_two_things(pipelines: list[tuple[str, str, str]], reason: str) -> None:
-    """Nor one in another."""
     with pytest.raises(ValueError, match=reason):
         store_path.check(pipelines)
 

@@ -27,7 +27,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 def planned(folder: Path, batch: int) -> Path:
-    """As Spark leaves it when a batch is committed."""
     for path, text in {
         "metadata": '{"id":"q"}',
         f"offsets/{batch}": f"v1\n{{}}\n{batch}",

@@ -18,7 +18,6 @@ def written(folder: Path, batch: int, end: Offsets) -> None:
 
 
 def test_the_end_of_a_batch_is_where_spark_planned_it(tmp_path: Path) -> None:
-    """And only while Spark keeps it."""
     for batch in (9, 10):
         written(tmp_path, batch, Offsets(service="s", topics={"a/t": TopicOffset.at(1, f"{batch:02x}")}))
     assert spark_checkpoint.end_of(tmp_path, 9).topics["a/t"].position == "09"
@@ -26,7 +25,6 @@ def test_the_end_of_a_batch_is_where_spark_planned_it(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_fresh_until_a_batch_is_planned(tmp_path: Path) -> None:
-    """Then its starting position no longer counts."""
     assert spark_checkpoint.is_fresh(tmp_path / "none")
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / ".0.crc").touch()
@@ -36,14 +34,12 @@ def test_a_checkpoint_is_fresh_until_a_batch_is_planned(tmp_path: Path) -> None:
 
 
 def test_the_query_is_known_by_its_identity(tmp_path: Path) -> None:
-    """Spark writes it once, at the first start."""
     (tmp_path / "metadata").write_text('{"id":"4a0c9f9e"}')
     assert spark_checkpoint.query_id(tmp_path) == "4a0c9f9e"
 
 
 @pytest.mark.parametrize("text", [None, "", "{}", "not json"])
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path, text: str | None) -> None:
-    """With its path."""
     if text is not None:
         (tmp_path / "metadata").write_text(text)
     with pytest.raises(errors.Stop, match=f"{errors.BAD_CHECKPOINT}: {tmp_path}"):
@@ -51,7 +47,6 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path, text: str | N
 
 
 def test_behind_another_source_there_are_no_places(tmp_path: Path) -> None:
-    """The sink's batches are exactly once all the same."""
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"logOffset":0}')
     assert spark_checkpoint.end_of(tmp_path, 0) == Offsets()
@@ -59,7 +54,6 @@ def test_behind_another_source_there_are_no_places(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "v1\n{}", "v1\n{}\nno json", 'v1\n{}\n{"svc": 1}'])
 def test_a_batch_without_a_readable_end_is_refused(tmp_path: Path, text: str | None) -> None:
-    """Cut short, damaged, or never planned."""
     (tmp_path / "offsets").mkdir()
     if text is not None:
         (tmp_path / "offsets" / "3").write_text(text)
@@ -77,7 +71,6 @@ def test_a_batch_that_another_job_left_behind_is_a_shared_checkpoint(tmp_path: P
 
 
 def test_what_spark_knows_to_be_in_the_table_and_where_all_began(tmp_path: Path) -> None:
-    """A batch is planned before it is committed."""
     assert spark_checkpoint.last_committed(tmp_path) is None
     assert spark_checkpoint.begun(tmp_path) == Offsets()
     for batch, (begin, end) in {3: ("0a", "0c"), 4: ("0c", "0f")}.items():

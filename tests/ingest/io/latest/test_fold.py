@@ -23,7 +23,6 @@ def folded(rows: Path, latest: Path, held: LatestFiles | None = None) -> tuple[F
 
 
 def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
-    """A backfill, or a batch that was read again."""
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2), Row(node="b", number=3)])
     fold, held = folded(rows, latest)
@@ -36,7 +35,6 @@ def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
 
 
 def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
-    """Others may have split it, or put a key there twice."""
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
     first = folded(rows, latest)[0].run()
@@ -50,7 +48,6 @@ def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
 
 
 def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path: Path) -> None:
-    """The job stops."""
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
 

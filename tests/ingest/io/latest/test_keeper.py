@@ -53,7 +53,6 @@ def settled(kept: LatestKeeper) -> None:
 
 
 def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper, metrics: IngestMetrics) -> None:
-    """From what was there before the start on."""
     held = [Row(node="a", number=1)]
     append(rows, held)
     kept.start()
@@ -68,7 +67,6 @@ def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper,
 
 
 def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics) -> None:
-    """And it can be started again."""
     found = keeper.keeper_of(pipeline(rows, seconds=86_400.0), rows, metrics)
     assert found is not None
     held = [Row(node="a", number=1)]
@@ -87,7 +85,6 @@ def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics)
 def test_what_may_heal_is_tried_again(
     rows: Path, kept: LatestKeeper, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that is away, a full disk, and what no one foresaw."""
     real = refreshing.refresh
     trouble: list[Exception] = [
         errors.Wait(errors.STORE_AWAY, "no answer"),
@@ -109,7 +106,6 @@ def test_what_may_heal_is_tried_again(
 
 
 def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: IngestMetrics) -> None:
-    """The job that waits for it to be brought up learns why it is not."""
     append(rows, [Row(node="a", number=1)])
     found = keeper.keeper_of(pipeline(rows, key=["nod"]), rows, metrics)
     assert found is not None
@@ -123,7 +119,6 @@ def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: I
 def test_a_long_build_is_given_up_when_the_job_ends(
     rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its thread ends; the next start builds it."""
     monkeypatch.setattr(keeper, "CLOSE_SECONDS", 0.01)
     real = refreshing.refresh
 
@@ -145,7 +140,6 @@ def test_a_long_build_is_given_up_when_the_job_ends(
 
 
 def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the job itself."""
     vacuumed: list[float] = []
 
     def vacuum(table: Path, hours: float) -> int:
@@ -186,5 +180,4 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
 
 
 def test_without_a_key_there_is_none(rows: Path, metrics: IngestMetrics) -> None:
-    """As before."""
     assert keeper.keeper_of(pipeline(rows, key=[]), rows, metrics) is None

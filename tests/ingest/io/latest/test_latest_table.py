@@ -27,7 +27,6 @@ def latest(tmp_path: Path) -> Path:
 
 
 def test_older_files_go_and_those_of_killed_jobs_with_them(latest: Path, tmp_path: Path) -> None:
-    """Nothing younger than the hours given."""
     append(tmp_path / "rows", [Row(node="a", number=2)])
     (old,) = latest.rglob("*.parquet")
     refresh(tmp_path / "rows", latest, BY_NODE)
@@ -42,14 +41,12 @@ def test_older_files_go_and_those_of_killed_jobs_with_them(latest: Path, tmp_pat
 
 
 def test_a_column_that_changed_its_type_is_refused_with_the_remedy(latest: Path) -> None:
-    """The table of rows was made anew, with another schema file."""
     other = [pa.field("value", pa.string()) if field.name == "value" else field for field in SCHEMA]
     with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: .*value.*: delete this table"):
         latest_table.ensure(latest, BY_NODE.kept(pa.schema(other)))
 
 
 def test_its_commit_is_on_disk_when_it_returns(latest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File, its folder, the table's, then the log."""
     append(tmp_path / "rows", [Row(node="a", number=2)])
     synced: list[str] = []
     real = os.fsync

@@ -16,7 +16,6 @@ from fairlead_ingest.latest.definition import LatestDefinition
 def test_the_program_of_the_page_counts_devices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those that are deleted are not."""
     rows = [Row(node="a", number=1), Row(node="b", number=2), Row(node="c", number=3, op="d"), Row(node="a", number=4)]
     schema = pa.schema([*SCHEMA, ("body", pa.string())])
     append(tmp_path / "telemetry", rows, schema, body="{}")

@@ -42,7 +42,6 @@ def version(table: Path) -> int:
 
 
 def test_each_refresh_folds_what_the_rows_got_since(places: tuple[Path, Path]) -> None:
-    """Nothing new: nothing is committed."""
     rows, latest = places
     assert refresh(rows, latest, BY_NODE) is None
     append(rows, [Row(node="a", number=1, value=1), Row(node="b", number=2, value=2)])
@@ -76,7 +75,6 @@ def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[P
 
 
 def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, Path]) -> None:
-    """Old days go without costing anything."""
     rows, latest = places
     day = 86_400
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
@@ -96,7 +94,6 @@ def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, 
 def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
     places: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The copy goes on under the same numbers, with other rows."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     copy = shutil.copytree(rows, tmp_path / "copy")
@@ -126,7 +123,6 @@ def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
 
 
 def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path, Path]) -> None:
-    """Older rows are null there."""
     rows, latest = places
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
     refresh(rows, latest, BY_NODE)
@@ -168,7 +164,6 @@ def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tupl
 
 
 def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Path, Path]) -> None:
-    """Writers need not say it in the log."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     append(rows, [Row(node="a", number=2)])
@@ -184,7 +179,6 @@ def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Pa
 
 
 def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) -> None:
-    """Through files of ours, and those that a compaction makes."""
     rows, latest = places
     point = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
     schema = pa.schema([*SCHEMA, ("at", point), ("m", pa.map_(pa.string(), pa.list_(point)))])
@@ -202,7 +196,6 @@ def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) 
 def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Buckets double as keys come."""
     monkeypatch.setattr("fairlead_ingest.latest.newest.KEYS_MAX", 10)
     monkeypatch.setattr(fold, "ROUND_ROWS", 16)
     monkeypatch.setattr(fold, "WINNOW_ROWS", 7)
@@ -257,7 +250,6 @@ def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypa
 
 
 def test_the_table_of_another_program_is_left_alone(places: tuple[Path, Path]) -> None:
-    """It only has the name."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     write_deltalake(str(latest), pa.table({"mine": [1]}))
@@ -343,7 +335,6 @@ def _numbered(row: Row, number: int) -> Row:
 
 
 def test_it_says_how_many_keys_and_how_far_behind(tmp_path: Path) -> None:
-    """From the two tables; fit for JSON."""
     rows, latest = tmp_path / "rows", tmp_path / "rows_latest"
     definition = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
     append(rows, [Row(node="a", number=1), Row(node="b", number=2, op="d")])

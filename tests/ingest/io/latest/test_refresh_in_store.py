@@ -44,7 +44,6 @@ def places(proxy: StoreProxy) -> tuple[StorePath, StorePath]:
 
 
 def test_answers_that_are_lost_and_a_store_that_is_busy_change_nothing(proxy: StoreProxy) -> None:
-    """Whether the commit stands is looked up, not assumed."""
     rows, latest = places(proxy)
     choice = random.Random(21)
     numbers = itertools.count(1)
@@ -72,7 +71,6 @@ def test_answers_that_are_lost_and_a_store_that_is_busy_change_nothing(proxy: St
 
 
 def test_a_refresh_is_few_requests(proxy: StoreProxy) -> None:
-    """Each of them is money and time."""
     rows, latest = places(proxy)
     append(rows, [Row(node="a", number=1)])
     refresh(rows, latest, BY_NODE)
@@ -90,7 +88,6 @@ def test_a_refresh_is_few_requests(proxy: StoreProxy) -> None:
 
 
 def test_two_jobs_in_a_store_do_the_same_thing(proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is refused by the conditional put, looks again, and finds all done."""
     rows, latest = places(proxy)
     append(rows, [Row(node="a", number=1)])
     refresh(rows, latest, BY_NODE)
@@ -115,7 +112,6 @@ def test_two_jobs_in_a_store_do_the_same_thing(proxy: StoreProxy, monkeypatch: p
 
 
 def test_the_stores_vacuum_takes_what_no_version_needs(store: ObjectStore) -> None:
-    """Young files stay."""
     name = uuid.uuid4().hex
     rows, latest = store.place(f"{name}/rows"), store.place(f"{name}/rows_latest")
     append(rows, [Row(node="a", number=1)])
@@ -125,7 +121,6 @@ def test_the_stores_vacuum_takes_what_no_version_needs(store: ObjectStore) -> No
 
 
 def test_a_store_that_is_away_is_waited_for(tmp_path: Path) -> None:
-    """Nothing is made up."""
     with ObjectStore(tmp_path) as store:
         rows, latest = store.place("w/rows"), store.place("w/rows_latest")
         append(rows, [Row(node="a", number=1)])

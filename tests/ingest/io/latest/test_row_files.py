@@ -27,7 +27,6 @@ SCHEMA = pa.schema(
 
 
 def test_columns_come_in_the_types_of_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The partition's from its name, later ones as null, some rows at a time."""
     monkeypatch.setattr(row_files, "BATCH_ROWS", 2)
     pq.write_table(pa.table({"n": pa.array([1, 2, 3], pa.int32()), "a.b": ["x", None, "z"]}), tmp_path / "f")
     file = RowFile(path="f", partition=(("_date", "2026-11-20"), ("_topic", "ns/ä=%")))
@@ -42,7 +41,6 @@ def test_columns_come_in_the_types_of_the_table(tmp_path: Path, monkeypatch: pyt
 
 
 def test_large_rows_come_in_small_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the bytes of the columns that are read."""
     monkeypatch.setattr(row_files, "BATCH_BYTES", 10_000)
     pq.write_table(pa.table({"n": range(20), "a.b": [f"{number}" * 1000 for number in range(20)]}), tmp_path / "f")
     rows = RowFiles(tmp_path, [RowFile(path="f", partition=(("_topic", "t"), ("_date", "2026-11-20")))], SCHEMA)
@@ -54,7 +52,6 @@ def test_large_rows_come_in_small_portions(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_that_is_not_there_is_gone(tmp_path: Path) -> None:
-    """A vacuum was faster."""
     with pytest.raises(FileGone):
         list(RowFiles(tmp_path, [RowFile(path="f", partition=())], SCHEMA).portions(0, ["n"]))
 
@@ -63,7 +60,6 @@ SCHEMA_BUCKET_FILES = pa.schema([("k", pa.string()), ("new", pa.int64()), (BUCKE
 
 
 def test_what_was_written_is_read_with_its_bucket_and_later_columns(tmp_path: Path) -> None:
-    """Which are null."""
     written = pa.table({"k": ["a", None], BUCKET: pa.array([3, 3], pa.int32())})
     files = [row_files.write(tmp_path, 3, written), row_files.write(tmp_path, 4, written.slice(0, 1))]
     assert [(each.bucket, each.rows, each.size) for each in files] == [
@@ -79,7 +75,6 @@ def test_what_was_written_is_read_with_its_bucket_and_later_columns(tmp_path: Pa
 
 
 def test_entries_are_read_from_the_newest_back_to_where_the_log_was_cut(tmp_path: Path) -> None:
-    """An entry of the same number with other rows has another stamp."""
     rows, other = tmp_path / "rows", tmp_path / "other"
     append(rows, [Row(number=1)])
     shutil.copytree(rows, other)

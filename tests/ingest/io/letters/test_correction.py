@@ -34,7 +34,6 @@ def by(folder: Path, body: str) -> ByFunction:
 
 
 def test_unchanged_is_what_it_was() -> None:
-    """Also where there was nothing."""
     assert Rejudged().payload(LETTER) == b"old"
     assert Rejudged().payload({**LETTER, "payload": None}) == b""
 
@@ -76,7 +75,6 @@ def test_a_program_instead_of_a_function_is_explained(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_help_works(tmp_path: Path) -> None:
-    """As it is printed by `fairlead ingest repair --help`."""
     text = CliRunner().invoke(build(), ["ingest", "repair", "--help"]).output
     lines = text[text.index("  # mend.py") :].split("\n\n")[0].splitlines()
     (tmp_path / "mend.py").write_text("\n".join(line[2:] for line in lines))
@@ -101,7 +99,6 @@ def test_a_file_is_read_line_by_line_when_its_letter_comes(tmp_path: Path) -> No
 
 
 def test_a_letter_that_is_named_twice_is_refused(tmp_path: Path) -> None:
-    """Which of the two would count?"""
     path = tmp_path / "edited.jsonl"
     path.write_text((json.dumps({"topic": "n/a", "id": "0a", "payload": "new"}) + "\n") * 2)
     with pytest.raises(LocalError, match="line 2: n/a 0a is in the file twice"):

@@ -25,7 +25,6 @@ def world(tmp_path: Path) -> World:
 
 
 def test_chunks_are_bounded_by_rows_and_by_bytes(world: World) -> None:
-    """Over midnight, two files and two batches; what is wanted comes whole."""
     wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
     assert wanted["_id"].to_pylist() == [name(number) for number in range(1, 40, 2)]
     bounds: Any
@@ -37,7 +36,6 @@ def test_chunks_are_bounded_by_rows_and_by_bytes(world: World) -> None:
 
 
 def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
-    """Two backfills at once can make it so."""
     place = tables.beside(world.table, tables.DEAD_LETTERS)
     again = tables.existing(world.real, place).to_table().slice(0, 3)
     writing = world.real.writing(place)
@@ -49,7 +47,6 @@ def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
 
 
 def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that is there twice; a window may end within a file and a batch."""
     monkeypatch.setattr(letters, "WINDOW_ROWS", 3)
     place = tables.beside(world.table, tables.DEAD_LETTERS)
     again = tables.existing(world.real, place).to_table().slice(0, 8)
@@ -63,7 +60,6 @@ def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: py
 
 
 def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
-    """They are read as if they had one, which is null."""
     old = pa.schema([field for field in tables.DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])
     delta, table = tables.of("delta"), tmp_path / "rows"
     place = tables.beside(table, tables.DEAD_LETTERS)

@@ -22,7 +22,6 @@ def world(tmp_path: Path) -> World:
 
 
 def test_kinds_come_with_counts_times_and_one_reason(world: World) -> None:
-    """A letter counts at each field it names."""
     found = letters.summary(world.real, world.table, "p", LetterSelection(), "open")
     assert (found["open"], found["repaired"]) == (5, 0)
     assert [(kind["letters"], kind["code"], kind["field"]) for kind in found["kinds"]][:3] == [

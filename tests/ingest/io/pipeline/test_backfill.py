@@ -81,7 +81,6 @@ def test_a_long_time_is_read_in_ranges_with_progress(
 
 
 def test_time_ranges_meet_without_a_gap_and_keep_to_their_bounds(messaging: MessagingService, topic: str) -> None:
-    """Nothing between two of them, nothing outside."""
     pipeline = Pipeline(topics=[topic], table="t", checkpoint="c")
     for number in range(6):
         messaging.publish(topic, [b"%d" % number])

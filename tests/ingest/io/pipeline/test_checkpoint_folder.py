@@ -43,7 +43,6 @@ def end(batch: int) -> Offsets:
 
 
 def plan(folder: Path, batch: int, query: str = "q") -> None:
-    """As Spark leaves a folder before it commits `batch`."""
     for path, text in {
         "metadata": json.dumps({"id": query}),
         f"offsets/{batch}": f"v1\n{{}}\n{json.dumps(end(batch).to_dict())}",

@@ -71,7 +71,6 @@ def test_single_messages_are_found_in_plain_and_transactional_rows(
 
 
 def test_a_reason_that_may_pass_ends_the_search(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """A full disk is no message's fault."""
     messaging.publish(topic, [b"1"])
 
     def full(ranges: str, scratch: Path) -> None:

@@ -52,7 +52,6 @@ def test_every_message_is_one_row_in_the_contracts_columns(
 def test_a_second_run_goes_on_where_the_first_ended(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """A restart neither repeats nor misses."""
     messaging.publish(topic, [upstream_message(number) for number in range(10)])
     run()
     messaging.publish(topic, [upstream_message(number) for number in range(10, 25)])
@@ -65,7 +64,6 @@ def test_a_second_run_goes_on_where_the_first_ended(
 def test_a_bad_payload_becomes_a_dead_letter_and_costs_no_other_row(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """Rows are isolated from each other."""
     messaging.publish(topic, [upstream_message(1), b"not json", upstream_message(2), b'{"id": 5}', b"\xff\xfe"])
     run()
     assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
@@ -78,7 +76,6 @@ def test_a_bad_payload_becomes_a_dead_letter_and_costs_no_other_row(
 def test_a_lost_checkpoint_is_rebuilt_from_the_table(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """The table itself knows how far it goes."""
     messaging.publish(topic, [upstream_message(number) for number in range(10)])
     run()
     shutil.rmtree(tmp_path / "checkpoint")
@@ -105,7 +102,6 @@ def test_a_batch_between_table_and_checkpoint_is_in_once(
 def test_two_jobs_on_one_table_are_kept_apart(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """A checkpoint older than the table may not repeat its rows."""
     messaging.publish(topic, [upstream_message(number) for number in range(4)])
     run()
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "other")
@@ -136,7 +132,6 @@ def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(
 
 @pytest.mark.verify
 def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """`format = "raw"`: payload and lineage, whatever the payload is."""
     messaging.publish(topic, [b"\x00\x01", b"", b"text"])
     run(format="raw")
     table = rows(tmp_path).sort("_id")
@@ -148,7 +143,6 @@ def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, t
 def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """`freeze`: what does not fit the schema is set aside, whole."""
     schema = tmp_path / "schema.json"
     schema.write_text('{"columns": {"temperature": "double", "tags": "array<string>"}}')
     messaging.publish(topic, [upstream_message(1), upstream_message(2, body={"temperature": "warm"})])
@@ -166,7 +160,6 @@ def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
 def test_a_schema_that_grows_evolves_the_table(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """Columns are added; rows from before have null there, and positions survive."""
     schema = tmp_path / "schema.json"
     schema.write_text('{"columns": {"temperature": "double"}}')
     messaging.publish(topic, [upstream_message(1)])
@@ -209,7 +202,6 @@ def test_an_evolving_table_grows_by_what_bodies_bring(
 def test_messages_that_expired_unread_are_counted_and_no_gap(
     run: Run, messaging: MessagingService, tmp_path: Path, topic: str
 ) -> None:
-    """They died of their own age: neither a gap nor an error."""
     messaging.publish(topic, [upstream_message(1)])
     run()
     messaging.publish(topic, [upstream_message(2), upstream_message(3)])
@@ -229,7 +221,6 @@ def test_messages_that_expired_unread_are_counted_and_no_gap(
 def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """Nothing goes missing without a word."""
     messaging.publish(topic, [upstream_message(1)])
     run()
     messaging.delete(topic)
@@ -257,7 +248,6 @@ def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, to
 
 
 def test_a_batch_is_no_larger_than_its_limit(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """A backlog is taken in several batches."""
     messaging.publish(topic, [upstream_message(number) for number in range(30)])
     run(limits={"batch_rows": 10})
     batches = rows(tmp_path).group_by("_batch").len().sort("_batch")
@@ -288,7 +278,6 @@ def test_a_users_transform_is_part_of_the_pipeline(
 def test_what_a_producer_sent_twice_is_one_row_when_asked(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """By the producer's own numbering; dead letters are all kept."""
     messaging.publish(topic, [upstream_message(1), b"broken", upstream_message(2), upstream_message(1), b"broken"])
     run(dedupe_seconds=60)
     assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
@@ -297,7 +286,6 @@ def test_what_a_producer_sent_twice_is_one_row_when_asked(
 
 @pytest.mark.verify
 def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """Each pipeline has its own account; two topics in one table do not mix."""
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, [upstream_message(1)])
@@ -310,7 +298,6 @@ def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic:
 
 
 def test_tasks_and_driver_show_their_certificate(run: Run, tmp_path: Path) -> None:
-    """Mutual TLS from planning to reading to noting the position."""
     with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
         service.create("default/t")
         service.publish("default/t", [upstream_message(1)])

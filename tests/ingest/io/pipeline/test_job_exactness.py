@@ -37,14 +37,12 @@ def found(sink: str, folder: Path, suffix: str = "") -> list[dict[str, Any]]:
 
 
 def everything(sink: str, folder: Path) -> Counter[int]:
-    """How often each message is a row or a dead letter."""
     rows = [row["sequence"] for row in found(sink, folder)]
     letters = [int(row["payload"].split()[1]) for row in found(sink, folder, tables.DEAD_LETTERS)]
     return Counter([*rows, *letters])
 
 
 def newest(sink: str, folder: Path) -> CommitInfo:
-    """What the newest commit says."""
     info = tables.of(sink).last_entries(folder / "rows", 1)[0].info
     assert info is not None
     return info
@@ -76,7 +74,6 @@ def clone(folder: Path, version: int) -> None:
 
 
 def rewrite(folder: Path, version: int) -> None:
-    """The rows of then, put in place of all."""
     rows = DeltaTable(str(folder / "rows"), version=version).to_pyarrow_table()
     write_deltalake(str(folder / "rows"), rows, mode="overwrite", partition_by=["_topic", "_date"])
 
@@ -150,7 +147,6 @@ def test_what_others_do_to_a_table_does_not_stop_the_job(
 def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """The checkpoint has forgotten it by then."""
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, messages(0, 1))
@@ -226,7 +222,6 @@ def test_a_backfill_before_the_first_start_is_gone_on_from(
 
 @pytest.fixture(scope="module")
 def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
-    """A service that removes what expired at once."""
     with MessagingService(tmp_path_factory.mktemp("tidy"), cleanup_seconds=0.2) as service:
         yield service
 

@@ -35,7 +35,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 def everything(table: StorePath) -> Counter[int]:
-    """How often each message is a row or a dead letter."""
     rows = tables.existing(DELTA, table).to_table().to_pylist()
     letters = tables.existing(DELTA, tables.beside(table, tables.DEAD_LETTERS)).to_table().to_pylist()
     return Counter([row["sequence"] for row in rows] + [int(row["payload"].split()[1]) for row in letters])
@@ -154,7 +153,6 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
 
 @pytest.mark.process
 def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:
-    """Spark shows them, in plans and in its pages."""
     from fairlead_ingest.io.sink import spark_sink
 
     options = spark_sink.place_options(store.place("rows"))

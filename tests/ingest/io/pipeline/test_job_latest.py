@@ -90,7 +90,6 @@ def test_the_newest_row_of_each_key_is_kept_through_all_that_happens_to_the_rows
 def test_a_key_that_the_rows_do_not_have_stops_before_a_table_is_made(
     run: Run, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """With the columns there are."""
     messaging.publish(topic, [message(1)])
     with pytest.raises(errors.Stop, match=r"\[latest\] key: the rows have no column 'nod'; there are payload, _topic"):
         run(format="raw", latest={"key": ["nod"]})

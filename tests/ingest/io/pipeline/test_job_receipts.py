@@ -46,7 +46,6 @@ class Hub(FakeHub):
         return answer
 
     def look(self) -> None:
-        """What the service's readers say now."""
         namespace, _, name = self._topic.partition("/")
         told = table_positions.tables_of(self._topic, self._client.readers(namespace, name))
         self.tables = [told] if told is not None else []

@@ -39,7 +39,6 @@ def check(found: IngestSettings) -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_is_found(tmp_path: Path, schema: str | bytes | None, reason: str) -> None:
-    """With its file."""
     path = tmp_path / "schema.json"
     if schema is not None:
         path.write_bytes(schema if isinstance(schema, bytes) else schema.encode())
@@ -51,14 +50,12 @@ def test_a_schema_that_cannot_be_used_is_found(tmp_path: Path, schema: str | byt
     "text", ["def other(rows): return rows", "1 / 0", "def broken(:", "import nothing_of_this_name"]
 )
 def test_a_transform_that_cannot_be_loaded_is_found(tmp_path: Path, text: str) -> None:
-    """Whatever its module raises."""
     (tmp_path / "own.py").write_text(text)
     with pytest.raises(errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py:wanted"):
         check(settings(tmp_path, transforms=[f"{tmp_path}/own.py:wanted"]))
 
 
 def test_certificates_that_are_not_there_are_found(tmp_path: Path) -> None:
-    """By their key."""
     files = {key: str(tmp_path / key) for key in ("tls_ca", "tls_cert", "tls_key")}
     (tmp_path / "tls_ca").touch()
     with pytest.raises(errors.Stop, match=r"tls_cert: .*No such file"):
@@ -66,7 +63,6 @@ def test_certificates_that_are_not_there_are_found(tmp_path: Path) -> None:
 
 
 def test_a_job_without_mistakes_goes_on(tmp_path: Path) -> None:
-    """Nothing is made."""
     (tmp_path / "schema.json").write_text("a INT")
     check(settings(tmp_path, schema=str(tmp_path / "schema.json")))
     assert not (tmp_path / "rows").exists()
@@ -82,7 +78,6 @@ def test_a_job_without_mistakes_goes_on(tmp_path: Path) -> None:
     ],
 )
 def test_columns_of_a_latest_table_that_no_row_has_are_found(tmp_path: Path, more: dict[str, Any], reason: str) -> None:
-    """With those there are."""
     file = tmp_path / "schema.json"
     file.write_text('{"columns": {"asset": "string", "weight": "double", "tags": "array<string>"}}')
     named = {key: str(file) if value == "FILE" else value for key, value in more.items()}
@@ -91,7 +86,6 @@ def test_columns_of_a_latest_table_that_no_row_has_are_found(tmp_path: Path, mor
 
 
 def test_columns_that_a_transform_or_a_body_may_bring_are_left_to_the_start(tmp_path: Path) -> None:
-    """And those that are there are taken."""
     file = tmp_path / "schema.json"
     file.write_text('{"mode": "evolve", "columns": {}}')
     check(settings(tmp_path, schema=str(file), latest={"key": ["asset"]}))
@@ -124,7 +118,6 @@ def test_a_folder_that_cannot_be_written_to_is_found_with_its_user(
 
 
 def test_a_file_where_a_folder_should_be_is_found(tmp_path: Path) -> None:
-    """Also above it."""
     (tmp_path / "rows").touch()
     with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: {tmp_path}/rows is not a folder"):
         preflight.check_folders(settings(tmp_path))
@@ -150,5 +143,4 @@ def test_a_job_that_ends_is_not_started_for_topics_that_are_not_there(
 
 
 def test_a_service_that_is_away_is_left_to_the_job(tmp_path: Path) -> None:
-    """It waits for it."""
     preflight.check_topics(settings(tmp_path, trigger="available-now"))

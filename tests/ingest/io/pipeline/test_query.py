@@ -19,7 +19,6 @@ from fairlead_ingest.settings import Pipeline
 
 
 def test_the_tables_columns_are_the_querys_with_the_batch_beside_the_day() -> None:
-    """What travels beside the columns is none of the table's."""
     names = ["id", "_topic", "_error", "_payload", "_date"]
     found = query.table_schema(StructType([StructField(name, StringType(), nullable=False) for name in names]))
     assert found.names == ["id", "_topic", "_batch", "_date"]
@@ -28,12 +27,10 @@ def test_the_tables_columns_are_the_querys_with_the_batch_beside_the_day() -> No
 
 
 def test_a_pipeline_without_a_schema_never_grows_its_table(tmp_path: Path) -> None:
-    """Only the mode evolve does."""
     assert not query.evolves(Pipeline(topics=["a/t"], table=str(tmp_path / "t"), checkpoint=str(tmp_path / "c")))
 
 
 def test_a_function_is_found_in_a_module_or_a_file(tmp_path: Path) -> None:
-    """By the name in the settings."""
     own = tmp_path / "own.py"
     own.write_text("def same(rows):\n    return rows\n")
     assert query.load(f"{own}:same")("rows") == "rows"  # type: ignore[arg-type, comparison-overlap]
@@ -51,7 +48,6 @@ def test_a_function_is_found_in_a_module_or_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_named(tmp_path: Path, name: str, content: str) -> None:
-    """With its reason, before the query starts."""
     if content:
         (tmp_path / "own.py").write_text(content)
     full = str(tmp_path / name) if ".py:" in name else name
@@ -60,7 +56,6 @@ def test_what_is_not_there_is_named(tmp_path: Path, name: str, content: str) -> 
 
 
 def test_a_transform_may_not_lose_a_rows_identity(spark: SparkSession, tmp_path: Path) -> None:
-    """Nor drop what carries the dead letters."""
     own = tmp_path / "own.py"
     own.write_text("def forgetful(rows):\n    return rows.drop('_id')\n\ndef nothing(rows):\n    return None\n")
     rows = spark.range(1).selectExpr("'t' AS _topic", "'0a' AS _id")
@@ -70,7 +65,6 @@ def test_a_transform_may_not_lose_a_rows_identity(spark: SparkSession, tmp_path:
 
 
 def test_all_come_once_where_there_is_time() -> None:
-    """Beginning where the last time ended."""
     names = RoundRobin(["a", "b", "c"])
     assert list(names.take(60.0)) == ["a", "b", "c"]
     assert list(names.take(-1.0)) == ["a"]

@@ -66,7 +66,6 @@ def test_queries_start_one_after_the_other() -> None:
 
 
 def test_a_query_is_started_again_where_more_executors_came() -> None:
-    """It is no failure, and nothing is waited for."""
     job = SlowJob()
     supervisor = Supervisor(cast(Job, job))
     supervisor.step(1.0, may_start=True)
@@ -167,7 +166,6 @@ def test_a_failure_that_no_message_explains_stops_in_the_end_with_its_whole_reas
 
 
 def test_a_pipeline_that_stopped_is_tried_again_later() -> None:
-    """It may have been repaired while others ran."""
     job = SlowJob()
     supervisor = Supervisor(cast(Job, job))
     supervisor.stop(errors.Stop(errors.TABLE_BEHIND, "gone"), 10.0)

@@ -68,7 +68,6 @@ class Lab:
         self.client = BulkClient(service.url)
 
     def watcher(self, starting_position: str = "earliest") -> CommitWatcher:
-        """Of one run."""
         return CommitWatcher(
             Pipeline(name="p", topics=[self.topic], table="", checkpoint="", starting_position=starting_position),
             self.table_format,
@@ -106,7 +105,6 @@ def lab(request: pytest.FixtureRequest, messaging: MessagingService, topic: str,
 
 
 def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goes(lab: Lab) -> None:
-    """Metrics, events, and the reader's position."""
     lab.service.publish(lab.topic, [b"1", b"2"])
     plan = lab.client.plan(lab.topic, after="")
     watcher = lab.watcher()
@@ -135,7 +133,6 @@ def test_a_batch_of_dead_letters_alone_is_a_warning(lab: Lab, caplog: pytest.Log
 
 
 def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
-    """The log is read as far back as it takes."""
     lab.commit(0, TopicOffset.at(1, ""))
     watcher = lab.watcher()
     watcher.start()
@@ -158,7 +155,6 @@ def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> N
 
 
 def test_the_service_knows_which_table_reached_the_position_and_where_it_began(lab: Lab) -> None:
-    """Also after a restart of the job, from the table's log."""
     lab.service.publish(lab.topic, [b"1"])
     plan = lab.client.plan(lab.topic, after="")
     watcher = lab.watcher()
@@ -177,7 +173,6 @@ def test_the_service_knows_which_table_reached_the_position_and_where_it_began(l
 
 @pytest.mark.parametrize("starting_position", ["earliest", "latest"])
 def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_position: str) -> None:
-    """One that began at the end of the topic, and one that read all of it."""
     places = []
     for _ in range(3):
         lab.service.publish(lab.topic, [b"1"])
@@ -227,7 +222,6 @@ def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
 
 
 def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many at a time as there is time for, the others first the next time."""
     asked: list[str] = []
 
     def slow(topic: str, *_: object) -> dict[str, Any]:
@@ -269,8 +263,6 @@ def test_a_topic_that_is_not_there_is_said_once(
 
 
 def test_an_idle_query_is_not_at_work_on_a_batch() -> None:
-    """It asks for news all the time: that is no batch that takes long."""
-
     looking = job("http://127.0.0.1:9")
     query: Any = SimpleNamespace(lastProgress=None)
     looking._query = query

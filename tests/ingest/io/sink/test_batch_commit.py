@@ -47,7 +47,6 @@ END = Offsets(
 
 
 def test_what_was_promised_and_came_neither_as_row_nor_dead_letter_is_missing() -> None:
-    """Rolled-back messages were promised too, and are not missed."""
     assert batch_commit.missing_rows(END, [file(6), file(1), file(3, "b/t")], {"a/t": 1}, {"a/t": 1}) == {"a/t": 1}
     assert batch_commit.missing_rows(END, [file(10), file(3, "b/t")], {}, {}) == {}
 
@@ -64,7 +63,6 @@ def test_what_is_missing_expired_or_was_filtered_by_the_query(selects: bool, fil
 
 
 def test_new_columns_are_added_once_and_the_batch_is_read_again(table_format: TableFormat, tmp_path: Path) -> None:
-    """The second time they are there, and the batch goes in."""
     table_format.ensure(tmp_path / "rows", SCHEMA)
     with pytest.raises(errors.Wait, match=rf"{errors.SCHEMA_GREW}: .*new columns warm"):
         batch_commit.add_columns(table_format, tmp_path / "rows", {"warm": "double"})

@@ -76,7 +76,6 @@ class World:
             raise Killed
 
     def act(self) -> None:
-        """One of those that write, as often as it is killed."""
         doing = self._chosen()
         depth = self._depth
         while True:

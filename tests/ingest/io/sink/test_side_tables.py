@@ -202,7 +202,6 @@ def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(stream: Stream, dying: p
 
 
 def test_the_same_gap_after_a_lost_checkpoint_is_one_row(stream: Stream, dying: pytest.MonkeyPatch) -> None:
-    """Nothing more has expired."""
     gap = Gap(reason="expired", upto=position(4), rows=3)
     with pytest.raises(SystemExit):
         stream.batch(0, {9: GOOD}, after=1, gap=gap)

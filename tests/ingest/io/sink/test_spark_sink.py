@@ -84,7 +84,6 @@ def count(table_format: TableFormat, tmp_path: Path, suffix: str = "") -> int:
 def test_rows_and_dead_letters_are_committed_once(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
-    """Trying the batch again changes nothing."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
@@ -95,7 +94,6 @@ def test_rows_and_dead_letters_are_committed_once(
 def test_dead_letters_committed_before_a_crash_are_not_committed_again(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows' commit comes last; what came before it is passed over."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=2))
     written = writer.write(batches(upstream_message(1), b"broken"))
     appended = table_format.append
@@ -114,7 +112,6 @@ def test_dead_letters_committed_before_a_crash_are_not_committed_again(
 
 
 def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
-    """It is also called after a commit that went through."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
@@ -123,7 +120,6 @@ def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamW
 
 
 def newest(table_format: TableFormat, tmp_path: Path) -> BatchCounts:
-    """What the newest commit says it brought."""
     info = table_format.last_entries(tmp_path / "rows", 1)[0].info
     assert info is not None
     return info.counts
@@ -132,7 +128,6 @@ def newest(table_format: TableFormat, tmp_path: Path) -> BatchCounts:
 def test_what_was_promised_and_not_found_had_expired(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
-    """Counted in the commit."""
     gap = Gap(reason="expired", upto="0a", rows=4)
     planned(
         tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="01", rows=3, gap=gap)
@@ -146,7 +141,6 @@ def test_what_was_promised_and_not_found_had_expired(
 def test_what_a_query_filtered_had_not_expired(
     sink: str, table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
-    """A transform that selects rows, or dedupe: counted, under its own name."""
     selecting = StreamWriter(
         table_format=sink,
         catalog=catalog_of(sink, tmp_path),
@@ -162,7 +156,6 @@ def test_what_a_query_filtered_had_not_expired(
 
 
 def test_a_jump_leaves_a_gap_row(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
-    """Under the policy that wants it."""
     planned(
         tmp_path,
         0,
@@ -182,8 +175,6 @@ def test_a_jump_leaves_a_gap_row(table_format: TableFormat, writer: StreamWriter
 def test_a_full_disk_is_a_reason_to_wait(
     table_format: TableFormat, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Coded; any other error of the disk is not dressed up."""
-
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -217,7 +208,6 @@ def test_a_batch_that_collided_looks_again(
 def test_of_two_jobs_on_one_topic_the_second_is_refused(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
-    """Its checkpoint is another, its rows are the same."""
     planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
     second = writer.write(batches(upstream_message(1)))
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
@@ -228,7 +218,6 @@ def test_of_two_jobs_on_one_topic_the_second_is_refused(
 
 
 def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, writer: StreamWriter) -> None:
-    """Nothing to split."""
     day = pa.array([datetime.date(2026, 11, 20)], pa.date32())
     rows = pa.table({"payload": pa.array([b"x"], pa.binary()), "_id": ["01"], "_topic": ["a/t"], "_date": day})
     written = writer.write(iter(rows.to_batches()))
@@ -238,7 +227,6 @@ def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, 
 
 @pytest.mark.parametrize("missing", ["table", "checkpoint"])
 def test_a_missing_option_is_named(missing: str) -> None:
-    """Before anything is written."""
     options = {name: "/x" for name in ("table", "checkpoint") if name != missing}
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: {missing}"):
         DeltaSink(options=options).streamWriter(None, False)  # type: ignore[arg-type]

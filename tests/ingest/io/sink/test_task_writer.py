@@ -44,7 +44,6 @@ def test_valid_rows_and_dead_letters_lie_in_files_of_their_own(sink: str, tmp_pa
 
 
 def test_a_dead_letter_keeps_its_payload_and_says_why() -> None:
-    """In the dead letters' columns, which no schema of a job changes."""
     rows = pa.Table.from_batches(list(batches(upstream_message(1), b"broken")))
     rows = rows.append_column("_batch", pa.array([7, 7], pa.int64()))
     valid, dead = task_writer.split_valid(rows)
@@ -56,7 +55,6 @@ def test_a_dead_letter_keeps_its_payload_and_says_why() -> None:
 
 
 def test_a_raw_message_that_was_set_aside_is_not_judged_by_its_payload() -> None:
-    """It need not be an upstream message."""
     moments, ids = pa.array([NOW], envelope.TIMESTAMP), pa.array([b"i" * 20], pa.binary())
     page = envelope.raw_page(
         "a/t", ids, moments, pa.array([b"broken"], pa.binary()), set_aside={(b"i" * 20).hex(): "its batch failed"}
@@ -69,7 +67,6 @@ def test_a_raw_message_that_was_set_aside_is_not_judged_by_its_payload() -> None
 
 
 def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path: Path) -> None:
-    """The driver adds the columns; the batch is read again."""
     message = upstream_message(1)
     quiet = task_writer.write(batches(message), tables.of("delta"), tmp_path / "rows", 0)
     grown = task_writer.write(batches(message), tables.of("delta"), tmp_path / "rows", 0, evolves=True)
@@ -81,8 +78,6 @@ def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path: Pa
 def test_a_full_disk_is_a_reason_to_wait(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, kind: type[Exception]
 ) -> None:
-    """Any other error of the disk passes as it is."""
-
     def failing(*_: object) -> None:
         raise OSError(number, "no")
 

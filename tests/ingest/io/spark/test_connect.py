@@ -32,7 +32,6 @@ def test_a_server_that_does_not_answer_is_away() -> None:
 
 
 def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra: most jobs do not need it."""
     monkeypatch.setattr(connect, "require_answer", lambda *_: None)
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.client.retries", None)
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_BAD_OPTION: spark.remote: .*fairlead-kubernetes\[connect\]"):
@@ -40,7 +39,6 @@ def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With where it belongs."""
     given: dict[str, str] = {}
 
     def put(key: str, value: str) -> None:
@@ -60,7 +58,6 @@ def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.Monk
 
 
 def test_a_session_of_a_master_is_none_of_a_server() -> None:
-    """By where its class lives."""
     assert not connect.is_remote(SparkSession.__new__(SparkSession))
 
 
@@ -73,7 +70,6 @@ def test_a_session_of_a_master_is_none_of_a_server() -> None:
     ],
 )
 def test_spark_that_is_gone_is_told_apart(error: PySparkException) -> None:
-    """Whatever was asked of it."""
     with pytest.raises(connect.SparkAway), coded():
         raise error
 
@@ -82,12 +78,10 @@ def test_spark_that_is_gone_is_told_apart(error: PySparkException) -> None:
     "error", [AnalysisException(message="[TABLE_OR_VIEW_NOT_FOUND]"), PySparkException("x"), KeyError("defect")]
 )
 def test_other_errors_are_about_something_else(error: Exception) -> None:
-    """A query's own."""
     assert connect.of(error) is None
 
 
 def test_one_address_that_answers_is_enough() -> None:
-    """Two masters, one of them waiting for the other to die."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         connect.require_answer("Spark master", [("127.0.0.1", 1), ("127.0.0.1", port)])
@@ -96,7 +90,6 @@ def test_one_address_that_answers_is_enough() -> None:
 
 
 def test_the_line_that_people_need_is_kept() -> None:
-    """gRPC writes a block of them."""
     text = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "gone"\n>'
     assert connect.brief(SparkConnectGrpcException(message=text)) == 'details = "gone"'
 
@@ -111,13 +104,11 @@ def test_the_line_that_people_need_is_kept() -> None:
     ],
 )
 def test_a_failure_says_whether_waiting_helps(raised: Exception, kind: type[Exception], code: str) -> None:
-    """By its code; without one the reason is kept whole."""
     with pytest.raises(kind, match=code), coded():
         raise raised
 
 
 @pytest.mark.parametrize("raised", [ConnectionRefusedError("gone"), KeyError("defect")])
 def test_a_jvm_that_is_gone_and_defects_pass_as_they_are(raised: Exception) -> None:
-    """The program ends for the first, and a trace helps with the second."""
     with pytest.raises(type(raised)), coded():
         raise raised

@@ -61,7 +61,6 @@ def test_a_task_says_what_it_sees(tmp_path: Path) -> None:
 def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(
     spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a cluster, whose executors live on this machine."""
     chosen = settings(tmp_path, messaging.url, topic)
     assert executor_probe.check(spark, chosen) == []
     monkeypatch.setattr(executor_probe, "is_local", lambda _: False)
@@ -96,7 +95,6 @@ def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
 
 
 def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of now stay: another job may look at this moment."""
     old, new = (tmp_path / f".fairlead-probe-{name}" for name in ("old", "new"))
     for each in (old, new):
         each.mkdir()
@@ -110,7 +108,6 @@ def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytes
 def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """On Kubernetes it is as it has to be, at each start."""
     seen = {str(tmp_path / "checkpoint"): False}
     report = TaskReport(executor="1", host="h", version=distribution.version(), seen=seen)
     monkeypatch.setattr(executor_probe, "_ask", lambda *_: [report])

@@ -49,7 +49,6 @@ def present(watched: Any) -> None:
 
 
 def test_a_master_that_does_not_know_the_application_is_noticed() -> None:
-    """It ended the executors, and gives no others."""
     with pytest.raises(SparkAway, match="no executor for 60 s"):
         present(session(executors=0))
 
@@ -63,7 +62,6 @@ def test_executors_that_are_there_or_may_come_and_go_are_no_reason() -> None:
 
 
 def test_executors_that_come_back_in_time_are_enough() -> None:
-    """A worker that was killed and started again."""
     watched = session(executors=0)
     presence = ExecutorPresence(watched)
     presence.check(NOW)
@@ -76,7 +74,6 @@ def test_executors_that_come_back_in_time_are_enough() -> None:
 
 
 def test_before_the_first_batch_it_is_waited_for_longer() -> None:
-    """A new application is the last in the queue of a master that others use."""
     presence = ExecutorPresence(session(executors=0), GONE_AT_START)
     for number in range(GONE_AT_START // PRESENCE_INTERVAL):
         presence.check(NOW + number * PRESENCE_INTERVAL)
@@ -96,7 +93,6 @@ def looks(watcher: ExecutorWatcher, count: int) -> list[int]:
 
 
 def test_more_executors_are_noticed_at_the_second_look() -> None:
-    """The first may have come in the middle of many."""
     watcher = ExecutorWatcher(session_executor_watcher(4))
     watcher.start(2)
     assert looks(watcher, 4) == [0, 0, 4, 4]
@@ -105,14 +101,12 @@ def test_more_executors_are_noticed_at_the_second_look() -> None:
 
 
 def test_fewer_executors_need_nothing() -> None:
-    """Each works off several tasks."""
     watcher = ExecutorWatcher(session_executor_watcher(2))
     watcher.start(4)
     assert looks(watcher, 4) == [0, 0, 0, 0]
 
 
 def test_one_machine_has_the_cores_it_has() -> None:
-    """Nothing is asked."""
     watcher = ExecutorWatcher(session_executor_watcher(8, "local[8]"))
     watcher.start(2)
     assert looks(watcher, 4) == [0, 0, 0, 0]
@@ -173,15 +167,12 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def account(authority: Authority, tmp_path: Path) -> Path:
-    """As a kubelet mounts it."""
     (tmp_path / "token").write_text("who-I-am\n")
     return tmp_path
 
 
 @pytest.fixture
 def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
-    """Its master as Spark names it, and what it was asked."""
-
     class Handler(ApiServer):
         asked: ClassVar[list[tuple[str, str, str]]] = []
 
@@ -201,7 +192,6 @@ def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
 
 
 def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], account: Path) -> None:
-    """By the account's token; one that went by itself meanwhile is no failure."""
     master, handler = api
     assert executors.remove_former_executors(master, CONF, account) == 2
     assert handler.asked == [
@@ -212,7 +202,6 @@ def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], accou
 
 
 def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServer]], account: Path) -> None:
-    """Someone scaled the StatefulSet: the executors of the first are at work."""
     master, handler = api
     with pytest.raises(errors.Stop, match=r"this Pod is driver-1.*replicas to 1"):
         executors.remove_former_executors(master, CONF, account, host="driver-1")
@@ -231,7 +220,6 @@ def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServe
     ],
 )
 def test_which_pod_is_another_of_the_set(own: str, is_one: bool) -> None:
-    """By the number at its end."""
     assert executors.is_another_replica(own, "driver-0") == is_one
     assert not executors.is_another_replica("job-7f-1", "job-driver")
 

@@ -14,7 +14,6 @@ from fairlead_wire.errors import LocalError
 
 
 def test_java_is_found_on_the_path_or_by_its_home(tmp_path: Path) -> None:
-    """JAVA_HOME wins, also when it is wrong."""
     session.require_java(os.environ)
     java = shutil.which("java")
     assert java is not None
@@ -26,25 +25,21 @@ def test_java_is_found_on_the_path_or_by_its_home(tmp_path: Path) -> None:
 
 
 def test_the_program_may_be_installed_in_a_folder_with_a_space() -> None:
-    """Spark cuts Java's options at spaces."""
     option = session.logging_option(Path("/opt/our programs/log4j2.properties"))
     assert option == "-Dlog4j2.configurationFile=file:///opt/our%20programs/log4j2.properties"
 
 
 def test_the_session_is_quiet_and_lives_in_utc(spark: SparkSession) -> None:
-    """No page, no progress bar, no local time."""
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.sparkContext.uiWebUrl is None
 
 
 def test_a_batchs_logs_are_written_without_starting_programs(spark: SparkSession) -> None:
-    """By Spark's own class for it, where its version has that under this name."""
     assert spark.conf.get(session.CHECKPOINT_FILES) == session.PLAIN_FILES
     assert not session._has_class(f"{session.PLAIN_FILES}OfAnotherVersion")
 
 
 def test_a_thread_can_take_the_session_for_its_own(spark: SparkSession) -> None:
-    """Batch writes look there."""
     session.activate(spark)
     assert SparkSession.getActiveSession() is not None
 
@@ -72,5 +67,4 @@ def test_pipelines_take_turns(spark: SparkSession) -> None:
 def test_several_pipelines_have_a_place_more_on_one_machine(
     master: str, pipelines: int, given: tuple[str, dict[str, str]]
 ) -> None:
-    """Batches are cut for the cores all the same."""
     assert session.slots(master, pipelines, lambda: 4) == given

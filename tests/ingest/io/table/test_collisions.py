@@ -40,7 +40,6 @@ def test_others_that_commit_all_the_time_stop_it() -> None:
 
 
 def test_a_store_that_gave_no_answer_is_waited_for() -> None:
-    """Also where a later try collided with another writer."""
     away = errors.Wait(errors.STORE_AWAY, "no answer")
     with pytest.raises(errors.Wait, match="no answer"):
         collisions.retried(TABLE, Attempt(100, None, away, None), tries=3)

@@ -28,7 +28,6 @@ def rows(*numbers: int, topic: str = "a/t", day: int = 20) -> pa.Table:
 
 
 def test_rows_go_to_one_file_for_each_topic_and_day(tmp_path: Path) -> None:
-    """Partition columns are in the path, not in the file."""
     writing = PartitionedFiles(tmp_path)
     writing.add(pa.concat_tables([rows(1, 2), rows(3, day=21), rows(4, topic="a/odd name=%")]))
     writing.add(rows(5))
@@ -46,7 +45,6 @@ def test_rows_go_to_one_file_for_each_topic_and_day(tmp_path: Path) -> None:
 
 
 def test_bounds_still_bound_when_cut_to_milliseconds(tmp_path: Path) -> None:
-    """A reader that skips by them must not skip a row."""
     writing = PartitionedFiles(tmp_path)
     writing.add(rows(7, 9))
     (written,) = writing.close()
@@ -56,13 +54,11 @@ def test_bounds_still_bound_when_cut_to_milliseconds(tmp_path: Path) -> None:
 
 
 def test_a_task_without_rows_leaves_no_file(tmp_path: Path) -> None:
-    """An empty batch."""
     assert PartitionedFiles(tmp_path).close() == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_large_tasks_write_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded by the group, not by the task."""
     monkeypatch.setattr(files, "GROUP_BYTES", 1)
     writing = PartitionedFiles(tmp_path)
     for number in range(3):
@@ -85,7 +81,6 @@ def test_topics_that_take_turns_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_every_file_is_on_disk_before_any_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Side by side; one that the disk refuses is an error of all."""
     synced: list[Path] = []
     real = files.sync
 
@@ -112,7 +107,6 @@ def test_every_file_is_on_disk_before_any_is_named(tmp_path: Path, monkeypatch: 
 
 
 def test_folders_are_synced_side_by_side(tmp_path: Path) -> None:
-    """All of them, or an error."""
     files.sync_all([tmp_path, tmp_path])
     with pytest.raises(FileNotFoundError):
         files.sync_all([tmp_path, tmp_path / "none"])

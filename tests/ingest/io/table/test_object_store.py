@@ -104,7 +104,6 @@ def test_an_object_is_there_when_its_upload_is_finished_and_not_before(store: Ob
 
 
 def test_sizes_are_those_of_the_objects_below_a_path(store: ObjectStore) -> None:
-    """However many, and not those of a neighbour whose name begins alike."""
     table = store.place("sized/rows")
     for name, size in {"a": 3, "_date=1/b": 5}.items():
         upload = object_store.Upload(table / name)
@@ -150,7 +149,6 @@ def test_a_list_is_asked_for_again_where_credentials_ended(store: ObjectStore, m
 def test_a_list_that_outlives_its_credentials_goes_on_behind_what_it_had(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often they end in it: nothing is left out, and nothing comes twice."""
     path = store.place("long/list")
     names = [f"part-{number}" for number in range(7)]
     for name in names:
@@ -180,7 +178,6 @@ def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None
 
 
 def test_files_of_many_topics_are_uploaded_side_by_side(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And are the same as one after the other."""
     table = store.place("many/rows")
     writing = delta.writing(table)
     topics = [f"a/{number}" for number in range(2 * FILES_AT_ONCE)]
@@ -209,7 +206,6 @@ def storage(store: ObjectStore, **changed: str | None) -> Storage:
 def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(
     store: ObjectStore, tmp_path: Path
 ) -> None:
-    """And the secret is in none of them."""
     wrong = tmp_path / "secret"
     wrong.write_text("xyzzy-wrong-secret")
     cases: list[tuple[StorePath, type[Exception], str]] = [
@@ -241,7 +237,6 @@ def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(
 def test_a_file_that_holds_no_secret_is_a_mistake_of_the_settings(
     store: ObjectStore, tmp_path: Path, key: str, content: str
 ) -> None:
-    """The libraries panic over what no header can hold."""
     file = tmp_path / "file"
     file.write_text(content)
     place = parse("s3://tables/x", storage(store, **{key: str(file)}))
@@ -281,7 +276,6 @@ def test_the_environment_does_not_switch_conditions_off(store: ObjectStore, envi
 
 
 def test_a_new_secret_in_the_file_is_used_at_once(tmp_path: Path) -> None:
-    """By the process that has the table open, too."""
     with ObjectStore(tmp_path / "store") as store:
         table = store.place("rotated/rows")
         delta.ensure(table, SCHEMA)
@@ -320,7 +314,6 @@ class _TakesEverything(BaseHTTPRequestHandler):
 
 
 def test_a_store_that_ignores_conditions_is_refused(store: ObjectStore) -> None:
-    """Two jobs would both commit the same version."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _TakesEverything)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -350,7 +343,6 @@ def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_
 
 
 def append_with_retry(table: StorePath, files: list[WrittenFile]) -> None:
-    """A commit of no batch."""
     collisions.retried(table, lambda: delta.append(table, files, tables.UNNUMBERED), tries=2)
 
 

@@ -32,7 +32,6 @@ def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
 
 
 def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
-    """With where it is and when it came."""
     commit(tmp_path / "rows", "m1", "m2")
     found = TableReceipts(delta, tmp_path / "rows", "m2").find()
     assert found is not None
@@ -42,14 +41,12 @@ def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "node"), [("m3", None), ("m1", "edge-2")])
 def test_what_is_not_there_gets_none(tmp_path: Path, name: str, node: str | None) -> None:
-    """Another id, another node, no table at all."""
     assert TableReceipts(delta, tmp_path / "rows", name, node).find() is None
     commit(tmp_path / "rows", "m1", "m2")
     assert TableReceipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
 
 
 def test_a_receipt_can_be_waited_for(tmp_path: Path) -> None:
-    """It comes with the commit."""
     commit(tmp_path / "rows", "m1")
     receipts = TableReceipts(delta, tmp_path / "rows", "m2")
     assert receipts.find() is None

@@ -14,5 +14,4 @@ def test_a_format_is_found_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_companion_lies_beside_its_table() -> None:
-    """Whatever the table's name looks like."""
     assert tables.beside(Path("/a/rows.v2"), tables.GAPS) == Path("/a/rows.v2_gaps")

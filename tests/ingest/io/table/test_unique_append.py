@@ -53,7 +53,6 @@ def test_what_others_brought_since_the_look_is_left_out(kind: str, tmp_path: Pat
 def test_a_table_that_others_write_all_the_time_is_given_up(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the store's reason where it was the store."""
     table_format, table = tables.of(kind), tmp_path / "rows"
     table_format.ensure(table, SCHEMA)
     away: errors.Wait | None = None

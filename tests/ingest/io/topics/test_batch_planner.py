@@ -22,7 +22,6 @@ LIMIT = 100
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A paced batch begins with ten rows."""
     monkeypatch.setattr(batch_size, "ROWS_MIN", 2)
     monkeypatch.setattr(batch_planner, "START_ROWS", 10)
 
@@ -97,7 +96,6 @@ def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingServic
 
 
 def test_with_an_end_in_sight_nothing_is_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """A job that takes in what is there and ends has no live topics."""
     backlog, live = f"{topic}-backlog", f"{topic}-live"
     targets = {}
     for name, count in ((backlog, 500), (live, 1)):
@@ -109,7 +107,6 @@ def test_with_an_end_in_sight_nothing_is_held_back(messaging: MessagingService, 
 
 
 def test_equal_backlogs_alone_are_not_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """None of them is up to date, so none is waited for."""
     both = [f"{topic}-{number}" for number in range(2)]
     for name in both:
         messaging.create(name)

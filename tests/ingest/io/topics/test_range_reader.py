@@ -27,7 +27,6 @@ def options(messaging: MessagingService, topic: str, **more: str) -> SourceOptio
 
 
 def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topic: str) -> None:
-    """And not a row further."""
     messaging.publish(topic, [b"%d" % number for number in range(10)])
     with BulkClient(messaging.url) as client:
         plan = client.plan(topic, after="", limit_rows=7)
@@ -37,7 +36,6 @@ def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topi
 
 
 def test_the_next_page_is_made_while_one_is_worked_on() -> None:
-    """One, not more: pages are large."""
     made = Queue[int]()
 
     def pages() -> Iterator[int]:
@@ -53,8 +51,6 @@ def test_the_next_page_is_made_while_one_is_worked_on() -> None:
 
 
 def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
-    """After the page before it."""
-
     def pages() -> Iterator[int]:
         yield 1
         raise errors.Wait(errors.UNREACHABLE, "down")
@@ -66,7 +62,6 @@ def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
 
 
 def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: MessagingService, topic: str) -> None:
-    """Its rows cannot be read any more."""
     messaging.publish(topic, [b"1"])
     wanted = OffsetRange(topic=topic, generation=99, after="", upto="ff" * 20, rows=1)
     with pytest.raises(errors.Stop, match=errors.RECREATED):
@@ -85,7 +80,6 @@ def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: Messagin
 
 @pytest.mark.verify
 def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
-    """Conditions on topic and time reach the service; the answer is exact."""
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, [b"1", b"2"])
@@ -99,7 +93,6 @@ def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: Me
 
 
 def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingService, topic: str) -> None:
-    """Nothing is planned for topics that the query leaves out."""
     messaging.publish(topic, [b"1"])
     reader = FilteringReader(SourceOptions.of({"url": messaging.url, "topics": f"{topic},default/none"}))
     (part,) = reader.partitions()
@@ -115,7 +108,6 @@ def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingSer
 def test_a_session_that_pushes_no_conditions_reads_all_the_same(
     spark: SparkSession, messaging: MessagingService, topic: str
 ) -> None:
-    """As a user's own session does by default."""
     messaging.publish(topic, [b"1", b"2"])
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
@@ -126,7 +118,6 @@ def test_a_session_that_pushes_no_conditions_reads_all_the_same(
 
 
 def test_options_bound_the_time(messaging: MessagingService, topic: str) -> None:
-    """For those who do not write conditions."""
     messaging.publish(topic, [b"1"])
     base = {"url": messaging.url, "topics": topic}
     spans: list[dict[str, str]]

@@ -38,7 +38,6 @@ def test_a_service_that_says_not_now_is_asked_again_for_a_while(
 
 
 def test_a_service_that_says_nothing_is_asked_once() -> None:
-    """Each try may take as long as a request."""
     asked: list[int] = []
 
     def question() -> None:
@@ -51,7 +50,6 @@ def test_a_service_that_says_nothing_is_asked_once() -> None:
 
 
 def test_try_again_later_gets_its_code() -> None:
-    """Anything else passes as it is."""
     with pytest.raises(errors.Wait, match=errors.UNREACHABLE), retry.reachable():
         raise Temporary("down")
     with pytest.raises(KeyError), retry.reachable():

@@ -35,7 +35,6 @@ def sequences(reading: FairleadStreamReader, start: dict[str, Any], end: dict[st
 
 
 def test_a_batch_is_planned_and_read(messaging: MessagingService, topic: str) -> None:
-    """The offset says how many rows were promised."""
     reading = reader(messaging, topic)
     start = reading.initialOffset()
     assert reading.latestOffset(start, ReadAllAvailable()) == start
@@ -83,7 +82,6 @@ def test_a_busy_topic_takes_what_quiet_ones_leave_of_a_batch(messaging: Messagin
 
 
 def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingService, topic: str) -> None:
-    """Small pages, small batches, several ranges."""
     payloads = [b"%d" % number for number in range(50)]
     messaging.publish(topic, payloads)
     reading = reader(messaging, topic, pageRows="7", splits="3", splitBytes="1")
@@ -109,7 +107,6 @@ def test_the_same_offsets_give_the_same_rows_again(messaging: MessagingService, 
 
 
 def test_available_now_stops_at_what_was_stable_at_its_start(messaging: MessagingService, topic: str) -> None:
-    """Messages that come meanwhile are the next run's."""
     messaging.publish(topic, [b"1", b"2"])
     reading = reader(messaging, topic)
     reading.prepareForTriggerAvailableNow()
@@ -130,7 +127,6 @@ def test_an_idle_query_waits_in_the_service(messaging: MessagingService, topic: 
 
 
 def test_a_message_is_an_upstream_message_in_envelope_format(messaging: MessagingService, topic: str) -> None:
-    """Decoded where it is read."""
     messaging.publish(topic, [upstream_message(1), b"broken"])
     reading = reader(messaging, topic, format="envelope")
     start = reading.initialOffset()
@@ -148,7 +144,6 @@ def test_a_service_that_is_down_is_a_reason_to_wait() -> None:
 
 
 def test_positions_of_another_service_are_refused(messaging: MessagingService, topic: str) -> None:
-    """The same address is not the same service."""
     reading = reader(messaging, topic)
     messaging.publish(topic, [b"1"])
     start = reading.initialOffset()
@@ -157,7 +152,6 @@ def test_positions_of_another_service_are_refused(messaging: MessagingService, t
 
 
 def test_the_schema_follows_the_format(messaging: MessagingService, topic: str) -> None:
-    """Raw unless asked otherwise."""
     base = {"url": messaging.url, "topics": topic}
     assert FairleadDataSource(options=base).schema().names == ["payload", "_topic", "_id", "_published_at"]
     assert "body" in FairleadDataSource(options={**base, "format": "envelope"}).schema().names

@@ -39,7 +39,6 @@ def options(messaging: MessagingService, topics: str) -> SourceOptions:
 
 
 def test_a_spark_job_publishes_at_its_commit(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
-    """Stored by the tasks, seen when all are done."""
     rows = spark.range(50).selectExpr("cast(id AS string) AS payload").repartition(2)
     activate(spark)
     rows.write.format("fairlead").options(url=messaging.url, topics=topic).mode("append").save()
@@ -47,7 +46,6 @@ def test_a_spark_job_publishes_at_its_commit(spark: SparkSession, messaging: Mes
 
 
 def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: MessagingService, topic: str) -> None:
-    """The transaction's whole point."""
     batch = pa.RecordBatch.from_pydict({"payload": pa.array([b"1", None], pa.binary())})
     given_up = TopicWriter(options(messaging, topic), ["payload"])
     given_up.write(iter([batch]))
@@ -82,7 +80,6 @@ def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str
 
 
 def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService, topic: str) -> None:
-    """At the next row, and by the driver; the reason is the service's own."""
     writer = TopicWriter(options(messaging, topic), ["payload"])
     with BulkClient(messaging.url) as client:
         client.abort(writer._pointer)
@@ -93,7 +90,6 @@ def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService,
 
 
 def test_requests_are_bounded(messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task of any size stores in portions."""
     monkeypatch.setattr(topic_writer, "STORE_ROWS", 2)
     writer = TopicWriter(options(messaging, topic), ["payload"])
     batch = pa.RecordBatch.from_pydict({"payload": [b"%d" % number for number in range(5)]})
@@ -113,7 +109,6 @@ async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging: Messagin
 
 
 async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging: MessagingService, topic: str) -> None:
-    """Published again it shows nothing twice."""
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
         stored = await asyncio.to_thread(writer.write, batches(b"1", b"2"))
@@ -144,7 +139,6 @@ async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_p
 async def test_a_commit_that_cannot_be_confirmed_is_named(
     messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not as a failure: the rows may be there, and the reason says where to look."""
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
@@ -165,7 +159,6 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize(("topics", "columns"), [("a/t,b/t", ["payload"]), ("a/t", ["value"])])
 def test_what_cannot_be_written_is_refused(topics: str, columns: list[str]) -> None:
-    """Before a transaction is begun."""
     with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
         TopicWriter(SourceOptions.of({"url": "http://127.0.0.1:9", "topics": topics}), columns)
 
@@ -213,7 +206,6 @@ def test_what_tasks_store_is_seen_with_the_batchs_commit(
 
 
 def test_a_batch_that_is_in_is_passed_over(writer: TopicStreamWriter, messaging: MessagingService, topic: str) -> None:
-    """The crash between the topic's commit and Spark's."""
     for run in ("a", "b"):
         writer.commit([writer.store(rows(b"1"), f"0-{run}")], 0)
     assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
@@ -222,7 +214,6 @@ def test_a_batch_that_is_in_is_passed_over(writer: TopicStreamWriter, messaging:
 def test_a_crash_between_note_and_commit_is_made_good(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The noted transaction is committed, not the new one."""
     stored = writer.store(rows(b"1"), "0-a")
 
     def killed(*_: object) -> None:
@@ -260,7 +251,6 @@ def test_a_crash_before_the_note_leaves_nothing(
 def test_a_noted_transaction_that_was_aborted_since_is_replaced(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """Its time was up, say: its rows will never be seen."""
     stored = writer.store(rows(b"1"), "0-a")
     assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
@@ -273,7 +263,6 @@ def test_a_noted_transaction_that_was_aborted_since_is_replaced(
 def test_a_forgotten_transaction_needs_a_person(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """Whose word counts."""
     note = tmp_path / "fairlead_topic" / "0.note"
     stored = writer.store(rows(b"1"), "0-a")
     note.write_text("1")
@@ -290,7 +279,6 @@ def test_a_forgotten_transaction_needs_a_person(
 async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
     messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    """The query would end for nothing."""
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
         stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
@@ -303,7 +291,6 @@ async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
 async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next_attempt(
     messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The note says which transaction it is."""
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
@@ -351,7 +338,6 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
 
 
 def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp_path: Path) -> None:
-    """The last one stays: Spark may not know yet."""
     for batch in range(3):
         writer.commit([writer.store(rows(b"1"), f"{batch}-run")], batch)
     assert sorted(path.name for path in (tmp_path / "fairlead_topic").iterdir()) == ["2-run", "2.note"]
@@ -362,7 +348,6 @@ def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp
     [({"topics": "a/b"}, "checkpoint is required"), ({"topics": "a/b,a/c", "checkpoint": "/x"}, "exactly one")],
 )
 def test_what_is_missing_is_named(options: dict[str, str], reason: str) -> None:
-    """Before the query starts."""
     source = FairleadDataSource(options={"url": "http://h", **options})
     with pytest.raises(errors.Stop, match=reason):
         source.streamWriter(pa.schema([("payload", pa.binary())]), False)

@@ -43,7 +43,6 @@ def table(tmp_path: Path) -> Path:
 
 
 def numbers(table: Path) -> list[int]:
-    """As readers see them."""
     found: list[int] = DeltaTable(str(table)).to_pyarrow_table(columns=["n"])["n"].to_pylist()
     return found
 
@@ -64,7 +63,6 @@ def beside(monkeypatch: pytest.MonkeyPatch, others: list[object]) -> None:
 def test_of_two_at_the_same_moment_one_stands(
     table: Path, monkeypatch: pytest.MonkeyPatch, sort_by: tuple[str, ...]
 ) -> None:
-    """Of ours, and the library's own, that began earlier: rows were there twice."""
     other = maintenance.delta_compaction(table)
     beside(monkeypatch, [lambda: other.compact(target_bytes=TARGET)])
     done = maintenance.delta_compaction(table).compact(target_bytes=TARGET, sort_by=sort_by)
@@ -76,7 +74,6 @@ def test_of_two_at_the_same_moment_one_stands(
 
 
 def test_a_job_that_commits_meanwhile_keeps_its_rows(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written is committed behind it, and not written again."""
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
     done = maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert (done["files_removed"], done["files_added"]) == (4, 1)
@@ -85,14 +82,12 @@ def test_a_job_that_commits_meanwhile_keeps_its_rows(table: Path, monkeypatch: p
 
 
 def test_rows_that_are_deleted_meanwhile_stay_deleted(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their file is left to those who rewrote it."""
     beside(monkeypatch, [lambda: DeltaTable(str(table)).delete("n = 2")])
     maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert sorted(numbers(table)) == [0, 1, 3]
 
 
 def test_a_table_that_others_write_all_the_time_is_given_up(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Politely, with nothing changed."""
     monkeypatch.setattr("fairlead_ingest.io.table.compaction.TRIES", 2)
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):

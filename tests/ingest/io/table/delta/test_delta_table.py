@@ -54,7 +54,6 @@ def test_files_of_a_folder_are_read_without_python(tmp_path: Path) -> None:
 
 
 def test_the_table_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    """Not partitioned as ours are."""
     write_deltalake(str(tmp_path / "rows"), pa.table({"_id": ["1"], "_topic": ["t"]}))
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         delta.ensure(tmp_path / "rows", pa.schema([("_id", pa.string())]))

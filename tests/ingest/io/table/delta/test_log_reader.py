@@ -22,7 +22,6 @@ from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 
 def test_positions_are_found_behind_commits_of_others(table: Path) -> None:
-    """Somebody tidied up since."""
     delta.append(table, written(table, "01", "02"), decided(table, 0, "02"))
     for _ in range(HISTORY_NEAR + 2):
         DeltaTable(str(table)).delete("_id = 'none'")

@@ -29,7 +29,6 @@ def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch
 
 
 def test_a_commit_is_on_disk_before_anybody_hears_of_it(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folders of its files before the commit, the log and its folder after."""
     synced: list[str] = []
     real = os.fsync
 

@@ -17,7 +17,6 @@ def table(tmp_path: Path) -> IcebergTable:
 
 
 def test_a_table_that_others_rolled_back_is_known_by_its_rows(table: IcebergTable) -> None:
-    """The property still speaks of three batches; the current version holds one."""
     for batch in range(3):
         table.commit(batch, batch + 1)
     others = table.opened()

@@ -30,13 +30,11 @@ Serve = Callable[[Answers], str]
 
 @pytest.fixture
 def asked() -> list[tuple[str, str]]:
-    """(path, body) of each request so far."""
     return []
 
 
 @pytest.fixture
 def serve(asked: list[tuple[str, str]]) -> Iterator[Serve]:
-    """A service on a thread of this process."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(answers: Answers) -> str:
@@ -101,7 +99,6 @@ def test_what_a_service_says_of_itself_changes_nothing_of_how_files_are_read(ser
 
 
 def test_a_service_that_names_a_way_in_the_clear_for_itself_is_refused(serve: Serve) -> None:
-    """With the next request the token would go there."""
     said = b'{"defaults": {}, "overrides": {"uri": "http://elsewhere.example.com"}}'
     error = refused(Catalog(type="rest", uri=serve(lambda _: (200, {}, said))))
     assert error.code == errors.CATALOG_UNFIT and "the uri it returns must be https://" in str(error)
@@ -149,7 +146,6 @@ def test_a_scope_is_asked_for_where_it_is_set(serve: Serve, asked: list[tuple[st
     ("uri", "said"), [("mysql+nodriver://host/db", "install the driver"), ("postgresql://h:x/db", "not a database URL")]
 )
 def test_an_address_that_nothing_can_take_says_why(uri: str, said: str) -> None:
-    """Only SQLite's driver comes with Python."""
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*{said}"):
         catalogs.connect(Catalog(type="sql", uri=uri), FROM_ENVIRONMENT)
 
@@ -161,7 +157,6 @@ def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
 
 
 def test_how_files_are_read_is_said_by_no_property_of_a_table(tmp_path: Path) -> None:
-    """Other writers of the table may set those, for readers of theirs."""
     table = IcebergTable(tmp_path)
     with table.opened().transaction() as others:
         others.set_properties(
@@ -181,7 +176,6 @@ class Loaded:
 
 
 def test_code_that_a_property_of_a_table_names_is_not_loaded(tmp_path: Path) -> None:
-    """Also where it came between the look at a table and the commit."""
     table = IcebergTable(tmp_path)
     table.commit(0, 1)
     decided, files = table.decided(1, 2), table.written(2)

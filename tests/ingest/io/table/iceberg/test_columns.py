@@ -37,7 +37,6 @@ def test_a_type_comes_back_as_it_went(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16()])
 def test_small_whole_numbers_are_whole_numbers(kind: pa.DataType) -> None:
-    """And a job that starts again finds no clash of types."""
     schema = pa.schema([("x", kind)])
     assert columns.missing_fields(Path("t"), columns.to_iceberg(schema), schema) == []
 
@@ -50,7 +49,6 @@ def test_a_column_that_changes_its_type_is_refused() -> None:
 
 
 def test_bounds_come_from_the_task() -> None:
-    """No file is opened again for them."""
     schema = columns.to_iceberg(pa.schema([*OURS, ("_published_at", pa.timestamp("us", tz="UTC"))]))
     file = WrittenFile(
         path="_topic=a/_date=2026-11-20/part-1.parquet",

@@ -19,7 +19,6 @@ TARGET = 1024 * 1024
 
 @pytest.fixture
 def table(tmp_path: Path) -> IcebergTable:
-    """Six files by two commits."""
     made = IcebergTable(tmp_path)
     files = [file for number in range(5) for file in made.written(number)]
     made.format.append(made.place, files, tables.UNNUMBERED)
@@ -45,7 +44,6 @@ def test_files_become_one_and_rows_positions_and_versions_stay(table: IcebergTab
 
 
 def test_rows_are_sorted_where_that_is_asked(table: IcebergTable) -> None:
-    """So that a query for one node reads less."""
     compaction.of(table.format, table.place).compact(target_bytes=TARGET, sort_by=["node"])
     nodes = tables.existing(table.format, table.place).to_table()["node"].to_pylist()
     assert nodes == sorted(nodes)
@@ -88,7 +86,6 @@ def test_a_compaction_whose_answer_was_lost_is_done_once(table: IcebergTable, mo
 def test_what_others_have_replaced_meanwhile_is_left_to_them(
     table: IcebergTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two compactions at once: one of them does it."""
     commit = NewVersion.commit
 
     def second(self: NewVersion, *arguments: Any) -> None:

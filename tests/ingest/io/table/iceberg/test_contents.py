@@ -11,7 +11,6 @@ from fairlead_ingest.io.table.iceberg import contents, iceberg_table
 
 
 def test_files_are_passed_over_by_topic_and_highest_id(tmp_path: Path) -> None:
-    """A look for one message opens few."""
     table = IcebergTable(tmp_path)
     for batch in range(3):
         table.commit(batch, batch)

@@ -19,7 +19,6 @@ def table(tmp_path: Path) -> IcebergTable:
 
 
 def test_a_table_that_is_partitioned_otherwise_is_left_alone(table: IcebergTable, tmp_path: Path) -> None:
-    """Made by hand, say."""
     catalog = SqlCatalog("fairlead", uri=table.catalog.uri)
     catalog.create_table(("fairlead", "plain"), SCHEMA, location=f"file://{tmp_path}/plain")
     with pytest.raises(errors.Stop, match="not partitioned by"):

@@ -34,7 +34,6 @@ def table(tmp_path: Path) -> IcebergTable:
 
 
 def locations(table: IcebergTable) -> list[str]:
-    """Of its files, in the order of their rows."""
     return [f"file://{table.place}/{path}" for path, _ in table.format.files(table.place)]
 
 
@@ -71,7 +70,6 @@ def test_rows_are_copied_a_few_at_a_time_and_nothing_is_left_behind(
 
 
 def test_a_copy_is_made_of_a_few_rows_at_a_time(tmp_path: Path) -> None:
-    """A reader of it holds no more, either."""
     rows = pa.table({"n": range(3 * deleted.ROWS_AT_ONCE + 1)})
     pq.write_table(rows, tmp_path / "whole.parquet")
     gone = np.arange(0, rows.num_rows, 2)
@@ -100,7 +98,6 @@ def test_a_file_is_read_in_pieces_though_its_rows_are_one_group(tmp_path: Path) 
 
 
 def test_what_is_looked_at_without_rows_opens_no_file(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job asks for the columns with each batch."""
     mark_deleted(table.opened(), {locations(table)[0]: [0]})
     monkeypatch.setattr(deleted, "_copied_without", None)
     assert "_id" in tables.existing(table.format, table.place).schema.names

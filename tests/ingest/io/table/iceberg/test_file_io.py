@@ -23,7 +23,6 @@ def test_what_is_written_is_there_when_its_stream_is_closed(tmp_path: Path) -> N
 
 
 def test_what_failed_in_the_middle_is_not_there(tmp_path: Path) -> None:
-    """Half a manifest would be read as one."""
     with pytest.raises(RuntimeError), TableFiles().new_output(f"{tmp_path}/a.avro").create() as stream:
         stream.write(b"half")
         raise RuntimeError
@@ -31,7 +30,6 @@ def test_what_failed_in_the_middle_is_not_there(tmp_path: Path) -> None:
 
 
 def test_metadata_is_read_once_and_rows_are_not_kept(tmp_path: Path) -> None:
-    """A name is never used twice for metadata."""
     files = TableFiles()
     for name, kept in (("m.avro", True), ("part.parquet", False)):
         path = tmp_path / name
@@ -44,7 +42,6 @@ def test_metadata_is_read_once_and_rows_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longest unused goes first."""
     monkeypatch.setattr(file_io, "KEPT_BYTES_MAX", 10)
     kept = file_io._SmallFiles()
     for name in ("a.json", "b.json"):

@@ -24,13 +24,11 @@ def table(tmp_path: Path) -> IcebergTable:
 
 
 def test_a_table_at_another_place_is_not_taken_for_ours(table: IcebergTable, tmp_path: Path) -> None:
-    """Two jobs whose folders end alike, in one namespace."""
     with pytest.raises(errors.Stop, match=" at file:"):
         table.format.ensure(tmp_path / "other" / "rows", SCHEMA)
 
 
 def test_without_a_catalog_it_says_what_is_missing(tmp_path: Path) -> None:
-    """Tasks write without one."""
     bare = IcebergFormat(None)
     assert bare.writing(tmp_path / "rows").close() == []
     with pytest.raises(errors.Stop, match=r"catalog. uri: required"):
@@ -38,7 +36,6 @@ def test_without_a_catalog_it_says_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -> None:
-    """Before anything is written."""
     away = tables.of("iceberg", Catalog(type="sql", uri=f"sqlite:///{tmp_path}/none/catalog.db"))
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_CATALOG_UNFIT: .*unable to open database file"):
         away.version(tmp_path / "rows")
@@ -63,7 +60,6 @@ def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -
 def test_metadata_that_says_what_it_should_not_stops_a_job_in_a_sentence(
     table: IcebergTable, key: str, value: object
 ) -> None:
-    """Other engines write it, and people by hand."""
     table.commit(0, 1)
     table.rewrite(key, value)
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT) as error:
@@ -72,7 +68,6 @@ def test_metadata_that_says_what_it_should_not_stops_a_job_in_a_sentence(
 
 
 def test_a_file_that_is_no_metadata_is_not_shown(table: IcebergTable, tmp_path: Path) -> None:
-    """The catalog says which file is read: it may be one with a secret."""
     (tmp_path / "00001-x.metadata.json").write_text("not-for-logs")
     with sqlite3.connect(tmp_path / "catalog.db") as asked:
         asked.execute("update iceberg_tables set metadata_location = ?", [f"{tmp_path}/00001-x.metadata.json"])
@@ -89,7 +84,6 @@ def test_how_many_versions_are_kept_is_a_number_or_the_usual(table: IcebergTable
 
 
 def test_a_summary_of_others_is_not_taken_for_ours(table: IcebergTable) -> None:
-    """Counts are then those of the manifests."""
     table.commit(0, 1)
     said = {"operation": "append", "fairlead": "{", "total-records": "many", "total-data-files": "1"}
     table.rewrite("summary", said)

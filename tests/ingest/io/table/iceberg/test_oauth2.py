@@ -102,7 +102,6 @@ def test_a_service_of_tokens_that_is_away_is_felt_when_the_token_ends(
 
 
 def test_a_token_in_a_file_is_read_again_when_it_is_refused(front: TokenFront, tmp_path: Path) -> None:
-    """Whatever renews it writes the file; who renews it is not our business."""
     file = tmp_path / "token"
     file.write_text(front.token())
     table = IcebergTable(tmp_path, front.catalog(token_file=str(file), namespace=uuid.uuid4().hex))
@@ -127,7 +126,6 @@ def test_a_token_in_a_file_is_read_again_when_it_is_refused(front: TokenFront, t
 def test_what_is_wrong_is_one_sentence_without_the_secret(
     front: TokenFront, credential: Path, content: str, more: dict[str, Any], said: str
 ) -> None:
-    """Although the service sends it back."""
     credential.write_text(content)
     error = refused(front.catalog(**settings(credential, **more)))
     assert error.code == errors.CATALOG_DENIED and said in str(error)

@@ -139,7 +139,6 @@ def test_a_password_that_is_changed_while_a_job_runs_is_read_at_the_next_connect
 
 
 def test_a_table_that_is_dropped_under_a_job_is_said(database: PostgreSQL, namespace: str, tmp_path: Path) -> None:
-    """Before a commit, and at one that was decided while it was there."""
     table = IcebergTable(tmp_path, database.catalog(namespace=namespace))
     table.commit(0, 1)
     decided, files = table.decided(1, 2), table.written(2)
@@ -188,7 +187,6 @@ def test_what_is_wrong_is_one_sentence_without_the_password(
 
 
 def test_the_password_is_in_no_property_that_the_library_hands_on(database: PostgreSQL, tmp_path: Path) -> None:
-    """Of the catalog, of its tables, or in a file of the table."""
     opened = catalogs.connect(database.catalog(namespace="plain"), FROM_ENVIRONMENT)
     table = IcebergTable(tmp_path, database.catalog(namespace="plain"))
     table.commit(0, 1)

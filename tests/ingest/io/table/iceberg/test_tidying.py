@@ -31,7 +31,6 @@ def age(table: IcebergTable, hours: int) -> None:
 
 
 def test_metadata_of_forgotten_versions_goes_and_the_rest_is_read(table: IcebergTable) -> None:
-    """Young metadata stays: a reader may be planning with it."""
     assert tidying.tidy_metadata(table.opened(), table.place) == []
     age(table, 2)
     gone = tidying.tidy_metadata(table.opened(), table.place)
@@ -43,7 +42,6 @@ def test_metadata_of_forgotten_versions_goes_and_the_rest_is_read(table: Iceberg
 
 
 def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every so many commits."""
     monkeypatch.setattr(tidying, "TIDY_EVERY", 3)
     age(table, 2)
     before = len(list((table.folder / "rows" / "metadata").iterdir()))
@@ -52,7 +50,6 @@ def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest
 
 
 def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: IcebergTable) -> None:
-    """And the job forgets those versions by committing."""
     compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
     age(table, 3)
     kept = table.format.vacuum(table.place, retention_hours=2, dry_run=True)

@@ -20,7 +20,6 @@ def table(tmp_path: Path) -> IcebergTable:
 def test_small_manifests_are_joined_and_old_versions_forgotten(
     table: IcebergTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a commit writes is bounded, whatever came before; every row stays."""
     monkeypatch.setattr(versions, "MANIFESTS_MAX", 5)
     monkeypatch.setattr(versions, "TRIM_EVERY", 3)
     with table.opened().transaction() as properties:
@@ -39,7 +38,6 @@ def test_small_manifests_are_joined_and_old_versions_forgotten(
 
 
 def test_a_version_with_a_tag_is_kept(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """People name what they want to come back to."""
     monkeypatch.setattr(versions, "TRIM_EVERY", 1)
     table.commit(0, 0)
     opened = table.opened()
@@ -55,7 +53,6 @@ def test_a_version_with_a_tag_is_kept(table: IcebergTable, monkeypatch: pytest.M
 
 
 def test_of_two_versions_on_one_head_the_second_is_refused(table: IcebergTable) -> None:
-    """By the catalog, whatever was asked of it before."""
     table.commit(0, 1)
     first, second = (NewVersion(table.opened()) for _ in range(2))
     first.commit(TableChange())
@@ -64,7 +61,6 @@ def test_of_two_versions_on_one_head_the_second_is_refused(table: IcebergTable) 
 
 
 def test_a_file_that_is_gone_cannot_be_replaced(table: IcebergTable) -> None:
-    """Nothing is committed then."""
     table.commit(0, 1)
     before = table.format.version(table.place)
     with pytest.raises(RemovedFileGone):

@@ -90,13 +90,11 @@ def test_a_service_that_is_not_there_is_waited_for() -> None:
     ],
 )
 def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error: Exception, code: str) -> None:
-    """A file of the table that is gone comes back by no waiting."""
     explained = catalogs.explain(Catalog(type="sql", uri="sqlite:////catalog.db"), error)
     assert str(explained).startswith(code) and "[catalog]" not in str(explained)
 
 
 def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) -> None:
-    """As it is in the file, or as it was written into a form."""
     secret = tmp_path / "credential"
     secret.write_text("job:hush hush/%\n")
     catalog = Catalog(type="rest", uri="https://catalog", credential_file=str(secret))
@@ -106,8 +104,6 @@ def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) ->
 
 
 def test_a_code_of_the_database_is_understood_in_any_language() -> None:
-    """Its sentences are in the language of the server."""
-
     class Refused(Exception):
         sqlstate = "42501"
 
