@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
+from tests.support.tables.object_store import ObjectStore
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
@@ -53,6 +54,12 @@ def topic(messaging: MessagingService) -> str:
     name = f"default/t{secrets.token_hex(4)}"
     messaging.create(name)
     return name
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
 
 
 @pytest.fixture

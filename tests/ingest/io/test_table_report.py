@@ -11,6 +11,7 @@ import itertools
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -28,6 +29,7 @@ from fairlead_ingest.report.facts import LetterCount
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+SECOND = datetime.timedelta(seconds=1)
 LINEAGE = [("_topic", pa.string()), ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_date", pa.date32())]
 SCHEMA = pa.schema([("node", pa.string()), ("priority", pa.int32()), ("enqueued_at", TIMESTAMP), *LINEAGE])
 
@@ -49,12 +51,11 @@ def put(path: Path, schema: pa.Schema, *rows: Mapping[str, object], form: TableF
 def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
     """And delays by priority, rows without a time left aside."""
     path = tables(tmp_path / "rows", SCHEMA)
-    second = datetime.timedelta(seconds=1)
     put(
         path,
         SCHEMA,
-        {"node": "edge-1", "priority": 0, "enqueued_at": NOON - second},
-        {"node": "edge-1", "priority": 0, "enqueued_at": NOON - 3 * second},
+        {"node": "edge-1", "priority": 0, "enqueued_at": NOON - SECOND},
+        {"node": "edge-1", "priority": 0, "enqueued_at": NOON - 3 * SECOND},
         {"node": "edge-2", "priority": None, "enqueued_at": None},
     )
     found = table_report.table_facts("p", delta, path)
@@ -129,17 +130,22 @@ def test_no_table_is_said_so(tmp_path: Path) -> None:
 SCHEMA_FILE_SIZES = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
+def append(form: TableFormat, table: Path, schema: pa.Schema = SCHEMA_FILE_SIZES, **row: Any) -> None:
+    writing = form.writing(table)
+    first = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 20)}
+    writing.add(pa.Table.from_pylist([{**first, **row}], schema=schema))
+    form.append(table, writing.close(), UNNUMBERED)
+
+
 @pytest.mark.parametrize("sink", FORMATS)
 def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
     """Only those of the newest version; the clock is asked before and after each opening."""
     form, table = format_of(sink, tmp_path), tmp_path / "rows"
     form.ensure(table, SCHEMA_FILE_SIZES)
     for day in (20, 20, 21):
-        writing = form.writing(table)
-        row = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, day)}
-        writing.add(pa.Table.from_pylist([row], schema=SCHEMA_FILE_SIZES))
-        form.append(table, writing.close(), UNNUMBERED)
-    form.writing(table).add(pa.Table.from_pylist([row], schema=SCHEMA_FILE_SIZES))
+        append(form, table, _date=datetime.date(2026, 11, day))
+    unfinished = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 21)}
+    form.writing(table).add(pa.Table.from_pylist([unfinished], schema=SCHEMA_FILE_SIZES))
     ticks = itertools.count(0.0, 0.25)
     found = table_report.measure_files(form, table, lambda: next(ticks))
     assert (found.files, found.compacted, found.open_seconds, found.opened) == (3, 2, 0.25, 3)
@@ -151,10 +157,7 @@ def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
     form, table = of("delta"), tmp_path / "rows"
     form.ensure(table, SCHEMA_FILE_SIZES)
     assert table_report.measure_files(form, table, lambda: 0.0).files == 0
-    writing = form.writing(table)
-    row = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 20)}
-    writing.add(pa.Table.from_pylist([row], schema=SCHEMA_FILE_SIZES))
-    form.append(table, writing.close(), UNNUMBERED)
+    append(form, table)
     for path in table.rglob("*.parquet"):
         path.unlink()
     found = table_report.measure_files(form, table, lambda: 0.0)
@@ -166,14 +169,11 @@ def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
 def test_of_a_store_only_the_ends_of_files_are_read(tmp_path: Path, sink: str) -> None:
     """What opening costs a reader, not reading; names in the store are quoted. One that is gone is left out."""
     schema = pa.schema([*SCHEMA_FILE_SIZES, ("payload", pa.binary())])
-    row = {"_topic": "a/we ird%2F=ü", "_date": datetime.date(2026, 11, 20), "payload": os.urandom(1024 * 1024)}
     with ObjectStore(tmp_path) as store, StoreProxy(store, tmp_path) as proxy:
         form, table = format_of(sink, tmp_path), proxy.place("rows")
         form.ensure(table, schema)
         for name in ("a", "b"):
-            writing = form.writing(table)
-            writing.add(pa.Table.from_pylist([{"_id": name, **row}], schema=schema))
-            form.append(table, writing.close(), UNNUMBERED)
+            append(form, table, schema, _id=name, _topic="a/we ird%2F=ü", payload=os.urandom(1024 * 1024))
         before = proxy.bytes_read()
         found = table_report.measure_files(form, table, lambda: 0.0)
         assert (found.files, found.opened, found.compacted) == (2, 2, 1) and found.bytes > 2 * 1024 * 1024
@@ -183,17 +183,9 @@ def test_of_a_store_only_the_ends_of_files_are_read(tmp_path: Path, sink: str) -
         assert (found.files, found.opened) == (1, 1)
 
 
-NOON_ROW_COUNTS = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
-SECOND = datetime.timedelta(seconds=1)
-SCHEMA_ROW_COUNTS = pa.schema(
-    [("node", pa.string()), ("priority", pa.int32()), ("enqueued_at", TIMESTAMP), ("_published_at", TIMESTAMP),
-     ("_ingested_at", TIMESTAMP), ("_date", pa.date32())]
-)  # fmt: skip
-
-
 def table(*rows: Mapping[str, object]) -> ds.Dataset:
-    base = {"_published_at": NOON_ROW_COUNTS, "_ingested_at": NOON_ROW_COUNTS + SECOND, "_date": NOON_ROW_COUNTS.date()}
-    return ds.dataset(pa.Table.from_pylist([{**base, **row} for row in rows], schema=SCHEMA_ROW_COUNTS))
+    base = {"_published_at": NOON, "_ingested_at": NOON + SECOND, "_date": NOON.date()}
+    return ds.dataset(pa.Table.from_pylist([{**base, **row} for row in rows], schema=SCHEMA))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 131_072])
@@ -203,10 +195,10 @@ def test_counts_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch, batch_
     told: list[int] = []
     found = table_report.count_rows(
         table(
-            {"node": "b", "priority": 0, "enqueued_at": NOON_ROW_COUNTS - SECOND},
-            {"node": "a", "priority": None, "enqueued_at": NOON_ROW_COUNTS - 9 * SECOND},
+            {"node": "b", "priority": 0, "enqueued_at": NOON - SECOND},
+            {"node": "a", "priority": None, "enqueued_at": NOON - 9 * SECOND},
             {"node": "b", "priority": 10, "enqueued_at": None},
-            {"node": None, "priority": 0, "enqueued_at": NOON_ROW_COUNTS},
+            {"node": None, "priority": 0, "enqueued_at": NOON},
         ),
         None,
         told.append,
@@ -221,22 +213,19 @@ def test_counts_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch, batch_
 
 
 def test_only_the_days_that_were_asked_for() -> None:
-    old = NOON_ROW_COUNTS - datetime.timedelta(days=3)
+    old = NOON - datetime.timedelta(days=3)
     rows = table({"_published_at": old, "_ingested_at": old, "_date": old.date()}, {})
-    assert table_report.count_rows(rows, NOON_ROW_COUNTS.date(), lambda _: None).rows == 1
+    assert table_report.count_rows(rows, NOON.date(), lambda _: None).rows == 1
     assert table_report.count_rows(rows, old.date(), lambda _: None).rows == 2
 
 
-def test_more_priorities_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_priorities_or_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_report, "PRIORITIES_MAX", 2)
     found = table_report.count_rows(
-        table(*({"priority": each, "enqueued_at": NOON_ROW_COUNTS} for each in (1, 2, 3, 4))), None, lambda _: None
+        table(*({"priority": each, "enqueued_at": NOON} for each in (1, 2, 3, 4))), None, lambda _: None
     )
     assert found.priorities() == [("1", 1), ("2", 1), ("None", 2)]
     assert [(each.priority, each.rows) for each in found.delays()] == [(1, 1), (2, 1), (None, 2)]
-
-
-def test_more_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_report, "NODES_MAX", 2)
     monkeypatch.setattr(table_report, "BATCH_ROWS", 1)
     found = table_report.count_rows(table(*({"node": f"edge-{each}"} for each in range(9))), None, lambda _: None)

@@ -36,8 +36,9 @@ def test_what_arrived_and_was_taken_in() -> None:
     assert points[1].p50 == 10 ** (21 / 20) and points[1].p95 == 10 ** (61 / 20)
 
 
-def test_nothing_has_no_points() -> None:
+def test_nothing_has_no_points_and_no_quantile() -> None:
     assert OverTime().points() == [] and OverTime().by_hour() == []
+    assert over_time.quantile({}, 0.5) is None
 
 
 def test_hours() -> None:
@@ -109,10 +110,6 @@ def test_a_clock_that_is_ages_away_is_counted(years: int) -> None:
     """One that was never set may begin in the year 1; in microseconds that is more than floats hold exactly."""
     micros = pa.array([years * 365 * 86_400 * 1_000_000 + 1], pa.int64())
     assert len(over_time.delay_buckets(micros)) == 1
-
-
-def test_nothing_has_no_quantile() -> None:
-    assert over_time.quantile({}, 0.5) is None
 
 
 def test_counts_add_up() -> None:

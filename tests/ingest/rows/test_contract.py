@@ -31,13 +31,10 @@ def test_a_contract_grows_by_what_the_table_has() -> None:
     assert grown(contract, held).columns.simpleString() == "struct<Temp:double,extra:boolean>"
 
 
-def test_a_misfit_is_named() -> None:
+def test_a_misfit_is_named_where_the_body_has_fields() -> None:
+    assert misfits("[1]", {"a"}) == misfits(None, {"a"}) == []
     body, empty = '{"a": "x", "b": null, "c": 1, "unknown": 1}', {"a", "b"}
     assert misfits(body, empty) == ["a"]
-
-
-def test_a_body_without_fields_has_no_place_to_name() -> None:
-    assert misfits("[1]", {"a"}) == misfits(None, {"a"}) == []
 
 
 def test_a_contract_travels_as_text() -> None:

@@ -128,6 +128,7 @@ def test_a_contract_in_toml_has_everything() -> None:
     assert contract.rules_of(0)["count"] == ColumnRule(required=True)
     assert contract.rules_of(0)["temperature"] == ColumnRule(minimum=-60, maximum=150)
     assert contract.rules_of(1) == contract.rules
+    assert decode_contract(contract.encode()) == contract
 
 
 def column(text: str) -> str:
@@ -184,11 +185,6 @@ def test_broken_toml_is_refused() -> None:
         contract_file.parse("name = ", "c.toml")
     with pytest.raises(errors.Stop, match=r"c\.toml: "):
         contract_file.parse('columns = { a = { type = "double", minimum = nan } }', "c.toml")
-
-
-def test_a_contract_with_routes_travels_as_text() -> None:
-    contract = contract_file.parse(TELEMETRY, "telemetry.toml")
-    assert decode_contract(contract.encode()) == contract
 
 
 def test_bodies_are_judged_by_the_columns_of_their_route() -> None:

@@ -219,29 +219,27 @@ def test_columns_of_other_routes_are_not_read() -> None:
     assert Judge(types.StructType(), foreign=("b",)).judge(b'{"b": 2}') == Verdict(text="{}")
 
 
-def test_a_field_without_a_column_is_found_with_its_type() -> None:
-    body = '{"n": 1, "d": -2.5, "b": true, "s": "x", "o": {"a": 1}, "l": [1], "known": 1}'
-    found = fitting.unknown_fields([body], ["known"])
-    assert found == {"n": "double", "d": "double", "b": "boolean", "s": "string", "o": "string", "l": "string"}
-
-
-def test_a_null_says_nothing_of_a_type() -> None:
-    assert fitting.unknown_fields(['{"a": null}'], []) == {}
-    assert fitting.unknown_fields(['{"a": null}', '{"a": 1}'], []) == {"a": "double"}
+@pytest.mark.parametrize(
+    ("bodies", "found"),
+    [
+        (
+            ['{"n": 1, "d": -2.5, "b": true, "s": "x", "o": {"a": 1}, "l": [1], "known": 1}'],
+            {"n": "double", "d": "double", "b": "boolean", "s": "string", "o": "string", "l": "string"},
+        ),
+        (['{"a": null}'], {}),
+        (['{"a": null}', '{"a": 1}'], {"a": "double"}),
+        (['{"a": 1}', '{"a": "x"}'], {"a": "string"}),
+        (["[1]", '"x"', "1", None], {}),
+        # The row's own names begin with an underscore; the others would have to be quoted in every query.
+        (['{"_id": 1, "a b": 1, "": 1, "ä": 1, "a.b": 1}'], {}),
+    ],
+)
+def test_a_field_without_a_column_is_found_with_its_type(bodies: list[str | None], found: dict[str, str]) -> None:
+    assert fitting.unknown_fields(bodies, ["known"]) == found
 
 
 def test_fields_of_several_types_are_text() -> None:
-    assert fitting.unknown_fields(['{"a": 1}', '{"a": "x"}'], []) == {"a": "string"}
     assert fitting.merge_fields([{"b": "double"}, {"a": "boolean", "b": "boolean"}]) == {"a": "boolean", "b": "string"}
-
-
-def test_what_is_no_object_has_no_fields() -> None:
-    assert fitting.unknown_fields(["[1]", '"x"', "1", None], []) == {}
-
-
-def test_names_no_column_may_have_stay_in_the_body() -> None:
-    """The row's own names begin with an underscore; the others would need quoting for ever."""
-    assert fitting.unknown_fields(['{"_id": 1, "a b": 1, "": 1, "ä": 1, "a.b": 1}'], []) == {}
 
 
 def test_a_column_is_added_once_whatever_its_case() -> None:

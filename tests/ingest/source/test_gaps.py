@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from fairlead_ingest import errors
 from fairlead_ingest.source import gaps
@@ -29,12 +30,7 @@ def test_a_batch_that_jumped_nowhere_leaves_no_gap() -> None:
 def test_what_expired_is_a_gap_only_where_the_user_wants_it_so() -> None:
     end = Offsets(topics={"a/t": EXPIRED})
     assert gaps.of(end, on_expired="count") == []
-    assert gaps.of(end, on_expired="gap") == [
-        GapRow(
-            topic="a/t", reason="expired", from_generation=1, from_position="0a",
-            to_generation=1, to_position="0c", rows=3,
-        )
-    ]  # fmt: skip
+    assert gaps.of(end, on_expired="gap") == [_gap("0a", "0c", 3)]
 
 
 def test_the_rest_of_a_deleted_topic_is_always_a_gap() -> None:
@@ -71,38 +67,23 @@ def test_a_gap_elsewhere_is_another_one() -> None:
 
 def test_short_lives_are_gaps_of_their_own() -> None:
     """Gone before the batch was planned, or between planning and reading; after an expired start, the rest of it."""
-    short = TopicOffset(
-        generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=20, start_total=12
-    )
+    short = structs.replace(EXPIRED, rows=5, total=20, start_total=12, gap=None)
     [gap] = gaps.of(Offsets(topics={"a/t": short}), on_expired="gap", missing={"a/t": 2})
     assert (gap.from_position, gap.to_position, gap.rows) == ("0a", "0f", 5)
-    both = TopicOffset(
-        generation=1,
-        position="0f",
-        start_generation=1,
-        start_position="0a",
-        rows=5,
-        total=20,
-        start_total=12,
-        gap=EXPIRED.gap,
-    )
+    both = structs.replace(short, gap=EXPIRED.gap)
     found = gaps.of(Offsets(topics={"a/t": both}), on_expired="gap", missing={"a/t": 2})
     assert [(gap.from_position, gap.to_position, gap.rows) for gap in found] == [("0a", "0c", 3), ("0c", "0f", 2)]
     assert gaps.of(Offsets(topics={"a/t": both}), on_expired="count", missing={"a/t": 2}) == []
 
 
 def test_a_batch_tried_again_adds_what_expired_meanwhile() -> None:
-    before = GapRow(
-        topic="a/t", reason="expired", from_generation=1, from_position="0a", to_generation=1, to_position="0f", rows=2
-    )
+    before = _gap("0a", "0f", 2)
     assert gaps.beyond([replace(before, rows=5)], [before]) == [replace(before, rows=3)]
     assert gaps.beyond([before], [before]) == []
 
 
 def test_what_went_with_its_topic_is_a_gap_under_any_policy() -> None:
-    place = TopicOffset(
-        generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=10, start_total=5
-    )
+    place = structs.replace(EXPIRED, rows=5, total=10, start_total=5, gap=None)
     [gap] = gaps.of(Offsets(topics={"a/t": place}), on_expired="count", recreated={"a/t": 4})
     assert (gap.reason, gap.from_position, gap.to_position, gap.rows) == ("recreated", "0a", "0f", 4)
 

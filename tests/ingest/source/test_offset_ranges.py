@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+import pytest
+
 from fairlead_ingest.source import offset_ranges
 from fairlead_ingest.source.offset_ranges import RANGE_BYTES, OffsetRange
 
@@ -24,20 +26,17 @@ def merged(*sizes: int, bytes_min: int = 100) -> list[tuple[str, str, int]]:
     return [(each.after, each.upto, each.rows) for each in found]
 
 
-def test_small_neighbours_become_one_range() -> None:
-    assert merged(3, 3, 3) == [("00", "03", 9)]
-
-
-def test_large_ranges_stay_apart() -> None:
-    assert merged(100, 120) == [("00", "01", 100), ("01", "02", 120)]
-
-
-def test_a_small_rest_goes_with_the_last() -> None:
-    assert merged(100, 100, 5) == [("00", "01", 100), ("01", "03", 105)]
-
-
-def test_nothing_planned_is_no_range() -> None:
-    assert merged() == []
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ((), []),
+        ((3, 3, 3), [("00", "03", 9)]),
+        ((100, 120), [("00", "01", 100), ("01", "02", 120)]),
+        ((100, 100, 5), [("00", "01", 100), ("01", "03", 105)]),
+    ],
+)
+def test_small_neighbours_become_one_range(sizes: tuple[int, ...], found: list[tuple[str, str, int]]) -> None:
+    assert merged(*sizes) == found
 
 
 def ranges(*sizes: int) -> list[OffsetRange]:

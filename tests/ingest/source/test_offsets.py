@@ -20,21 +20,15 @@ from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset, place_afte
 from fairlead_messaging.api.responses import Plan
 
 
+def batch(**changes: Any) -> TopicOffset:
+    """A batch of topic generation 1 from 0a to 0f, with these changes."""
+    bounds = {"generation": 1, "position": "0f", "start_generation": 1, "start_position": "0a"}
+    return TopicOffset(**{**bounds, **changes})
+
+
 def test_an_offset_survives_the_checkpoint() -> None:
-    places = Offsets(
-        service="s",
-        topics={
-            "b/t": TopicOffset(
-                generation=2,
-                position="0f",
-                start_generation=1,
-                start_position="0a",
-                rows=7,
-                gap=Gap(reason="recreated"),
-            ),
-            "a/t": TopicOffset.at(1, ""),
-        },
-    )
+    recreated = batch(generation=2, rows=7, gap=Gap(reason="recreated"))
+    places = Offsets(service="s", topics={"b/t": recreated, "a/t": TopicOffset.at(1, "")})
     assert offsets.parse_offsets(json.dumps(places.to_dict())) == places
 
 
@@ -47,23 +41,14 @@ def test_keys_are_sorted_whatever_the_order_of_topics() -> None:
 
 
 def test_an_offset_at_rest_promises_nothing() -> None:
-    moved = TopicOffset(
-        generation=3,
-        position="0f",
-        start_generation=3,
-        start_position="0a",
-        rows=7,
-        gap=Gap(reason="expired", upto="0b", rows=2),
-    )
+    gap = Gap(reason="expired", upto="0b", rows=2)
+    moved = batch(generation=3, start_generation=3, rows=7, gap=gap)
     assert moved.at_rest() == TopicOffset(generation=3, position="0f", start_generation=3, start_position="0f", rows=0)
 
 
 def test_a_batch_without_new_data_begins_where_it_ends() -> None:
     """Spark runs such batches to move watermarks; nothing is promised for them again."""
-    end = Offsets(
-        service="s",
-        topics={"a/t": TopicOffset(generation=1, position="0f", start_generation=1, start_position="0a", rows=7)},
-    )
+    end = Offsets(service="s", topics={"a/t": batch(rows=7)})
     assert end.since(end) == Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0f")})
     assert end.since(Offsets(service="s", topics={"a/t": TopicOffset.at(1, "0a")})) == end
 
@@ -81,50 +66,27 @@ def test_a_limit_is_shared_and_no_topic_starves(limit: int | None, topics: int, 
     assert offsets.share_rows(limit, topics) == expected
 
 
-def test_totals_say_what_was_gone_before_the_batch_was_planned() -> None:
-    """Without them, what the service said of an expired start."""
-    assert (
-        TopicOffset(
-            generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=20, start_total=12
-        ).expired
-        == 3
-    )
-    assert (
-        TopicOffset(
-            generation=1, position="0f", start_generation=1, start_position="0a", rows=9, total=20, start_total=12
-        ).expired
-        == 0
-    )
-    gap = Gap(reason="expired", upto="0c", rows=7)
-    assert (
-        TopicOffset(generation=1, position="0f", start_generation=1, start_position="0a", rows=5, gap=gap).expired == 7
-    )
-    assert (
-        TopicOffset(
-            generation=2, position="0f", start_generation=1, start_position="0a", rows=5, gap=Gap(reason="recreated")
-        ).expired
-        == 0
-    )
-    assert (
-        TopicOffset.at(1, "").known_total,
-        TopicOffset.at(1, "0a").known_total,
-        TopicOffset.at(1, "0a", 4).known_total,
-    ) == (
-        0,
-        None,
-        4,
-    )
+@pytest.mark.parametrize(
+    ("offset", "expired"),
+    [
+        (batch(rows=5, total=20, start_total=12), 3),
+        (batch(rows=9, total=20, start_total=12), 0),
+        (batch(rows=5, gap=Gap(reason="expired", upto="0c", rows=7)), 7),
+        (batch(generation=2, rows=5, gap=Gap(reason="recreated")), 0),
+    ],
+)
+def test_totals_say_what_was_gone_before_the_batch_was_planned(offset: TopicOffset, expired: int) -> None:
+    """Without totals, it is what the service said about an expired start."""
+    assert offset.expired == expired
+
+
+def test_the_total_is_known_at_the_beginning_of_a_topic_or_where_it_was_stored() -> None:
+    places = (TopicOffset.at(1, ""), TopicOffset.at(1, "0a"), TopicOffset.at(1, "0a", 4))
+    assert [each.known_total for each in places] == [0, None, 4]
 
 
 def test_totals_survive_the_checkpoint_and_older_ones_have_none() -> None:
-    end = Offsets(
-        service="s",
-        topics={
-            "a/t": TopicOffset(
-                generation=1, position="0f", start_generation=1, start_position="0a", rows=5, total=20, start_total=12
-            )
-        },
-    )
+    end = Offsets(service="s", topics={"a/t": batch(rows=5, total=20, start_total=12)})
     assert offsets.parse_offsets(end.to_dict()) == end
     assert list(end.to_dict()["topics"]["a/t"]) == ["f", "fg", "fn", "g", "n", "p", "r"]
     old = {"svc": "s", "topics": {"a/t": {"f": "", "fg": 1, "g": 1, "p": "0a", "r": 1}}, "v": 1}
@@ -173,10 +135,8 @@ def test_nothing_to_read_and_nothing_to_count_is_no_batch() -> None:
 
 def test_what_expired_unread_is_a_batch_of_no_rows() -> None:
     """As far as the topic is stable, and no further than the query was told to go."""
-    assert (
-        place_after_batch(HERE, plan(passed=13), None).position,
-        place_after_batch(HERE, plan(passed=13), None).expired,
-    ) == ("0f", 3)
+    found = place_after_batch(HERE, plan(passed=13), None)
+    assert (found.position, found.expired) == ("0f", 3)
     assert place_after_batch(HERE, plan(passed=13), "0d").position == "0d"
 
 

@@ -61,14 +61,9 @@ def test_stored_names_stand_for_whole_ones() -> None:
     assert (info.application, info.batch, info.totals.filtered, info.counts.filtered) == ("fairlead:q", 12, 3, 3)
     [gap] = info.counts.gaps
     assert gap == GapRow(
-        topic="a/t",
-        reason="recreated",
-        from_generation=2,
-        from_position="0a",
-        to_generation=3,
-        to_position="",
-        rows=None,
-    )
+        topic="a/t", reason="recreated", from_generation=2, from_position="0a",
+        to_generation=3, to_position="", rows=None,
+    )  # fmt: skip
 
 
 def test_older_versions_left_less() -> None:
@@ -147,19 +142,19 @@ def test_what_is_broken_stops_the_job(text: str) -> None:
         commit_info.parse_newest_commit({NEWEST_PROPERTY: text})
 
 
-def test_it_counts_while_the_current_version_was_made_from_it() -> None:
-    assert OURS.line([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)]) is Lineage.CURRENT
-
-
-def test_it_was_taken_back_where_the_line_passes_it_by() -> None:
-    """Rolled back to before it, also where others wrote since, and where nothing is left at all."""
-    assert OURS.line([TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
-    assert OURS.line([TableVersion(70, 40, 7), TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
-
-
-def test_nothing_is_known_where_the_line_is_cut() -> None:
-    assert OURS.line([TableVersion(70, 60, 7), TableVersion(60, None, 6)]) is Lineage.CUT
-    assert OURS.line([]) is Lineage.CUT
+@pytest.mark.parametrize(
+    ("versions", "lineage"),
+    [
+        ([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)], Lineage.CURRENT),
+        ([TableVersion(40, 30, 4)], Lineage.TAKEN_BACK),
+        ([TableVersion(70, 40, 7), TableVersion(40, 30, 4)], Lineage.TAKEN_BACK),
+        ([TableVersion(70, 60, 7), TableVersion(60, None, 6)], Lineage.CUT),
+        ([], Lineage.CUT),
+    ],
+)
+def test_it_counts_while_the_current_version_was_made_from_it(versions: list[TableVersion], lineage: Lineage) -> None:
+    """Rolled back to before it, also where others have written since; unknown where the history is cut."""
+    assert OURS.line(versions) is lineage
 
 
 def test_the_newest_applications_are_remembered() -> None:

@@ -27,12 +27,6 @@ REQUESTS_MAX = 18
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def proxy(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProxy]:
     with StoreProxy(store, tmp_path_factory.mktemp("proxy")) as running:
         yield running

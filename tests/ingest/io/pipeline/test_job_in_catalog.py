@@ -24,12 +24,6 @@ Run = Callable[..., Job]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def database() -> Iterator[PostgreSQL]:
     with PostgreSQL() as running:
         yield running

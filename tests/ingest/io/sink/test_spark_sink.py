@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import errno
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +18,7 @@ from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, StreamWriter
 from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
@@ -62,8 +62,10 @@ def writer(sink: str, table_format: TableFormat, tmp_path: Path) -> StreamWriter
     )
 
 
-def planned(tmp_path: Path, batch: int, position: TopicOffset) -> None:
-    end = Offsets(service="s", topics={"a/t": position})
+def planned(tmp_path: Path, batch: int, rows: int, **changes: Any) -> None:
+    """Plan a batch of so many rows from the beginning of the topic to 0f, with these changes."""
+    bounds = {"generation": 1, "position": "0f", "start_generation": 1, "start_position": "", "rows": rows}
+    end = Offsets(service="s", topics={"a/t": TopicOffset(**{**bounds, **changes})})
     (tmp_path / "checkpoint" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
 
 
@@ -84,7 +86,7 @@ def count(table_format: TableFormat, tmp_path: Path, suffix: str = "") -> int:
 def test_rows_and_dead_letters_are_committed_once(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
+    planned(tmp_path, 0, rows=3)
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
         writer.commit([written, None], 0)
@@ -94,7 +96,7 @@ def test_rows_and_dead_letters_are_committed_once(
 def test_dead_letters_committed_before_a_crash_are_not_committed_again(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=2))
+    planned(tmp_path, 0, rows=2)
     written = writer.write(batches(upstream_message(1), b"broken"))
     appended = table_format.append
 
@@ -112,7 +114,7 @@ def test_dead_letters_committed_before_a_crash_are_not_committed_again(
 
 
 def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
+    planned(tmp_path, 0, rows=1)
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
     writer.abort([written], 0)
@@ -129,9 +131,7 @@ def test_what_was_promised_and_not_found_had_expired(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
     gap = Gap(reason="expired", upto="0a", rows=4)
-    planned(
-        tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="01", rows=3, gap=gap)
-    )
+    planned(tmp_path, 0, rows=3, start_position="01", gap=gap)
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
     counts = newest(table_format, tmp_path)
     assert (counts.rows, counts.dead_letters, counts.expired_unread) == (1, 1, 5)
@@ -149,45 +149,24 @@ def test_what_a_query_filtered_had_not_expired(
         on_expired="count",
         selects=True,
     )
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
+    planned(tmp_path, 0, rows=3)
     selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
     counts = newest(table_format, tmp_path)
     assert (counts.rows, counts.filtered, counts.expired_unread) == (1, 2, 0)
 
 
 def test_a_jump_leaves_a_gap_row(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
-    planned(
-        tmp_path,
-        0,
-        TopicOffset(
-            generation=1,
-            position="0f",
-            start_generation=1,
-            start_position="01",
-            gap=Gap(reason="expired", upto="0a", rows=4),
-        ),
-    )
+    planned(tmp_path, 0, rows=0, start_position="01", gap=Gap(reason="expired", upto="0a", rows=4))
     writer.commit([Written()], 0)
     (gap,) = tables.existing(table_format, tmp_path / "rows_gaps").to_table().to_pylist()
     assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
-
-
-def test_a_full_disk_is_a_reason_to_wait(
-    table_format: TableFormat, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(PartitionedFiles, "add", full)
-    with pytest.raises(errors.Wait, match=errors.DISK_FULL):
-        writer.write(batches(upstream_message(1)))
 
 
 def test_a_batch_that_collided_looks_again(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another job on other topics of the same table costs it a second look; one that never ends is recognized."""
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
+    planned(tmp_path, 0, rows=1)
     appended, collisions = table_format.append, [1]
 
     def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
@@ -199,7 +178,7 @@ def test_a_batch_that_collided_looks_again(
     collisions[:] = [0, 1]
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
     assert count(table_format, tmp_path) == 1
-    planned(tmp_path, 1, TopicOffset(generation=1, position="1f", start_generation=1, start_position="0f", rows=1))
+    planned(tmp_path, 1, rows=1, position="1f", start_position="0f")
     collisions[:] = [1] * batch_commit.COLLISIONS_MAX
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         writer.commit([writer.write(batches(upstream_message(2)))], 1)
@@ -208,7 +187,7 @@ def test_a_batch_that_collided_looks_again(
 def test_of_two_jobs_on_one_topic_the_second_is_refused(
     table_format: TableFormat, writer: StreamWriter, tmp_path: Path
 ) -> None:
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
+    planned(tmp_path, 0, rows=1)
     second = writer.write(batches(upstream_message(1)))
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "other"}')

@@ -16,7 +16,6 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
-from pyspark.sql import SparkSession
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
@@ -55,10 +54,6 @@ def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.Monk
     assert given == {"spark.sql.ansi.enabled": "true"}
     with pytest.raises(errors.Stop, match=r"spark.conf.spark.executor.memory: .*when the server is started"):
         connect.start("sc://h:1", {"spark.executor.memory": "1g"})
-
-
-def test_a_session_of_a_master_is_none_of_a_server() -> None:
-    assert not connect.is_remote(SparkSession.__new__(SparkSession))
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,10 @@ from fairlead_ingest.io.spark.executors import (
 NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
 
 
-def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str = "false") -> Any:
+def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str = "false", cores: int = 1) -> Any:
     tracker = SimpleNamespace(getExecutorInfos=lambda: ["driver"] * (1 + executors))
     jvm = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
-    context = SimpleNamespace(master=master, _jsc=jvm)
+    context = SimpleNamespace(master=master, defaultParallelism=cores, _jsc=jvm)
     return SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda *_: dynamic))
 
 
@@ -81,34 +81,22 @@ def test_before_the_first_batch_it_is_waited_for_longer() -> None:
         presence.check(NOW + GONE_AT_START)
 
 
-NOW_EXECUTOR_WATCHER = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
-
-
-def session_executor_watcher(cores: int, master: str = "spark://h:7077") -> Any:
-    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=cores))
-
-
 def looks(watcher: ExecutorWatcher, count: int) -> list[int]:
-    return [watcher.have_come(NOW_EXECUTOR_WATCHER + number * WATCH_INTERVAL) for number in range(count)]
+    return [watcher.have_come(NOW + number * WATCH_INTERVAL) for number in range(count)]
 
 
 def test_more_executors_are_noticed_at_the_second_look() -> None:
-    watcher = ExecutorWatcher(session_executor_watcher(4))
+    watcher = ExecutorWatcher(session(cores=4))
     watcher.start(2)
     assert looks(watcher, 4) == [0, 0, 4, 4]
     watcher.start(4)
     assert looks(watcher, 4) == [0, 0, 0, 0]
 
 
-def test_fewer_executors_need_nothing() -> None:
-    watcher = ExecutorWatcher(session_executor_watcher(2))
-    watcher.start(4)
-    assert looks(watcher, 4) == [0, 0, 0, 0]
-
-
-def test_one_machine_has_the_cores_it_has() -> None:
-    watcher = ExecutorWatcher(session_executor_watcher(8, "local[8]"))
-    watcher.start(2)
+@pytest.mark.parametrize(("master", "cores", "counted"), [("spark://h:7077", 2, 4), ("local[8]", 8, 2)])
+def test_fewer_executors_and_one_machine_need_nothing(master: str, cores: int, counted: int) -> None:
+    watcher = ExecutorWatcher(session(master, cores=cores))
+    watcher.start(counted)
     assert looks(watcher, 4) == [0, 0, 0, 0]
 
 
@@ -129,11 +117,6 @@ PODS = {
         pod("free"),
     ]
 }
-
-
-def test_only_what_the_drivers_pod_owns() -> None:
-    assert list(executors.owned_executors(PODS, "driver-0")) == ["mine", "gone"]
-    assert list(executors.owned_executors({}, "driver-0")) == []
 
 
 class ApiServer(http.server.BaseHTTPRequestHandler):
@@ -245,9 +228,6 @@ def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
     [("local[*]", CONF), ("k8s://https://127.0.0.1:1", {}), ("spark://127.0.0.1:7077", CONF)],
 )
 def test_nothing_is_asked_elsewhere(master: str, conf: dict[str, str], account: Path) -> None:
-    """On one machine, on a standalone cluster, and where no driver's Pod is named."""
+    """On one machine, on a standalone cluster, and where there is no driver's Pod or no service account."""
     assert executors.remove_former_executors(master, conf, account) == 0
-
-
-def test_nothing_is_asked_without_an_account(tmp_path: Path) -> None:
-    assert executors.remove_former_executors("k8s://https://127.0.0.1:1", CONF, tmp_path) == 0
+    assert executors.remove_former_executors("k8s://https://127.0.0.1:1", CONF, account / "none") == 0

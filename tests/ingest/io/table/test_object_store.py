@@ -35,12 +35,6 @@ SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.
 REQUESTS_MAX = 12
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
 @pytest.fixture
 def proxy(store: ObjectStore, tmp_path: Path) -> Iterator[StoreProxy]:
     with StoreProxy(store, tmp_path) as running:

@@ -5,7 +5,6 @@ The log of a table in a real store, entry by entry, against what delta-rs itself
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,12 +37,6 @@ def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) ->
 
 
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
 
 
 @pytest.mark.process

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from tests.support.tables.iceberg_table import TOPIC, IcebergTable
 
 from fairlead_ingest import errors
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
 
 
 def test_a_table_that_others_rolled_back_is_known_by_its_rows(table: IcebergTable) -> None:

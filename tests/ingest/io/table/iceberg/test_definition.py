@@ -13,11 +13,6 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
 def test_a_table_that_is_partitioned_otherwise_is_left_alone(table: IcebergTable, tmp_path: Path) -> None:
     catalog = SqlCatalog("fairlead", uri=table.catalog.uri)
     catalog.create_table(("fairlead", "plain"), SCHEMA, location=f"file://{tmp_path}/plain")

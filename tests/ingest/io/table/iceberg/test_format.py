@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +10,6 @@ from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.table.commit import Collided
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
 
 
 def test_a_commit_whose_answer_was_lost_is_found_in_the_table(

@@ -18,11 +18,6 @@ from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 from fairlead_ingest.table.catalog import Catalog
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
 def test_a_table_at_another_place_is_not_taken_for_ours(table: IcebergTable, tmp_path: Path) -> None:
     with pytest.raises(errors.Stop, match=" at file:"):
         table.format.ensure(tmp_path / "other" / "rows", SCHEMA)
@@ -117,8 +112,7 @@ def test_who_only_reads_makes_no_catalog(tmp_path: Path) -> None:
     assert (tmp_path / "catalog.db").exists() and reading.size(place) is not None
 
 
-def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(tmp_path: Path) -> None:
-    table = IcebergTable(tmp_path)
+def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(table: IcebergTable) -> None:
     assert iceberg_table.list_parts(table.opened()) == []
     table.commit(0, 1, 2)
     table.format.append(table.place, table.written(7, topic="b/t"), tables.UNNUMBERED)
@@ -134,17 +128,10 @@ def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(tmp_path: P
     assert table.format.highest_ids(table.place) == {TOPIC: "0002", "b/t": "0007"}
 
 
-def test_a_manifest_is_read_once(tmp_path: Path) -> None:
+def test_a_manifest_is_read_once(table: IcebergTable) -> None:
     """It never changes; a look for a message asks for all of them each second."""
-    table = IcebergTable(tmp_path)
     table.commit(0, 1)
     iceberg_table.list_parts(table.opened())
     before = iceberg_table._read_manifest.cache_info().misses
     iceberg_table.list_parts(table.opened())
     assert iceberg_table._read_manifest.cache_info().misses == before
-
-
-def test_rows_marked_as_deleted_by_others_are_seen(tmp_path: Path) -> None:
-    table = IcebergTable(tmp_path)
-    table.commit(0, 1)
-    assert iceberg_table.has_deletes(table.opened()) is False

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest.io.table.iceberg import iceberg_table, versions
 from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
 
 
 def test_small_manifests_are_joined_and_old_versions_forgotten(
