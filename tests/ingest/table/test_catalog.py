@@ -31,14 +31,18 @@ def test_an_address_that_cannot_be_a_catalogs_is_refused(kind: str, uri: str, sa
     assert said in str(refused.value) and "hush" not in str(refused.value)
 
 
-@pytest.mark.parametrize("uri", ["sqlite:////c.db", "postgresql+psycopg://me@host/db", "mysql+pymysql://host/db"])
-def test_databases_with_catalogs(uri: str) -> None:
-    catalog.check_uri("sql", uri)
-
-
-def test_services_with_catalogs() -> None:
-    catalog.check_uri("rest", "https://polaris.example.com/api/catalog")
-    catalog.check_uri("rest", "http://127.0.0.1:8181")
+@pytest.mark.parametrize(
+    ("kind", "uri"),
+    [
+        ("sql", "sqlite:////c.db"),
+        ("sql", "postgresql+psycopg://me@host/db"),
+        ("sql", "mysql+pymysql://host/db"),
+        ("rest", "https://polaris.example.com/api/catalog"),
+        ("rest", "http://127.0.0.1:8181"),
+    ],
+)
+def test_databases_and_services_with_catalogs(kind: str, uri: str) -> None:
+    catalog.check_uri(kind, uri)
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "", "ä", "x" * 129])

@@ -74,16 +74,8 @@ def test_what_spark_knows_to_be_in_the_table_and_where_all_began(tmp_path: Path)
     assert spark_checkpoint.last_committed(tmp_path) is None
     assert spark_checkpoint.begun(tmp_path) == Offsets()
     for batch, (begin, end) in {3: ("0a", "0c"), 4: ("0c", "0f")}.items():
-        written(
-            tmp_path,
-            batch,
-            Offsets(
-                service="s",
-                topics={
-                    "a/t": TopicOffset(generation=1, position=end, start_generation=1, start_position=begin, rows=1)
-                },
-            ),
-        )
+        place = TopicOffset(generation=1, position=end, start_generation=1, start_position=begin, rows=1)
+        written(tmp_path, batch, Offsets(service="s", topics={"a/t": place}))
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "3").touch()
     assert spark_checkpoint.last_committed(tmp_path) == 3

@@ -139,15 +139,23 @@ def test_a_long_build_is_given_up_when_the_job_ends(
     settled(kept)
 
 
-def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    vacuumed: list[float] = []
+@pytest.fixture
+def vacuumed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The hours that each vacuum keeps; nothing is deleted."""
+    asked: list[float] = []
 
     def vacuum(table: Path, hours: float) -> int:
-        vacuumed.append(hours)
+        asked.append(hours)
         return 0
 
-    monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
     monkeypatch.setattr(latest_table, "vacuum", vacuum)
+    return asked
+
+
+def test_older_files_are_deleted_as_time_goes(
+    rows: Path, kept: LatestKeeper, vacuumed: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
     kept.start()
     for number in range(1, 5):
         append(rows, [Row(node="a", number=number)])
@@ -158,17 +166,10 @@ def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, mo
 
 
 def test_older_files_are_deleted_also_where_refreshes_are_rare(
-    rows: Path, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
+    rows: Path, metrics: IngestMetrics, vacuumed: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each may write a whole large table again: hundreds of them would fill the disk."""
-    vacuumed: list[float] = []
-
-    def vacuum(table: Path, hours: float) -> int:
-        vacuumed.append(hours)
-        return 0
-
     monkeypatch.setattr(keeper, "VACUUM_SECONDS", 0.0)
-    monkeypatch.setattr(latest_table, "vacuum", vacuum)
     found = keeper.keeper_of(pipeline(rows), rows, metrics)
     assert found is not None
     found.start()

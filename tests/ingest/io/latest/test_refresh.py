@@ -22,7 +22,7 @@ from tests.support.tables.latest_rows import SCHEMA, Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
-from fairlead_ingest.io.latest.refresh import latest_status, refresh
+from fairlead_ingest.io.latest.refresh import Refreshed, latest_status, refresh
 from fairlead_ingest.io.table import maintenance
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
 from fairlead_ingest.latest.definition import LatestDefinition
@@ -41,22 +41,30 @@ def version(table: Path) -> int:
     return found.version
 
 
+def refreshed(rows: Path, latest: Path, definition: LatestDefinition = BY_NODE, **more: Any) -> Refreshed:
+    found = refresh(rows, latest, definition, **more)
+    assert found is not None
+    return found
+
+
+def values(latest: Path) -> dict[str, int]:
+    """The value of the newest row by node."""
+    return {key[0]: found[1] for key, found in content(latest, BY_NODE).items()}
+
+
 def test_each_refresh_folds_what_the_rows_got_since(places: tuple[Path, Path]) -> None:
     rows, latest = places
     assert refresh(rows, latest, BY_NODE) is None
     append(rows, [Row(node="a", number=1, value=1), Row(node="b", number=2, value=2)])
-    first = refresh(rows, latest, BY_NODE)
-    assert first is not None
+    first = refreshed(rows, latest)
     assert (first.mark.version, first.mark.keys, first.changed) == (1, 2, 2)
     assert "new" in first.reason
     append(rows, [Row(node="a", number=3, value=3), Row(node="c", number=4, value=4)])
-    second = refresh(rows, latest, BY_NODE)
-    assert second is not None
+    second = refreshed(rows, latest)
     assert (second.mark.version, second.mark.keys, second.changed, second.reason) == (2, 3, 2, "")
-    assert {key[0]: found[1] for key, found in content(latest, BY_NODE).items()} == {"a": 3, "b": 2, "c": 4}
+    assert values(latest) == {"a": 3, "b": 2, "c": 4}
     before = version(latest)
-    third = refresh(rows, latest, BY_NODE)
-    assert third is not None
+    third = refreshed(rows, latest)
     assert (third.changed, third.rows_read, version(latest)) == (0, 0, before)
 
 
@@ -69,8 +77,7 @@ def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[P
     append(rows, [Row(node="b", number=3)])
     DeltaTable(str(rows)).optimize.compact()
     DeltaTable(str(rows)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert (found.reason, found.rows_read, found.mark.keys) == ("", 3, 3)
 
 
@@ -81,13 +88,10 @@ def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, 
     append(rows, [Row(node="a", number=day + 1), Row(node="b", number=day + 2)])
     refresh(rows, latest, BY_NODE)
     DeltaTable(str(rows)).delete("_date = '2026-11-20'")
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert (found.reason, found.rows_read) == ("", 0)
     DeltaTable(str(rows)).delete("node = 'b'")
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "deleted" in found.reason
+    assert "deleted" in refreshed(rows, latest).reason
     assert list(content(latest, BY_NODE)) == [("a",)]
 
 
@@ -103,22 +107,16 @@ def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
     copy.rename(rows)
     append(rows, [Row(node="b", number=3)])
     append(rows, [Row(node="c", number=4)])
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "copy" in found.reason
+    assert "copy" in refreshed(rows, latest).reason
     assert sorted(content(latest, BY_NODE)) == [("a",), ("b",), ("c",)]
     for number in range(5, 8):
         append(rows, [Row(node="d", number=number)])
     DeltaTable(str(rows)).create_checkpoint()
     (rows / "_delta_log" / f"{5:020d}.json").unlink()
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "no longer has version 5" in found.reason
+    assert "no longer has version 5" in refreshed(rows, latest).reason
     shutil.rmtree(rows)
     append(rows, [Row(node="e", number=9)])
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "replaced" in found.reason
+    assert "replaced" in refreshed(rows, latest).reason
     assert list(content(latest, BY_NODE)) == [("e",)]
 
 
@@ -127,9 +125,7 @@ def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
     refresh(rows, latest, BY_NODE)
     append(rows, [Row(node="a", number=3)], pa.schema([*SCHEMA, ("temperature", pa.float64())]), temperature=1.5)
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert found.reason == ""
+    assert refreshed(rows, latest).reason == ""
     table = DeltaTable(str(latest)).to_pyarrow_table()
     assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
 
@@ -148,7 +144,7 @@ def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tu
     else:
         DeltaTable(str(rows)).update(updates={"value": "2"}, predicate="value = 3")
     refresh(rows, latest, BY_NODE)
-    assert {key[0]: found[1] for key, found in content(latest, BY_NODE).items()} == {"a": 1, "b": 4, "c": 2}
+    assert values(latest) == {"a": 1, "b": 4, "c": 2}
 
 
 def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tuple[Path, Path]) -> None:
@@ -158,8 +154,7 @@ def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tupl
     refresh(rows, latest, BY_NODE)
     shutil.rmtree(rows)
     append(rows, [Row(node="a", number=2)], pa.schema([field for field in SCHEMA if field.name != "source"]))
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None and "replaced" in found.reason
+    assert "replaced" in refreshed(rows, latest).reason
     assert [row["source"] for row in DeltaTable(str(latest)).to_pyarrow_table().to_pylist()] == [None]
 
 
@@ -218,8 +213,7 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     state = latest_table.open_state(latest)
     assert state is not None
     assert len(before - {file.path for file in state.files}) == 1
-    again = refresh(rows, latest, BY_NODE, rebuild=True)
-    assert again is not None
+    again = refreshed(rows, latest, rebuild=True)
     assert again.mark.keys == 300
     assert content(latest, BY_NODE) == model(held, BY_NODE)
 
@@ -239,13 +233,11 @@ def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypa
         real(*arguments)
 
     monkeypatch.setattr(latest_table, "commit", commit)
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert (found.changed, found.mark.keys) == (0, 2)
     append(rows, [Row(node="a", number=4)])
     others.append(lambda: DeltaTable(str(latest)).optimize.z_order(["node"]))
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert content(latest, BY_NODE)["a",][0] == Row(number=4).id
 
 
@@ -324,8 +316,7 @@ def test_whatever_happens_it_equals_the_model(
         elif step == "lost" and latest_table.open_state(latest) is not None:
             DeltaTable(str(latest)).delete()
         versions[DeltaTable(str(rows)).version()] = held
-    found = refresh(rows, latest, definition)
-    assert found is not None
+    found = refreshed(rows, latest, definition)
     assert found.mark.version == DeltaTable(str(rows)).version()
     assert content(latest, definition) == model(held, definition)
 

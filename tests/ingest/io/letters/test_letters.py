@@ -35,25 +35,25 @@ def test_chunks_are_bounded_by_rows_and_by_bytes(world: World) -> None:
         assert set(pa.concat_tables(parts)["payload"].to_pylist()) == {b"broken" * 100}
 
 
-def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
+def written_twice(world: World, count: int) -> pa.Table:
+    """Append this many letters a second time; returns the index of all."""
     place = tables.beside(world.table, tables.DEAD_LETTERS)
-    again = tables.existing(world.real, place).to_table().slice(0, 3)
+    again = tables.existing(world.real, place).to_table().slice(0, count)
     writing = world.real.writing(place)
     writing.add(again)
     world.real.append(place, writing.close(), tables.UNNUMBERED)
-    wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
+    return letters.index_letters(world.real, world.table, LetterSelection()).letters
+
+
+def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
+    wanted = written_twice(world, 3)
     assert wanted.num_rows == 20
     assert sum(part.num_rows for part in letters.chunks(world.real, world.table, wanted)) == 20
 
 
 def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(letters, "WINDOW_ROWS", 3)
-    place = tables.beside(world.table, tables.DEAD_LETTERS)
-    again = tables.existing(world.real, place).to_table().slice(0, 8)
-    writing = world.real.writing(place)
-    writing.add(again)
-    world.real.append(place, writing.close(), tables.UNNUMBERED)
-    wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
+    wanted = written_twice(world, 8)
     assert [window.num_rows for window in letters.windows(wanted)] == [3, 3, 3, 3, 3, 3, 2]
     found = pa.concat_tables(letters.chunks(world.real, world.table, wanted))
     assert sorted(found["_id"].to_pylist()) == wanted["_id"].to_pylist()

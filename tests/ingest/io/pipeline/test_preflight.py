@@ -46,9 +46,7 @@ def test_a_schema_that_cannot_be_used_is_found(tmp_path: Path, schema: str | byt
         check(settings(tmp_path, schema=str(path)))
 
 
-@pytest.mark.parametrize(
-    "text", ["def other(rows): return rows", "1 / 0", "def broken(:", "import nothing_of_this_name"]
-)
+@pytest.mark.parametrize("text", ["def other(rows): return rows", "1 / 0", "import nothing_of_this_name"])
 def test_a_transform_that_cannot_be_loaded_is_found(tmp_path: Path, text: str) -> None:
     (tmp_path / "own.py").write_text(text)
     with pytest.raises(errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py:wanted"):

@@ -181,12 +181,8 @@ def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_posit
     watcher.start()
     begin = ""
     for batch, place in enumerate(places):
-        end = TopicOffset(
-            generation=place.generation,
-            position=place.upto or "",
-            start_generation=place.generation,
-            start_position=begin,
-        )
+        bounds = {"generation": place.generation, "start_generation": place.generation}
+        end = TopicOffset(position=place.upto or "", start_position=begin, **bounds)
         lab.commit(batch, end)
         begin = end.position
     watcher.observe()
@@ -274,10 +270,6 @@ def test_an_idle_query_is_not_at_work_on_a_batch() -> None:
     assert looking.activity()[1] is False
 
 
-NOW_SIZE_WATCHER = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-SCHEMA_SIZE_WATCHER = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
-
-
 def lines(metrics: IngestMetrics) -> list[str]:
     text = generate_latest(metrics.registry).decode()
     return [line for line in text.splitlines() if line.startswith("fairlead_ingest_table_")]
@@ -287,16 +279,16 @@ def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
     """Nothing is said of a table that is not there; then its size, at most once a minute."""
     form, table, metrics = of("delta"), tmp_path / "rows", IngestMetrics()
     watching = SizeWatcher("p", form, table, metrics)
-    watching.ask(NOW_SIZE_WATCHER)
+    watching.ask(NOW)
     assert lines(metrics) == []
-    form.ensure(table, SCHEMA_SIZE_WATCHER)
+    form.ensure(table, SCHEMA)
     writing = form.writing(table)
-    row = {"_id": "a", "_topic": "a/t", "_date": NOW_SIZE_WATCHER.date()}
-    writing.add(pa.Table.from_pylist([row], schema=SCHEMA_SIZE_WATCHER))
+    row = {"_id": "a", "_topic": "a/t", "_date": NOW.date()}
+    writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
     form.append(table, writing.close(), UNNUMBERED)
-    watching.ask(NOW_SIZE_WATCHER + datetime.timedelta(seconds=SIZE_SECONDS - 1))
+    watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS - 1))
     assert lines(metrics) == []
-    watching.ask(NOW_SIZE_WATCHER + datetime.timedelta(seconds=SIZE_SECONDS))
+    watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS))
     assert 'fairlead_ingest_dead_letters_open{pipeline="p"} 0.0' in generate_latest(metrics.registry).decode()
     size = float(sum(path.stat().st_size for path in table.rglob("*.parquet")))
     assert lines(metrics) == [
@@ -312,5 +304,5 @@ def test_a_table_that_cannot_be_read_is_asked_again(error: Exception) -> None:
             raise error
 
     metrics = IngestMetrics()
-    SizeWatcher("p", cast(TableFormat, Broken()), Path("/nowhere"), metrics).ask(NOW_SIZE_WATCHER)
+    SizeWatcher("p", cast(TableFormat, Broken()), Path("/nowhere"), metrics).ask(NOW)
     assert lines(metrics) == []

@@ -191,24 +191,17 @@ def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(
     assert stream.ids(DEAD_LETTERS) == [position(number) for number in (1, 2, 3, 4)]
 
 
-def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(stream: Stream, dying: pytest.MonkeyPatch) -> None:
-    """More has expired meanwhile: the rest of it is another row, and no message is missing twice."""
+@pytest.mark.parametrize(("upto", "more"), [(4, []), (6, [(4, 6, 2)])])
+def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(
+    stream: Stream, dying: pytest.MonkeyPatch, upto: int, more: list[tuple[int, int, int]]
+) -> None:
+    """If more has expired since, the rest is another row, and no message is missing twice."""
     with pytest.raises(SystemExit):
         stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(4), rows=3))
     dying.undo()
     stream.lose_checkpoint()
-    stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(6), rows=5))
-    assert stream.gaps() == [(position(1), position(4), 3), (position(4), position(6), 2)]
-
-
-def test_the_same_gap_after_a_lost_checkpoint_is_one_row(stream: Stream, dying: pytest.MonkeyPatch) -> None:
-    gap = Gap(reason="expired", upto=position(4), rows=3)
-    with pytest.raises(SystemExit):
-        stream.batch(0, {9: GOOD}, after=1, gap=gap)
-    dying.undo()
-    stream.lose_checkpoint()
-    stream.batch(0, {9: GOOD}, after=1, gap=gap)
-    assert stream.gaps() == [(position(1), position(4), 3)]
+    stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(upto), rows=upto - 1))
+    assert stream.gaps() == [(position(since), position(end), rows) for since, end, rows in [(1, 4, 3), *more]]
 
 
 def test_what_an_agent_reports_as_lost_is_a_gap_and_no_row(stream: Stream) -> None:

@@ -92,9 +92,9 @@ def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService,
 def test_requests_are_bounded(messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_writer, "STORE_ROWS", 2)
     writer = TopicWriter(options(messaging, topic), ["payload"])
-    batch = pa.RecordBatch.from_pydict({"payload": [b"%d" % number for number in range(5)]})
-    writer.commit([writer.write(iter([batch]))])
-    assert payloads(messaging, topic) == [b"%d" % number for number in range(5)]
+    five = [b"%d" % number for number in range(5)]
+    writer.commit([writer.write(batches(*five))])
+    assert payloads(messaging, topic) == five
 
 
 async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging: MessagingService, topic: str) -> None:
@@ -177,16 +177,6 @@ writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start
 PATIENCE_SECONDS = 200.0
 
 
-def payloads_topic_stream_writer(messaging: MessagingService, topic: str) -> list[bytes]:
-    with BulkClient(messaging.url) as client:
-        found: list[bytes] = client.poll(topic, after="").table["payload"].to_pylist()
-    return found
-
-
-def rows(*payloads: bytes) -> Iterator[pa.RecordBatch]:
-    yield pa.RecordBatch.from_pydict({"payload": pa.array(payloads, pa.binary())})
-
-
 @pytest.fixture
 def writer(messaging: MessagingService, topic: str, tmp_path: Path) -> TopicStreamWriter:
     return TopicStreamWriter(SourceOptions.of({"url": messaging.url, "topics": topic}), ["payload"], tmp_path)
@@ -196,75 +186,76 @@ def test_what_tasks_store_is_seen_with_the_batchs_commit(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str
 ) -> None:
     """All tasks of an attempt under one transaction; a task without rows needs none."""
-    stored = [writer.store(rows(b"1"), "0-run"), writer.store(rows(b"2"), "0-run"), writer.store(iter([]), "0-run")]
-    assert payloads_topic_stream_writer(messaging, topic) == []
+    stored = [
+        writer.store(batches(b"1"), "0-run"),
+        writer.store(batches(b"2"), "0-run"),
+        writer.store(iter([]), "0-run"),
+    ]
+    assert payloads(messaging, topic) == []
     writer.commit([*stored, None], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1", b"2"]
+    assert payloads(messaging, topic) == [b"1", b"2"]
     assert len({each.pointer for each in stored[:2]}) == 1
     writer.commit([writer.store(iter([]), "1-run")], 1)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1", b"2"]
+    assert payloads(messaging, topic) == [b"1", b"2"]
 
 
 def test_a_batch_that_is_in_is_passed_over(writer: TopicStreamWriter, messaging: MessagingService, topic: str) -> None:
     for run in ("a", "b"):
-        writer.commit([writer.store(rows(b"1"), f"0-{run}")], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+        writer.commit([writer.store(batches(b"1"), f"0-{run}")], 0)
+    assert payloads(messaging, topic) == [b"1"]
+
+
+def die_in_commit(writer: TopicStreamWriter, stored: topic_writer.TaskStored, where: object, name: str) -> None:
+    """Commit batch 0 in a process that dies when it calls ``name``."""
+
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    with pytest.MonkeyPatch.context() as kill:
+        kill.setattr(where, name, killed)
+        with pytest.raises(SystemExit):
+            writer.commit([stored], 0)
 
 
 def test_a_crash_between_note_and_commit_is_made_good(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
+    writer: TopicStreamWriter, messaging: MessagingService, topic: str
 ) -> None:
-    stored = writer.store(rows(b"1"), "0-a")
-
-    def killed(*_: object) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as kill:
-        kill.setattr(BulkClient, "commit", killed)
-        with pytest.raises(SystemExit):
-            writer.commit([stored], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == []
-    writer.commit([writer.store(rows(b"1"), "0-b")], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    die_in_commit(writer, writer.store(batches(b"1"), "0-a"), BulkClient, "commit")
+    assert payloads(messaging, topic) == []
+    writer.commit([writer.store(batches(b"1"), "0-b")], 0)
+    assert payloads(messaging, topic) == [b"1"]
 
 
 def test_a_crash_before_the_note_leaves_nothing(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
+    writer: TopicStreamWriter, messaging: MessagingService, topic: str
 ) -> None:
     """Published under a transaction that will never be committed."""
-    stored = writer.store(rows(b"1"), "0-a")
-
-    def killed(*_: object) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as kill:
-        kill.setattr(topic_writer, "_write", killed)
-        with pytest.raises(SystemExit):
-            writer.commit([stored], 0)
-    writer.commit([writer.store(rows(b"1"), "0-b")], 0)
+    stored = writer.store(batches(b"1"), "0-a")
+    die_in_commit(writer, stored, topic_writer, "_write")
+    writer.commit([writer.store(batches(b"1"), "0-b")], 0)
     assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
         client.abort(stored.pointer)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    assert payloads(messaging, topic) == [b"1"]
 
 
 def test_a_noted_transaction_that_was_aborted_since_is_replaced(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
-    stored = writer.store(rows(b"1"), "0-a")
+    stored = writer.store(batches(b"1"), "0-a")
     assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
         client.abort(stored.pointer)
     (tmp_path / "fairlead_topic" / "0.note").write_text(str(stored.pointer))
-    writer.commit([writer.store(rows(b"1"), "0-b")], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    writer.commit([writer.store(batches(b"1"), "0-b")], 0)
+    assert payloads(messaging, topic) == [b"1"]
 
 
 def test_a_forgotten_transaction_needs_a_person(
     writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
 ) -> None:
     note = tmp_path / "fairlead_topic" / "0.note"
-    stored = writer.store(rows(b"1"), "0-a")
+    stored = writer.store(batches(b"1"), "0-a")
     note.write_text("1")
     with pytest.raises(errors.Stop, match=f"{errors.BATCH_UNKNOWN}: batch 0"):
         writer.commit([stored], 0)
@@ -273,7 +264,7 @@ def test_a_forgotten_transaction_needs_a_person(
         writer.commit([stored], 0)
     note.write_text("done\n")
     writer.commit([stored], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == []
+    assert payloads(messaging, topic) == []
 
 
 async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
@@ -281,11 +272,11 @@ async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
 ) -> None:
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
-        stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
+        stored = await asyncio.to_thread(writer.store, batches(b"1"), "0-a")
         between.lose(3, containing=b"/commit")
         await asyncio.to_thread(writer.commit, [stored], 0)
         assert between.lost == 3
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    assert payloads(messaging, topic) == [b"1"]
 
 
 async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next_attempt(
@@ -294,14 +285,14 @@ async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
-        stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
+        stored = await asyncio.to_thread(writer.store, batches(b"1"), "0-a")
         between.lose(1_000_000, containing=b"/commit")
         with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
             await asyncio.to_thread(writer.commit, [stored], 0)
         between.lose(0)
-        again = await asyncio.to_thread(writer.store, rows(b"1"), "0-b")
+        again = await asyncio.to_thread(writer.store, batches(b"1"), "0-b")
         await asyncio.to_thread(writer.commit, [again], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    assert payloads(messaging, topic) == [b"1"]
 
 
 @pytest.mark.verify
@@ -330,16 +321,16 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
     wait_until("the JVM was killed", was_killed, seconds=PATIENCE_SECONDS, describe=first.tail)
     first.kill()
     assert not [path for path in (checkpoint / "commits").iterdir() if path.name == "0"]
-    assert len(payloads_topic_stream_writer(messaging, target)) == 40
+    assert len(payloads(messaging, target)) == 40
     messaging.publish(topic, [b"%d" % number for number in range(40, 50)])
     second = start("stream", command, tmp_path / "stream.log")
     assert second.process.wait(PATIENCE_SECONDS) == 0, second.tail()
-    assert sorted(payloads_topic_stream_writer(messaging, target), key=int) == [b"%d" % number for number in range(50)]
+    assert sorted(payloads(messaging, target), key=int) == [b"%d" % number for number in range(50)]
 
 
 def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp_path: Path) -> None:
     for batch in range(3):
-        writer.commit([writer.store(rows(b"1"), f"{batch}-run")], batch)
+        writer.commit([writer.store(batches(b"1"), f"{batch}-run")], batch)
     assert sorted(path.name for path in (tmp_path / "fairlead_topic").iterdir()) == ["2-run", "2.note"]
 
 

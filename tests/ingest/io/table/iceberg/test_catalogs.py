@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable, Serve, refused
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs, compaction, file_io
@@ -24,53 +22,6 @@ from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
 TOKEN = b'{"access_token": "t", "token_type": "bearer", "expires_in": 60}'
-Answers = Callable[[str], tuple[int, dict[str, str], bytes]]
-Serve = Callable[[Answers], str]
-
-
-@pytest.fixture
-def asked() -> list[tuple[str, str]]:
-    return []
-
-
-@pytest.fixture
-def serve(asked: list[tuple[str, str]]) -> Iterator[Serve]:
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(answers: Answers) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                said = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-                asked.append((self.path, said))
-                status, headers, body = answers(self.path)
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
-    with pytest.raises((errors.Stop, errors.Wait)) as error:
-        catalogs.connect(catalog, FROM_ENVIRONMENT)
-    assert isinstance(error.value, errors.Stop | errors.Wait)
-    return error.value
 
 
 def with_credential(folder: Path, uri: str, **more: Any) -> Catalog:

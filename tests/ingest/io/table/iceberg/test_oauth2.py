@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable, refused
 from tests.support.tables.rest_catalog import RestCatalog
 from tests.support.tables.token_front import TokenFront
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.iceberg import catalogs
-from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
 
@@ -41,13 +38,6 @@ def credential(front: TokenFront, tmp_path: Path) -> Path:
 
 def settings(credential: Path, **more: Any) -> dict[str, Any]:
     return {"credential_file": str(credential), "namespace": uuid.uuid4().hex, **more}
-
-
-def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
-    with pytest.raises((errors.Stop, errors.Wait)) as error:
-        catalogs.connect(catalog, FROM_ENVIRONMENT)
-    assert isinstance(error.value, errors.Stop | errors.Wait)
-    return error.value
 
 
 def test_a_token_that_ends_while_a_job_runs_is_replaced_also_in_a_commit(

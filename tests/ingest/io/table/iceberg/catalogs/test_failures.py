@@ -4,57 +4,16 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from pyiceberg import exceptions
 from sqlalchemy.exc import OperationalError, ProgrammingError
+from tests.support.tables.iceberg_table import Serve, refused
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs
 from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
-
-Serve = Callable[[int, bytes], str]
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """A service that answers everything alike, on a thread of this process."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(status: int, body: bytes) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
-    with pytest.raises((errors.Stop, errors.Wait)) as error:
-        catalogs.connect(catalog, FROM_ENVIRONMENT)
-    assert isinstance(error.value, errors.Stop | errors.Wait)
-    return error.value
 
 
 @pytest.mark.parametrize(
@@ -71,7 +30,7 @@ def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
 )
 def test_what_a_service_answers_is_waited_for_or_corrected(serve: Serve, status: int, body: bytes, code: str) -> None:
     """With its address, so that one knows which setting to look at."""
-    uri = serve(status, body)
+    uri = serve(lambda _: (status, {}, body))
     error = refused(Catalog(type="rest", uri=uri, warehouse="plant"))
     assert str(error).startswith(f"{code}: [catalog] {uri} (plant): ")
 
