@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types
+from tests.support.tables.table_formats import ROWS_SCHEMA
 from tests.support.topics import hostile_messages as hostile
 from tests.support.topics.messaging_service import MessagingService
 
@@ -34,14 +35,6 @@ from fairlead_wire.errors import Permanent
 Run = Callable[..., Job]
 COLUMNS = types.StructType(
     [types.StructField(name, ddl.type_of(data_type)) for name, data_type in hostile.COLUMNS.items()]
-)
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
 )
 TRIES_MAX = 8
 

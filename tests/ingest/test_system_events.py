@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from tests.support.processes import Running, start, wait_until
+from tests.support.topics.job_settings import settings_file
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_messaging.client.errors import TopicMissing
@@ -21,17 +22,7 @@ SPARK_SECONDS = 280.0
 
 
 def launch(folder: Path, messaging: MessagingService, **more: Any) -> Running:
-    values = {
-        "messaging_url": messaging.url,
-        "topics": ["default/t"],
-        "table": str(folder / "rows"),
-        "checkpoint": str(folder / "checkpoint"),
-        "security": "insecure",
-        "trigger": "available-now",
-        **more,
-    }
-    path = folder / "ingest.toml"
-    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
+    path = settings_file(folder, messaging.url, "default/t", **{"trigger": "available-now", **more})
     return start("ingest", [*COMMAND, "--config", str(path)], folder / "ingest.log")
 
 

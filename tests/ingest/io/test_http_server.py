@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
+from tests.ingest.io.table.test_receipt import SCHEMA
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import http_server
@@ -23,7 +24,6 @@ from fairlead_ingest.io.http_server import HealthServer, JobHealth, ReceiptsHttp
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.tables import UNNUMBERED
-from fairlead_ingest.rows.envelope import TIMESTAMP
 
 
 @pytest.fixture
@@ -67,14 +67,6 @@ def test_metrics_are_prometheus_text(server: HealthServer) -> None:
 def test_a_taken_port_is_an_error(server: HealthServer, health: JobHealth) -> None:
     with pytest.raises(OSError, match="in use"):
         HealthServer("127.0.0.1", server.port, health, IngestMetrics().registry)
-
-
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_id", pa.string()),
-        ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_batch", pa.int64()), ("_date", pa.date32()),
-    ]
-)  # fmt: skip
 
 
 def commit(table: Path, name: str, *, days_ago: int = 0) -> None:

@@ -5,12 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import pyarrow as pa
+
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.settings import TableFormatName
 from fairlead_ingest.table.catalog import Catalog
 
 FORMATS: Final[tuple[str, ...]] = get_args(TableFormatName)
+# The columns of a job without a contract.
+ROWS_SCHEMA = pa.schema(
+    [
+        *[field for field in envelope.PAGE_SCHEMA if field.name not in transforms.PASSENGERS],
+        ("_ingested_at", envelope.TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
 
 
 def catalog_of(name: str, folder: Path) -> Catalog | None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.dead_letters import LetterSelection, Tally
@@ -18,7 +19,6 @@ from fairlead_ingest.io.letters.repair import Repair
 from fairlead_ingest.io.pipeline import backfill, query
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]
 DELTA = tables.of("delta")
@@ -46,14 +46,6 @@ def message(number: int, temperature: Any) -> bytes:
     return msgspec.json.encode({**fields, "body": {"temperature": temperature, "at": "2026-11-20T12:30:00.25+01:00"}})
 
 
-def settings_of(messaging: MessagingService, topic: str, folder: Path, **given: Any) -> IngestSettings:
-    values = {
-        "messaging_url": messaging.url, "topics": [topic], "table": str(folder / "rows"), "security": "insecure",
-        "checkpoint": str(folder / "checkpoint"), **given,
-    }  # fmt: skip
-    return IngestSettings.model_validate(values)
-
-
 @pytest.mark.verify
 def test_poison_becomes_rows_once_and_the_table_equals_the_model(
     run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
@@ -69,7 +61,7 @@ def test_poison_becomes_rows_once_and_the_table_equals_the_model(
     messaging.publish(topic, payloads)
     given = {"schema": str(schema), "transforms": [f"{tmp_path}/transforms.py:limited"]}
     run(**given)
-    settings = settings_of(messaging, topic, tmp_path, **given)
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
 
     def rows() -> dict[int, Any]:
         found = tables.existing(DELTA, table).to_table().to_pylist()
@@ -132,7 +124,7 @@ def test_what_a_transform_refuses_or_leaves_out_stays_a_letter_with_its_reason(
         "def mend(letter):\n    number = int(letter['payload'].split()[1])\n"
         "    return {'id': 'm', 'node': 'n', 'epoch': 1, 'stream': 's', 'sequence': number, 'body': 1}\n"
     )
-    settings = settings_of(messaging, topic, tmp_path, **given)
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     repairing = Repair(DELTA, tmp_path / "rows", LetterSelection(), ByFunction(f"{tmp_path}/mending.py:mend"))
     done = repairing.run(lambda: SparkJudge(spark, settings, settings.jobs()[0]))
     assert (done.repaired, dict(done.still)) == (4, {"failed": 1, "left_out": 1})

@@ -19,17 +19,9 @@ from fairlead_messaging.client.io.sync_client import BulkClient, Client
 def batch(client: BulkClient, topic: str) -> Offsets:
     plan = client.plan(topic, after="")
     assert plan.upto is not None
-    return Offsets(
-        topics={
-            topic: TopicOffset(
-                generation=plan.generation,
-                position=plan.upto,
-                start_generation=plan.generation,
-                start_position="",
-                rows=plan.rows,
-            )
-        }
-    )
+    start = {"start_generation": plan.generation, "start_position": ""}
+    place = TopicOffset(generation=plan.generation, position=plan.upto, rows=plan.rows, **start)
+    return Offsets(topics={topic: place})
 
 
 def failing(client: BulkClient, bad: Callable[[bytes], bool]) -> Callable[[str, Path], None]:

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
@@ -19,7 +20,6 @@ from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_wire.errors import Permanent
@@ -165,14 +165,7 @@ def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
 @pytest.fixture
 def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path) -> Callable[..., int]:
     def go(into: str = "rows", **changes: Any) -> int:
-        values = {
-            "messaging_url": messaging.url,
-            "topics": [topic],
-            "table": str(tmp_path / "rows"),
-            "checkpoint": str(tmp_path / "checkpoint"),
-            "security": "insecure",
-        }
-        settings = IngestSettings.model_validate({**values, **changes})
+        settings = job_settings(tmp_path, messaging.url, *changes.pop("topics", [topic]), **changes)
         [pipeline] = settings.jobs()
         done = backfill.run(spark, settings, pipeline, from_ms=None, until_ms=None, into=tmp_path / into)
         return done["rows_added"]
@@ -294,16 +287,7 @@ def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
     messaging.publish(topic, messages(0, 1, 2))
     with BulkClient(messaging.url) as client:
         names = [each.hex() for each in client.poll(topic, after="").table["id"].to_pylist()]
-    values = {
-        "messaging_url": messaging.url,
-        "topics": [topic],
-        "table": str(tmp_path / "rows"),
-        "checkpoint": str(tmp_path / "checkpoint"),
-        "trigger": "available-now",
-        "security": "insecure",
-        "format": form,
-    }
-    settings = IngestSettings.model_validate(values)
+    settings = job_settings(tmp_path, messaging.url, topic, trigger="available-now", format=form)
     job = Job(spark, settings, settings.jobs()[0], IngestMetrics())
     job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
     job.start()

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.postgresql import PASSWORD, PostgreSQL
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io import status
@@ -18,7 +19,6 @@ from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import maintenance, tables
 from fairlead_ingest.io.table.receipt import TableReceipts
-from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]
 
@@ -51,10 +51,7 @@ def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
         },
         "storage": store.settings,
     }
-    settings = IngestSettings.model_validate(
-        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
-         "checkpoint": str(tmp_path / "checkpoint")}
-    )  # fmt: skip
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     (job,) = settings.jobs()
     table_format = tables.of_pipeline(settings, job)
 

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
 from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest.io import status
@@ -51,10 +52,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
     assert everything(table) == Counter(range(12))
 
     # What people do beside the job finds the table, too.
-    settings = IngestSettings.model_validate(
-        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
-         "checkpoint": str(tmp_path / "checkpoint")}
-    )  # fmt: skip
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     (job,) = settings.jobs()
     facts = status.of(job, settings.place(job.table), None, datetime.datetime.now(datetime.UTC))
     assert (facts["rows"], facts["dead_letters_rows"]) == (10, 2)

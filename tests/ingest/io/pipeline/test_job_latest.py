@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.settings import IngestSettings
 
 Run = Callable[..., Job]
 LATEST = {"key": ["asset"], "order_by": ["revision"], "delete_when": {"op": ["d"]}, "seconds": 0.0}
@@ -71,10 +71,7 @@ def test_the_newest_row_of_each_key_is_kept_through_all_that_happens_to_the_rows
     DeltaTable(str(rows)).delete("asset = 'b' AND revision = 3")
     run(**given)
     assert held(latest)["b"]["_deleted"]
-    settings = IngestSettings.model_validate(
-        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], "table": str(rows),
-         "checkpoint": str(tmp_path / "checkpoint"), **given}
-    )  # fmt: skip
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     backfill.run(spark, settings, settings.jobs()[0], from_ms=None, until_ms=None, into=rows)
     DeltaTable(str(rows)).optimize.compact()
     run(**given)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.topics.job_settings import AWAY, job_settings
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
@@ -15,14 +16,8 @@ from fairlead_ingest.settings import IngestSettings
 
 
 def settings(tmp_path: Path, **more: Any) -> IngestSettings:
-    values = {
-        "messaging_url": "http://127.0.0.1:9",
-        "security": "insecure",
-        "topics": ["a/t"],
-        "table": str(tmp_path / "rows"),
-        "checkpoint": str(tmp_path / "checkpoint"),
-    }
-    return IngestSettings.model_validate({**values, **more})
+    given = {"messaging_url": AWAY, "topics": ["a/t"], **more}
+    return job_settings(tmp_path, given.pop("messaging_url"), *given.pop("topics"), **given)
 
 
 def check(found: IngestSettings) -> None:

@@ -19,6 +19,7 @@ import pytest
 from deltalake.exceptions import DeltaError
 from prometheus_client import generate_latest
 from tests.support.tables.table_formats import FORMATS, format_of
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
@@ -32,7 +33,7 @@ from fairlead_ingest.io.pipeline.watchers import PUBLISHED_AGAIN_MAX, SIZE_SECON
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import UNNUMBERED, of
 from fairlead_ingest.pipeline.events import Numbered
-from fairlead_ingest.settings import IngestSettings, Pipeline
+from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
@@ -198,8 +199,7 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 def job(url: str) -> Job:
-    values = {"messaging_url": url, "topics": TOPICS, "table": "/nowhere/rows", "checkpoint": "/nowhere/checkpoint"}
-    settings = IngestSettings.model_validate({**values, "security": "insecure"})
+    settings = job_settings(Path("/nowhere"), url, *TOPICS)
     made: Any = None  # the session: nothing is started
     return Job(made, settings, settings.jobs()[0], IngestMetrics())
 

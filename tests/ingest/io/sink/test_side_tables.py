@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.tables.table_formats import FORMATS, catalog_of, format_of
+from tests.support.tables.table_formats import FORMATS, ROWS_SCHEMA, catalog_of, format_of
 from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.sink.spark_sink import BatchWriter, StreamWriter
@@ -24,14 +24,6 @@ from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import BatchCounts
 
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
 GOOD, BAD = upstream_message(1), b"broken"
 LOST = {"queue": "iothub_Pri0", "from_sequence": 5, "to_sequence": 9, "count": 4, "reason": "checksum"}
 REPORT = upstream_message(2, source="/fairlead/gaps", body=LOST)

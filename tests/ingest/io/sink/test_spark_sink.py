@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.tables.table_formats import FORMATS, catalog_of, format_of
+from tests.support.tables.table_formats import FORMATS, ROWS_SCHEMA, catalog_of, format_of
 from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest import errors
@@ -25,15 +25,6 @@ from fairlead_ingest.rows import envelope
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
-
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
 
 
 @pytest.fixture(params=FORMATS)

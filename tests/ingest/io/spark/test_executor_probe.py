@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
@@ -24,14 +25,7 @@ from fairlead_wire.io import logs
 
 
 def settings(folder: Path, url: str, topic: str, **more: Any) -> IngestSettings:
-    values = {
-        "messaging_url": url,
-        "security": "insecure",
-        "topics": [topic],
-        "table": str(folder / "data" / "rows"),
-        "checkpoint": str(folder / "checkpoint"),
-    }
-    return IngestSettings.model_validate({**values, **more})
+    return job_settings(folder, url, topic, **{"table": str(folder / "data" / "rows"), **more})
 
 
 def looked(question: executor_probe.CheckRequest) -> TaskReport:
