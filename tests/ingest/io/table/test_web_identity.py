@@ -23,7 +23,7 @@ PROGRAM = """
 import datetime, sys, time
 import pyarrow as pa
 from fairlead_ingest import errors
-from fairlead_ingest.io.sink import backfill_commit
+from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.table import store_path
 
@@ -34,7 +34,7 @@ def put(name):
     delta.ensure(table, SCHEMA)
     writing = delta.writing(table)
     writing.add(pa.table([[name], ["n/a"], [datetime.date(2026, 11, 20)]], schema=SCHEMA))
-    backfill_commit.append(delta, table, writing.close(), [])
+    batch_commit.append_backfill(delta, table, writing.close(), [])
 
 print("ready", flush=True)
 for line in sys.stdin:
