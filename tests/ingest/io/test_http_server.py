@@ -13,17 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 from tests.ingest.io.table.test_receipt import SCHEMA
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import http_server
 from fairlead_ingest.io.http_server import HealthServer, JobHealth, ReceiptsHttp
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import delta
-from fairlead_ingest.io.table.tables import UNNUMBERED
 
 
 @pytest.fixture
@@ -73,9 +72,7 @@ def commit(table: Path, name: str, *, days_ago: int = 0) -> None:
     moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days_ago)
     delta.ensure(table, SCHEMA)
     row = {"id": name, "node": "edge 1", "_topic": "a/t", "_id": "0a", "_batch": 3, "_date": moment.date()}
-    writing = delta.writing(table)
-    writing.add(pa.Table.from_pylist([{**row, "_published_at": moment, "_ingested_at": moment}], schema=SCHEMA))
-    delta.append(table, writing.close(), UNNUMBERED)
+    append_rows(delta, table, [{**row, "_published_at": moment, "_ingested_at": moment}], SCHEMA)
 
 
 @pytest.fixture

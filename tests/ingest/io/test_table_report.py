@@ -18,13 +18,13 @@ import pyarrow.dataset as ds
 import pytest
 from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.store_proxy import StoreProxy
-from tests.support.tables.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, append_rows, format_of
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import table_report
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, UNNUMBERED, beside, of
+from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, beside, of
 from fairlead_ingest.report.facts import LetterCount
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
@@ -42,10 +42,8 @@ def tables(path: Path, schema: pa.Schema) -> Path:
 
 
 def put(path: Path, schema: pa.Schema, *rows: Mapping[str, object], form: TableFormat = delta) -> None:
-    writing = form.writing(path)
     base = {"_topic": "a/t", "_published_at": NOON, "_ingested_at": NOON, "_date": NOON.date()}
-    writing.add(pa.Table.from_pylist([{**base, **row} for row in rows], schema=schema))
-    form.append(path, writing.close(), UNNUMBERED)
+    append_rows(form, path, [{**base, **row} for row in rows], schema)
 
 
 def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
@@ -131,10 +129,8 @@ SCHEMA_FILE_SIZES = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("
 
 
 def append(form: TableFormat, table: Path, schema: pa.Schema = SCHEMA_FILE_SIZES, **row: Any) -> None:
-    writing = form.writing(table)
     first = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 20)}
-    writing.add(pa.Table.from_pylist([{**first, **row}], schema=schema))
-    form.append(table, writing.close(), UNNUMBERED)
+    append_rows(form, table, [{**first, **row}], schema)
 
 
 @pytest.mark.parametrize("sink", FORMATS)

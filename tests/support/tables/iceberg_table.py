@@ -22,7 +22,7 @@ from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.commit import AlreadyIn, Append
+from fairlead_ingest.table.commit import AlreadyIn, Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, Place
 
@@ -35,6 +35,17 @@ TOPIC = "a/t"
 # Status, headers and body for a path; a service that answers so, as its address.
 Answers = Callable[[str], tuple[int, dict[str, str], bytes]]
 Serve = Callable[[Answers], str]
+
+
+def commit_until_in(table: IcebergTable, batch: int, tries_max: int) -> int:
+    """Commit as the sink does, which asks the table after every error; how often it was tried."""
+    for tries in range(1, tries_max + 1):
+        try:
+            table.commit(batch, batch)
+            return tries
+        except (Collided, errors.Wait):
+            continue
+    raise AssertionError(f"batch {batch} did not go in")
 
 
 def refused(catalog: Catalog) -> errors.Stop | errors.Wait:

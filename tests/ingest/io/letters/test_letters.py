@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.tables.letters_world import TOPIC, World, name, payload
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest.dead_letters import LetterSelection
 from fairlead_ingest.io.letters import letters
@@ -39,9 +40,7 @@ def written_twice(world: World, count: int) -> pa.Table:
     """Append this many letters a second time; returns the index of all."""
     place = tables.beside(world.table, tables.DEAD_LETTERS)
     again = tables.existing(world.real, place).to_table().slice(0, count)
-    writing = world.real.writing(place)
-    writing.add(again)
-    world.real.append(place, writing.close(), tables.UNNUMBERED)
+    append_rows(world.real, place, again)
     return letters.index_letters(world.real, world.table, LetterSelection()).letters
 
 
@@ -66,9 +65,7 @@ def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
     delta.ensure(place, old)
     row = {"_topic": TOPIC, "_id": "0a", "_batch": 0, "payload": b"x", "error": "e"}
     now = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
-    writing = delta.writing(place)
-    writing.add(pa.Table.from_pylist([{**row, "_published_at": now, "_ingested_at": now, "_date": now.date()}], old))
-    delta.append(place, writing.close(), tables.UNNUMBERED)
+    append_rows(delta, place, [{**row, "_published_at": now, "_ingested_at": now, "_date": now.date()}], old)
     wanted = letters.index_letters(delta, table, LetterSelection(codes=frozenset(["unknown"]))).letters
     [chunk] = letters.chunks(delta, table, wanted)
     assert chunk.select(["_id", "code", "fields", "payload"]).to_pylist() == [

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 from prometheus_client import generate_latest
-from tests.support.tables.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, append_rows, format_of
 from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService
 
@@ -31,7 +31,7 @@ from fairlead_ingest.io.pipeline import watchers
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.pipeline.watchers import PUBLISHED_AGAIN_MAX, SIZE_SECONDS, CommitWatcher, SizeWatcher
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.io.table.tables import UNNUMBERED, of
+from fairlead_ingest.io.table.tables import of
 from fairlead_ingest.pipeline.events import Numbered
 from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
@@ -282,10 +282,8 @@ def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
     watching.ask(NOW)
     assert lines(metrics) == []
     form.ensure(table, SCHEMA)
-    writing = form.writing(table)
     row = {"_id": "a", "_topic": "a/t", "_date": NOW.date()}
-    writing.add(pa.Table.from_pylist([row], schema=SCHEMA))
-    form.append(table, writing.close(), UNNUMBERED)
+    append_rows(form, table, [row], SCHEMA)
     watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS - 1))
     assert lines(metrics) == []
     watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS))

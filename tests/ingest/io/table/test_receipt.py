@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.receipt import TableReceipts
-from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
@@ -25,10 +25,8 @@ SCHEMA = pa.schema(
 
 def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
     delta.ensure(table, SCHEMA)
-    writing = delta.writing(table)
     values = {"node": node, "_topic": "a/odd name=%", "_published_at": NOW, "_ingested_at": NOW, "_date": NOW.date()}
-    writing.add(pa.Table.from_pylist([{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], schema=SCHEMA))
-    delta.append(table, writing.close(), UNNUMBERED)
+    append_rows(delta, table, [{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], SCHEMA)
 
 
 def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables, unique_append
@@ -37,9 +38,7 @@ def test_what_others_brought_since_the_look_is_left_out(kind: str, tmp_path: Pat
     wanted = rows("01", "02", "03")
     first, second = (UniqueAppend(table_format, table, each, wanted) for each in ("first", "second"))
     assert first.append(rows("01", "02"))["_id"].to_pylist() == ["01", "02"]
-    writing = table_format.writing(table)
-    writing.add(rows("03", topic="n/b"))
-    table_format.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(table_format, table, rows("03", topic="n/b"))
     assert second.append(wanted)["_id"].to_pylist() == ["03"]
     assert second.holds(wanted).to_pylist() == [True] * 3
     assert first.append(wanted).num_rows == 0

@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table import delta, maintenance
 from fairlead_ingest.io.table.delta import log_writer
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.table.store_path import Place
@@ -29,10 +30,8 @@ TARGET = 128 * 1024 * 1024
 
 def append(table: Path, *numbers: int) -> None:
     delta.ensure(table, SCHEMA)
-    writing = delta.writing(table)
     row = {"l": ["x"], "_topic": "plant/a b=%", "_date": datetime.date(2026, 11, 20)}
-    writing.add(pa.Table.from_pylist([{**row, "_id": str(number), "n": number} for number in numbers], schema=SCHEMA))
-    delta.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(delta, table, [{**row, "_id": str(number), "n": number} for number in numbers], SCHEMA)
 
 
 @pytest.fixture

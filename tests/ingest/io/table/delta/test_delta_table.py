@@ -18,9 +18,10 @@ import pyarrow.fs as pa_fs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.support.tables.delta_rows import TOPIC, decided, written
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, tables
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.delta import delta_table
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.store_path import parse
@@ -43,9 +44,7 @@ def test_files_of_a_folder_are_read_without_python(tmp_path: Path) -> None:
     table = tmp_path / "odd name=%" / "rows"
     schema = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
     delta.ensure(table, schema)
-    writing = delta.writing(table)
-    writing.add(pa.table([["1"], ["a/b %"], [datetime.date(2026, 11, 20)]], schema=schema))
-    delta.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(delta, table, pa.table([["1"], ["a/b %"], [datetime.date(2026, 11, 20)]], schema=schema))
     rows = delta.dataset(table)
     assert isinstance(rows, ds.FileSystemDataset)
     assert isinstance(rows.filesystem, pa_fs.SubTreeFileSystem)
