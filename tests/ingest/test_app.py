@@ -8,7 +8,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -51,7 +50,7 @@ def answered(port: int, path: str) -> int:
         ('checkpoint = "{folder}/rows/checkpoint"', "checkpoint"),
     ],
 )
-def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str, key: str) -> None:
+def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path, line, key):
     path = settings_file(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     kept = [each for each in path.read_text().splitlines() if not each.startswith(line.split(" ")[0] + " ")]
     path.write_text("\n".join([*kept, line.replace("{folder}", str(tmp_path))]))
@@ -62,7 +61,7 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
 
 
 @pytest.mark.process
-def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Path) -> None:
+def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path):
     path = settings_file(tmp_path, "http://127.0.0.1:9", "a/t", table_format="iceberg")
     path.write_text(path.read_text() + f'[catalog]\nuri = "sqlite:///{tmp_path}/none/catalog.db"\n')
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=300)
@@ -71,7 +70,7 @@ def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Pat
 
 
 @pytest.mark.process
-def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_java_it_says_what_to_install(tmp_path):
     path = settings_file(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     environ = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120, env=environ)
@@ -83,7 +82,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingService, tmp_path: Path) -> None:
+def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging, tmp_path):
     """The other takes in all there is; one message that breaks a transform is set aside, with its reason."""
     values = [f'messaging_url = "{messaging.url}"', 'security = "insecure"', 'trigger = "available-now"']
     (tmp_path / "own.py").write_text(
@@ -122,7 +121,7 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingServic
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Path) -> None:
+def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path):
     """Down, up, read, stopped: clear lines, no trace, exit 0, and a restart goes on."""
     messaging = MessagingService(tmp_path / "messaging")
     port = free_ports(1)[0]
@@ -167,7 +166,7 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_available_now_exits_0_when_all_is_committed(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_available_now_exits_0_when_all_is_committed(messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(number) for number in range(20)])
     path = settings_file(tmp_path, messaging.url, topic, trigger="available-now")
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")

@@ -9,7 +9,6 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.tables.table_formats import append_rows, format_of
 from tests.support.topics.messaging_service import upstream_message
 
@@ -56,7 +55,7 @@ def grown(table: str) -> str:
     return table
 
 
-def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
+def test_by_name_from_a_catalog(spark, tmp_path):
     table_format, reading = format_of("iceberg", tmp_path), example("from_catalog")
     table = Path(filled(table_format, tmp_path))
 
@@ -77,20 +76,20 @@ def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
     assert sum(counts()) == 5
 
 
-def test_tables_that_have_grown_by_a_column_are_read_whole(spark: SparkSession, table: str) -> None:
+def test_tables_that_have_grown_by_a_column_are_read_whole(spark, table):
     grown(table)
     assert sum(row[1] for row in example("with_polars").by_node(table).rows()) == 5
     assert sum(row[1] for row in example("with_duckdb").by_node(table)) == 5
     assert sum(row[1] for row in example("with_spark").by_node(spark, table)) == 5
 
 
-def test_polars(table: str) -> None:
+def test_polars(table):
     assert example("with_polars").by_node(table).rows() == EXPECTED
 
 
-def test_duckdb(table: str) -> None:
+def test_duckdb(table):
     assert example("with_duckdb").by_node(table) == EXPECTED
 
 
-def test_spark_sql(spark: SparkSession, table: str) -> None:
+def test_spark_sql(spark, table):
     assert [tuple(row) for row in example("with_spark").by_node(spark, table)] == EXPECTED

@@ -12,7 +12,7 @@ import polars as pl
 import pyspark
 import pytest
 from tests.support.processes import Running, free_ports, start, wait_until
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 import fairlead_ingest.__main__ as program
 
@@ -49,9 +49,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_spark_submit_runs_the_job_on_a_cluster(
-    master: str, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_spark_submit_runs_the_job_on_a_cluster(master, messaging, topic, tmp_path):
     """Files are written by the workers, committed by the driver; no row less than on one machine."""
     messaging.publish(topic, [upstream_message(number) for number in range(200)])
     config = tmp_path / "ingest.toml"

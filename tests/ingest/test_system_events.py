@@ -44,7 +44,7 @@ def height(folder: Path) -> int:
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_a_commit_is_published_by_the_next_run_and_so_is_the_reason_to_stop(tmp_path: Path) -> None:
+def test_a_commit_is_published_by_the_next_run_and_so_is_the_reason_to_stop(tmp_path):
     """The first run is killed before it could tell; the second reads it in the table's log, and cannot go on."""
     with MessagingService(tmp_path / "messaging") as messaging:
         messaging.create("default/t")

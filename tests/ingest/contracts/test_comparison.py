@@ -29,7 +29,7 @@ def columns(**changes: Any) -> dict[str, Any]:
     return {"columns": {name: column for name, column in found.items() if column}}
 
 
-def test_the_same_contract_changes_nothing() -> None:
+def test_the_same_contract_changes_nothing():
     old = contract(version=1)
     assert comparison.changes(old, old) == comparison.changes(old, contract()) == []
 
@@ -66,19 +66,19 @@ def test_the_same_contract_changes_nothing() -> None:
         ({"version": 1, **columns(z="date")}, "version", "", "the version is still 1"),
     ],
 )
-def test_each_change_is_named(changes: dict[str, Any], kind: str, column: str, words: str) -> None:
+def test_each_change_is_named(changes, kind, column, words):
     found = comparison.changes(contract(version=1), contract(**changes))
     assert any((each.kind, each.column) == (kind, column) and words in each.what for each in found), found
     assert any(each.is_breaking for each in found) == (kind != "added"), found
 
 
-def test_a_column_that_moves_into_a_route_is_lost_elsewhere() -> None:
+def test_a_column_that_moves_into_a_route_is_lost_elsewhere():
     moved = contract(**columns(a=None), routes=[{**ROUTE, "columns": {"c": "int", "a": "double"}}])
     found = comparison.changes(contract(version=1), moved)
     assert [(each.kind, each.column, each.route) for each in found] == [("removed", "a", "")]
 
 
-def test_less_freedom_for_bodies_breaks() -> None:
+def test_less_freedom_for_bodies_breaks():
     rescue, evolve = contract(mode="rescue"), contract(mode="evolve")
     assert [each.kind for each in comparison.changes(rescue, contract(version=3))] == ["stricter"]
     assert [each.kind for each in comparison.changes(evolve, contract(version=3, mode="rescue"))] == ["removed"]

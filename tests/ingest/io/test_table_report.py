@@ -1,8 +1,4 @@
-"""Counted from real tables.
-
-Files of real tables by size, and what opening one takes.
-Rows counted in batches: the same as counted at once, within the days that were asked for.
-"""
+"""Counting rows and files of real tables for the report."""
 
 from __future__ import annotations
 
@@ -27,6 +23,7 @@ from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA, beside, of
 from fairlead_ingest.report.facts import LetterCount
 from fairlead_ingest.rows.envelope import TIMESTAMP
+from fairlead_ingest.table.store_path import Place
 
 NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 SECOND = datetime.timedelta(seconds=1)
@@ -46,7 +43,7 @@ def put(path: Path, schema: pa.Schema, *rows: Mapping[str, object], form: TableF
     append_rows(form, path, [{**base, **row} for row in rows], schema)
 
 
-def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
+def test_rows_are_counted_by_what_people_ask_for(tmp_path):
     """And delays by priority, rows without a time left aside."""
     path = tables(tmp_path / "rows", SCHEMA)
     put(
@@ -63,7 +60,7 @@ def test_rows_are_counted_by_what_people_ask_for(tmp_path: Path) -> None:
     assert 1.0 <= delay.to_table[0] <= 3.0
 
 
-def test_companions_are_part_of_the_story(tmp_path: Path) -> None:
+def test_companions_are_part_of_the_story(tmp_path):
     path = tables(tmp_path / "rows", SCHEMA)
     broken = {"error": "not JSON", "code": "not_json", "fields": []}
     put(beside(path, DEAD_LETTERS), DEAD_LETTERS_SCHEMA, broken, broken)
@@ -83,7 +80,7 @@ OLD_SCHEMA = pa.schema([field for field in DEAD_LETTERS_SCHEMA if field.name not
 
 
 @pytest.mark.parametrize("sink", FORMATS)
-def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: Path, sink: str) -> None:
+def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path, sink):
     """Before a job of this version opened their table, after it did, and beside rows it wrote since."""
     form = format_of(sink, tmp_path)
     path = tmp_path / "rows"
@@ -103,7 +100,7 @@ def test_dead_letters_of_an_older_version_are_counted_without_a_code(tmp_path: P
     ]
 
 
-def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:
+def test_a_raw_table_has_no_nodes(tmp_path):
     schema = pa.schema(LINEAGE)
     path = tables(tmp_path / "rows", schema)
     put(path, schema, {})
@@ -112,7 +109,7 @@ def test_a_raw_table_has_no_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sink", FORMATS)
-def test_a_table_that_was_only_ever_backfilled_has_no_side_tables(tmp_path: Path, sink: str) -> None:
+def test_a_table_that_was_only_ever_backfilled_has_no_side_tables(tmp_path, sink):
     form, path = format_of(sink, tmp_path), tmp_path / "rows"
     form.ensure(path, SCHEMA)
     put(path, SCHEMA, {"node": "edge-1"}, form=form)
@@ -120,7 +117,7 @@ def test_a_table_that_was_only_ever_backfilled_has_no_side_tables(tmp_path: Path
     assert (found.rows, list(found.gaps), list(found.dead_letters)) == (1, [], [])
 
 
-def test_no_table_is_said_so(tmp_path: Path) -> None:
+def test_no_table_is_said_so(tmp_path):
     with pytest.raises(errors.Stop, match="there is no table"):
         table_report.table_facts("p", delta, tmp_path / "none")
 
@@ -128,13 +125,13 @@ def test_no_table_is_said_so(tmp_path: Path) -> None:
 SCHEMA_FILE_SIZES = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
-def append(form: TableFormat, table: Path, schema: pa.Schema = SCHEMA_FILE_SIZES, **row: Any) -> None:
+def append(form: TableFormat, table: Place, schema: pa.Schema = SCHEMA_FILE_SIZES, **row: Any) -> None:
     first = {"_id": "a", "_topic": "a/t", "_date": datetime.date(2026, 11, 20)}
     append_rows(form, table, [{**first, **row}], schema)
 
 
 @pytest.mark.parametrize("sink", FORMATS)
-def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
+def test_files_of_a_folder(tmp_path, sink):
     """Only those of the newest version; the clock is asked before and after each opening."""
     form, table = format_of(sink, tmp_path), tmp_path / "rows"
     form.ensure(table, SCHEMA_FILE_SIZES)
@@ -149,7 +146,7 @@ def test_files_of_a_folder(tmp_path: Path, sink: str) -> None:
     assert found.bytes == sum(path.stat().st_size for path in table.rglob("*.parquet"))
 
 
-def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
+def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path):
     form, table = of("delta"), tmp_path / "rows"
     form.ensure(table, SCHEMA_FILE_SIZES)
     assert table_report.measure_files(form, table, lambda: 0.0).files == 0
@@ -162,7 +159,7 @@ def test_a_file_that_was_vacuumed_meanwhile_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("sink", ["delta", "iceberg"])
-def test_of_a_store_only_the_ends_of_files_are_read(tmp_path: Path, sink: str) -> None:
+def test_of_a_store_only_the_ends_of_files_are_read(tmp_path, sink):
     """What opening costs a reader, not reading; names in the store are quoted. One that is gone is left out."""
     schema = pa.schema([*SCHEMA_FILE_SIZES, ("payload", pa.binary())])
     with ObjectStore(tmp_path) as store, StoreProxy(store, tmp_path) as proxy:
@@ -185,7 +182,7 @@ def table(*rows: Mapping[str, object]) -> ds.Dataset:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 131_072])
-def test_counts_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
+def test_counts_do_not_depend_on_batches(monkeypatch, batch_rows):
     """Nodes, priorities, delays, and counts by time; progress is what was counted."""
     monkeypatch.setattr(table_report, "BATCH_ROWS", batch_rows)
     told: list[int] = []
@@ -208,14 +205,14 @@ def test_counts_do_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch, batch_
     assert (first.arrived, first.taken, first.waiting, second.taken, second.waiting) == (4.0, 0.0, 4, 4.0, 0)
 
 
-def test_only_the_days_that_were_asked_for() -> None:
+def test_only_the_days_that_were_asked_for():
     old = NOON - datetime.timedelta(days=3)
     rows = table({"_published_at": old, "_ingested_at": old, "_date": old.date()}, {})
     assert table_report.count_rows(rows, NOON.date(), lambda _: None).rows == 1
     assert table_report.count_rows(rows, old.date(), lambda _: None).rows == 2
 
 
-def test_more_priorities_or_nodes_than_are_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_priorities_or_nodes_than_are_counted_apart(monkeypatch):
     monkeypatch.setattr(table_report, "PRIORITIES_MAX", 2)
     found = table_report.count_rows(
         table(*({"priority": each, "enqueued_at": NOON} for each in (1, 2, 3, 4))), None, lambda _: None
@@ -228,7 +225,7 @@ def test_more_priorities_or_nodes_than_are_counted_apart(monkeypatch: pytest.Mon
     assert found.nodes() == [(table_report.OTHER_NODES, 7), ("edge-0", 1), ("edge-1", 1)]
 
 
-def test_rows_without_an_envelope_have_times() -> None:
+def test_rows_without_an_envelope_have_times():
     rows = table({}, {}).to_table()
     found = table_report.count_rows(
         ds.dataset(rows.select(["_published_at", "_ingested_at", "_date"])), None, lambda _: None

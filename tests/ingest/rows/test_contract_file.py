@@ -24,7 +24,7 @@ from fairlead_ingest.rows.rules import ColumnRule
         ' "nullable": true, "metadata": {}}]}',
     ],
 )
-def test_three_ways_to_say_the_same(text: str) -> None:
+def test_three_ways_to_say_the_same(text):
     contract = contract_file.parse(text, "schema.json")
     assert contract.columns.simpleString() == "struct<temperature:double,tags:array<string>>"
     assert contract.mode == "freeze"
@@ -56,7 +56,7 @@ def test_three_ways_to_say_the_same(text: str) -> None:
         ('{"a":' * 5000, "schema.json"),
     ],
 )
-def test_a_broken_schema_is_refused_with_its_file_and_reason(text: str, reason: str) -> None:
+def test_a_broken_schema_is_refused_with_its_file_and_reason(text, reason):
     with pytest.raises(errors.Stop) as refused:
         contract_file.parse(text, "schema.json")
     assert str(refused.value).startswith(f"{errors.SCHEMA_BROKEN}: schema.json")
@@ -64,7 +64,7 @@ def test_a_broken_schema_is_refused_with_its_file_and_reason(text: str, reason: 
     assert "\n" not in str(refused.value)
 
 
-def test_mistakes_of_a_contract_are_told_together() -> None:
+def test_mistakes_of_a_contract_are_told_together():
     text = """
 nam = "t"
 [columns]
@@ -89,7 +89,7 @@ columns = { open = { type = "bolean" } }
         contract_file.parse("[columns]\nprice = double\n", "t.toml")
 
 
-def test_an_evolving_contract_may_begin_with_nothing() -> None:
+def test_an_evolving_contract_may_begin_with_nothing():
     """Its columns come with the bodies; the others' must be said."""
     assert contract_file.parse('{"mode": "evolve", "columns": {}}', "s").columns.names == []
 
@@ -115,7 +115,7 @@ columns = { open = "boolean", temperature = "double" }
 """
 
 
-def test_a_contract_in_toml_has_everything() -> None:
+def test_a_contract_in_toml_has_everything():
     """Columns of routes follow those of all messages; what several routes name is one column."""
     contract = contract_file.parse(TELEMETRY, "telemetry.toml")
     assert contract.title == "telemetry version 3"
@@ -173,21 +173,21 @@ def routes(*found: dict[str, Any]) -> str:
         (routes(*({"name": f"r{each}", "source": "x"} for each in range(101))), "at most 100"),
     ],
 )
-def test_a_broken_contract_is_refused_with_its_place(text: str, reason: str) -> None:
+def test_a_broken_contract_is_refused_with_its_place(text, reason):
     with pytest.raises(errors.Stop) as refused:
         contract_file.parse(text, "schema.json")
     assert str(refused.value).startswith(f"{errors.SCHEMA_BROKEN}: schema.json: ")
     assert reason in str(refused.value)
 
 
-def test_broken_toml_is_refused() -> None:
+def test_broken_toml_is_refused():
     with pytest.raises(errors.Stop, match="Invalid value"):
         contract_file.parse("name = ", "c.toml")
     with pytest.raises(errors.Stop, match=r"c\.toml: "):
         contract_file.parse('columns = { a = { type = "double", minimum = nan } }', "c.toml")
 
 
-def test_bodies_are_judged_by_the_columns_of_their_route() -> None:
+def test_bodies_are_judged_by_the_columns_of_their_route():
     judge = contract_file.parse(TELEMETRY, "telemetry.toml").judge()
     body = b'{"site": "north", "count": 1, "temperature": 200, "open": "yes"}'
     sources = ["/messages/modules/thermometer/o", None, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession, types
+from pyspark.sql import types
 
 from fairlead_ingest.rows import ddl
 
@@ -18,7 +18,7 @@ COLUMNS = [
 
 
 @pytest.mark.parametrize("text", COLUMNS)
-def test_columns_are_what_spark_takes_them_for(spark: SparkSession, text: str) -> None:
+def test_columns_are_what_spark_takes_them_for(spark, text):
     """But for what we do not enforce: comments, and that a column is never null."""
     theirs = types.StructType.fromDDL(text)
     assert isinstance(theirs, types.StructType)
@@ -41,6 +41,6 @@ def test_columns_are_what_spark_takes_them_for(spark: SparkSession, text: str) -
         ("array<" * 60 + "int", "nested deeper"),
     ],
 )
-def test_a_mistake_is_said(text: str, reason: str) -> None:
+def test_a_mistake_is_said(text, reason):
     with pytest.raises(ValueError, match=reason):
         ddl.type_of(text)

@@ -1,7 +1,4 @@
-"""What a column holds exactly, and what it does not.
-
-Which columns the fields of bodies ask for.
-"""
+"""Which values a column holds exactly, and which columns unknown fields would get."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ def judge(data_type: str, *, rounds: bool = False, evolves: bool = False) -> Jud
 @pytest.mark.parametrize(
     ("data_type", "value"), [(data_type, value) for data_type, values in FITS.items() for value in values]
 )
-def test_what_a_column_holds_exactly_fits(data_type: str, value: str) -> None:
+def test_what_a_column_holds_exactly_fits(data_type, value):
     verdict = judge(data_type).judge(b'{"c": %s}' % value.encode())
     assert verdict.fits
     assert verdict.text is None or value.replace(" ", "") in verdict.text.replace(" ", "") or "other" in value
@@ -83,7 +80,7 @@ def test_what_a_column_holds_exactly_fits(data_type: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("data_type", "value"), [(data_type, value) for data_type, values in MISFITS.items() for value in values]
 )
-def test_what_would_be_changed_is_a_misfit(data_type: str, value: str) -> None:
+def test_what_would_be_changed_is_a_misfit(data_type, value):
     verdict = judge(data_type).judge(b'{"c": %s, "other": 1}' % value.encode())
     assert (verdict.fits, verdict.text) == (False, "{}")
 
@@ -91,7 +88,7 @@ def test_what_would_be_changed_is_a_misfit(data_type: str, value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["1.10", "1E5", '{"x":1.10, "y" : [1,2.50]}', "12345678901234567890.123", "-0", "true"]
 )
-def test_what_is_no_string_goes_into_a_string_column_as_it_was_written(value: str) -> None:
+def test_what_is_no_string_goes_into_a_string_column_as_it_was_written(value):
     verdict = judge("string").judge(b'{"c": %s}' % value.encode())
     assert verdict.fits and verdict.text is not None
     assert verdict.text == '{"c":"' + value.replace('"', '\\"') + '"}'
@@ -99,20 +96,20 @@ def test_what_is_no_string_goes_into_a_string_column_as_it_was_written(value: st
     assert (nested.fits, nested.text) == (True, '{"c":["x","1.10",null]}')
 
 
-def test_one_misfit_costs_its_own_column_only() -> None:
+def test_one_misfit_costs_its_own_column_only():
     columns = ddl.columns_of("a tinyint, b double, `c d` string")
     verdict = Judge(columns).judge(b'{"a": 200, "b": 1.5, "c d": "x", "e": 1}')
     assert (verdict.fits, verdict.text) == (False, '{"b":1.5,"c d":"x"}')
 
 
-def test_decimals_are_rounded_where_that_is_wanted() -> None:
+def test_decimals_are_rounded_where_that_is_wanted():
     """What has too many digits before the point never fits."""
     assert judge("decimal(10,2)", rounds=True).judge(b'{"c": 1.239}').fits
     assert not judge("decimal(10,2)", rounds=True).judge(b'{"c": 100000000.239}').fits
     assert not judge("decimal(10,2)", rounds=True).judge(b'{"c": 1e-1000000000}').fits
 
 
-def test_a_field_that_can_never_have_a_column_is_said_where_tables_evolve() -> None:
+def test_a_field_that_can_never_have_a_column_is_said_where_tables_evolve():
     body = b'{"c": 1.5, "C": 2}'
     assert not judge("double", evolves=True).judge(body).fits
     assert judge("double").judge(body).fits
@@ -120,13 +117,13 @@ def test_a_field_that_can_never_have_a_column_is_said_where_tables_evolve() -> N
 
 
 @pytest.mark.parametrize("body", [b"[1]", b'"x"', b"null", b"5"])
-def test_what_is_no_object_fits_no_columns(body: bytes) -> None:
+def test_what_is_no_object_fits_no_columns(body):
     """It has no fields; without columns nothing is asked of it."""
     assert not judge("double").judge(body).fits
     assert Judge(types.StructType()).judge(body).fits
 
 
-def test_a_body_with_a_name_that_spark_refuses_is_read_without_it() -> None:
+def test_a_body_with_a_name_that_spark_refuses_is_read_without_it():
     name = "n" * 60_000
     assert judge("double").judge(b'{"c": 1.5, "%s": 1}' % name.encode()).text == '{"c":1.5}'
     assert not judge("map<string,int>").judge(b'{"c": {"%s": 1}}' % name.encode()).fits
@@ -147,7 +144,7 @@ def test_a_body_with_a_name_that_spark_refuses_is_read_without_it() -> None:
         ("tinyint", ["300", "1"]),
     ],
 )
-def test_of_a_field_said_twice_the_last_counts(data_type: str, values: list[str]) -> None:
+def test_of_a_field_said_twice_the_last_counts(data_type, values):
     """And Spark is shown that alone, where it would stumble over the first."""
     first, last = values
     body = f'{{"c": {first}, "c": {last}}}'
@@ -181,7 +178,7 @@ RULES = {
         ('{"a": 1, "a": null, "c": "x"}', [("a", "required")]),
     ],
 )
-def test_rules_are_judged_by_either_look(body: str, wrong: list[tuple[str, str]]) -> None:
+def test_rules_are_judged_by_either_look(body, wrong):
     columns = ddl.columns_of("a double, b string, c string")
     verdict = Judge(columns, rules=RULES).judge(body.encode())
     assert ([tuple(each) for each in verdict.wrong], verdict.fits) == (wrong, not wrong)
@@ -204,15 +201,13 @@ def test_rules_are_judged_by_either_look(body: str, wrong: list[tuple[str, str]]
         ("decimal(5,2)", ColumnRule(minimum=0.1, maximum=100), ["0.1", '"99.99"', "100"], ["0.09", "100.01", "1.239"]),
     ],
 )
-def test_bounds_and_lists_belong_to_what_is_allowed(
-    data_type: str, rule: ColumnRule, fits: list[str], misfits: list[str]
-) -> None:
+def test_bounds_and_lists_belong_to_what_is_allowed(data_type, rule, fits, misfits):
     judged = Judge(types.StructType([types.StructField("c", ddl.type_of(data_type))]), rules={"c": rule})
     assert [value for value in fits if not judged.judge(b'{"c": %s}' % value.encode()).fits] == []
     assert [value for value in misfits if judged.judge(b'{"c": %s}' % value.encode()).fits] == []
 
 
-def test_columns_of_other_routes_are_not_read() -> None:
+def test_columns_of_other_routes_are_not_read():
     judged = Judge(ddl.columns_of("a double"), foreign=("b",))
     assert judged.judge(b'{"a": 1, "c": 2}').text is judged.judge(b'{"a": 1, "b": null}').text is None
     assert judged.judge(b'{"a": 1, "b": 2}') == Verdict(text='{"a":1}')
@@ -234,19 +229,19 @@ def test_columns_of_other_routes_are_not_read() -> None:
         (['{"_id": 1, "a b": 1, "": 1, "ä": 1, "a.b": 1}'], {}),
     ],
 )
-def test_a_field_without_a_column_is_found_with_its_type(bodies: list[str | None], found: dict[str, str]) -> None:
+def test_a_field_without_a_column_is_found_with_its_type(bodies, found):
     assert fitting.unknown_fields(bodies, ["known"]) == found
 
 
-def test_fields_of_several_types_are_text() -> None:
+def test_fields_of_several_types_are_text():
     assert fitting.merge_fields([{"b": "double"}, {"a": "boolean", "b": "boolean"}]) == {"a": "boolean", "b": "string"}
 
 
-def test_a_column_is_added_once_whatever_its_case() -> None:
+def test_a_column_is_added_once_whatever_its_case():
     added = fitting.new_columns({"Temp": "double", "temp": "string", "Node": "string"}, ["node"])
     assert added == pa.schema([("Temp", pa.float64())])
 
 
-def test_a_table_grows_up_to_a_limit() -> None:
+def test_a_table_grows_up_to_a_limit():
     held = [f"c{number}" for number in range(fitting.COLUMNS_MAX - 1)]
     assert fitting.new_columns({"a": "double", "b": "double"}, held).names == ["a"]

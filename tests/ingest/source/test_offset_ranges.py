@@ -35,7 +35,7 @@ def merged(*sizes: int, bytes_min: int = 100) -> list[tuple[str, str, int]]:
         ((100, 100, 5), [("00", "01", 100), ("01", "03", 105)]),
     ],
 )
-def test_small_neighbours_become_one_range(sizes: tuple[int, ...], found: list[tuple[str, str, int]]) -> None:
+def test_small_neighbours_become_one_range(sizes, found):
     assert merged(*sizes) == found
 
 
@@ -46,18 +46,18 @@ def ranges(*sizes: int) -> list[OffsetRange]:
     ]
 
 
-def test_many_small_topics_are_few_tasks() -> None:
+def test_many_small_topics_are_few_tasks():
     """A hundred topics with a message each cost two tasks on two cores, not a hundred."""
     found = offset_ranges.grouped(ranges(*[200] * 100), tasks_min=2, bytes_min=8 * 1024 * 1024)
     assert [len(group) for group in found] == [50, 50]
 
 
-def test_few_topics_stay_apart() -> None:
+def test_few_topics_stay_apart():
     assert len(offset_ranges.grouped(ranges(200, 300), tasks_min=4, bytes_min=1000)) == 2
     assert offset_ranges.grouped([], tasks_min=4, bytes_min=1000) == []
 
 
-def test_each_range_is_in_one_group_and_groups_are_balanced() -> None:
+def test_each_range_is_in_one_group_and_groups_are_balanced():
     """Whatever the sizes: no group is above the mean by more than the largest range."""
     draw = random.Random(7)
     for _ in range(200):

@@ -10,7 +10,7 @@ from fairlead_ingest.table import catalog
 from fairlead_ingest.table.catalog import Catalog
 
 
-def test_a_table_is_called_as_its_folder_in_its_namespace() -> None:
+def test_a_table_is_called_as_its_folder_in_its_namespace():
     found = Catalog(type="sql", uri="sqlite:////c.db", namespace="plant.north")
     assert catalog.identifier(found, Path("/data/rows_gaps")) == ("plant", "north", "rows_gaps")
 
@@ -25,7 +25,7 @@ def test_a_table_is_called_as_its_folder_in_its_namespace() -> None:
         ("rest", "sqlite:////c.db", "must be https://"),
     ],
 )
-def test_an_address_that_cannot_be_a_catalogs_is_refused(kind: str, uri: str, said: str) -> None:
+def test_an_address_that_cannot_be_a_catalogs_is_refused(kind, uri, said):
     with pytest.raises(ValueError) as refused:
         catalog.check_uri(kind, uri)
     assert said in str(refused.value) and "hush" not in str(refused.value)
@@ -41,17 +41,17 @@ def test_an_address_that_cannot_be_a_catalogs_is_refused(kind: str, uri: str, sa
         ("rest", "http://127.0.0.1:8181"),
     ],
 )
-def test_databases_and_services_with_catalogs(kind: str, uri: str) -> None:
+def test_databases_and_services_with_catalogs(kind, uri):
     catalog.check_uri(kind, uri)
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "", "ä", "x" * 129])
-def test_names_that_no_catalog_would_take(name: str) -> None:
+def test_names_that_no_catalog_would_take(name):
     with pytest.raises(ValueError):
         catalog.check_table_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a..b", ".a", "a b"])
-def test_namespaces_that_no_catalog_would_take(name: str) -> None:
+def test_namespaces_that_no_catalog_would_take(name):
     with pytest.raises(ValueError):
         catalog.check_namespace(name)

@@ -22,7 +22,7 @@ def folded(rows: Path, latest: Path, held: LatestFiles | None = None) -> tuple[F
     return Fold(RowFiles(rows, source.files(), source.schema), held, BY_NODE), held
 
 
-def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
+def test_rows_that_are_older_write_nothing(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2), Row(node="b", number=3)])
     fold, held = folded(rows, latest)
@@ -34,7 +34,7 @@ def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
     assert (again.added, again.removed, again.keys, again.changed) == ([], [], 0, 0)
 
 
-def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
+def test_a_bucket_of_two_files_becomes_one(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
     first = folded(rows, latest)[0].run()
@@ -47,7 +47,7 @@ def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
     assert (healed.removed, healed.keys, [each.rows for each in healed.added]) == (twice, -1, [1])
 
 
-def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path: Path) -> None:
+def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
 

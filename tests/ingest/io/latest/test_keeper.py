@@ -52,7 +52,7 @@ def settled(kept: LatestKeeper) -> None:
     wait_until("the latest table is brought up", kept.is_settled, seconds=SECONDS)
 
 
-def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper, metrics: IngestMetrics) -> None:
+def test_each_commit_that_is_noted_is_brought_in(rows, kept, metrics):
     held = [Row(node="a", number=1)]
     append(rows, held)
     kept.start()
@@ -66,7 +66,7 @@ def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper,
     assert (value(metrics, "latest_keys"), value(metrics, "latest_stopped")) == (3, 0)
 
 
-def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics) -> None:
+def test_a_close_brings_in_what_is_due_later(rows, metrics):
     found = keeper.keeper_of(pipeline(rows, seconds=86_400.0), rows, metrics)
     assert found is not None
     held = [Row(node="a", number=1)]
@@ -82,9 +82,7 @@ def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics)
     found.close()
 
 
-def test_what_may_heal_is_tried_again(
-    rows: Path, kept: LatestKeeper, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_may_heal_is_tried_again(rows, kept, metrics, monkeypatch):
     real = refreshing.refresh
     trouble: list[Exception] = [
         errors.Wait(errors.STORE_AWAY, "no answer"),
@@ -105,7 +103,7 @@ def test_what_may_heal_is_tried_again(
     assert value(metrics, "latest_failures_total") == 3
 
 
-def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: IngestMetrics) -> None:
+def test_what_does_not_heal_is_said_and_tried_again_later(rows, metrics):
     append(rows, [Row(node="a", number=1)])
     found = keeper.keeper_of(pipeline(rows, key=["nod"]), rows, metrics)
     assert found is not None
@@ -116,9 +114,7 @@ def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: I
     found.close()
 
 
-def test_a_long_build_is_given_up_when_the_job_ends(
-    rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_build_is_given_up_when_the_job_ends(rows, kept, monkeypatch):
     monkeypatch.setattr(keeper, "CLOSE_SECONDS", 0.01)
     real = refreshing.refresh
 
@@ -152,9 +148,7 @@ def vacuumed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-def test_older_files_are_deleted_as_time_goes(
-    rows: Path, kept: LatestKeeper, vacuumed: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_files_are_deleted_as_time_goes(rows, kept, vacuumed, monkeypatch):
     monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
     kept.start()
     for number in range(1, 5):
@@ -165,9 +159,7 @@ def test_older_files_are_deleted_as_time_goes(
     assert vacuumed == [2, 2]
 
 
-def test_older_files_are_deleted_also_where_refreshes_are_rare(
-    rows: Path, metrics: IngestMetrics, vacuumed: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_files_are_deleted_also_where_refreshes_are_rare(rows, metrics, vacuumed, monkeypatch):
     """Each may write a whole large table again: hundreds of them would fill the disk."""
     monkeypatch.setattr(keeper, "VACUUM_SECONDS", 0.0)
     found = keeper.keeper_of(pipeline(rows), rows, metrics)
@@ -180,5 +172,5 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
     assert vacuumed
 
 
-def test_without_a_key_there_is_none(rows: Path, metrics: IngestMetrics) -> None:
+def test_without_a_key_there_is_none(rows, metrics):
     assert keeper.keeper_of(pipeline(rows, key=[]), rows, metrics) is None

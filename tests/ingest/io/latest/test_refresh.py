@@ -1,7 +1,4 @@
-"""A latest table equals the model, whatever was done to its rows and to itself before.
-
-How a latest table stands.
-"""
+"""A refreshed latest table equals the model, whatever was done to the rows or to the table before."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ def values(latest: Path) -> dict[str, int]:
     return {key[0]: found[1] for key, found in content(latest, BY_NODE).items()}
 
 
-def test_each_refresh_folds_what_the_rows_got_since(places: tuple[Path, Path]) -> None:
+def test_each_refresh_folds_what_the_rows_got_since(places):
     rows, latest = places
     assert refresh(rows, latest, BY_NODE) is None
     append(rows, [Row(node="a", number=1, value=1), Row(node="b", number=2, value=2)])
@@ -68,7 +65,7 @@ def test_each_refresh_folds_what_the_rows_got_since(places: tuple[Path, Path]) -
     assert (third.changed, third.rows_read, version(latest)) == (0, 0, before)
 
 
-def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[Path, Path]) -> None:
+def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places):
     """What was added and joined since is read from the file it became; nothing else is."""
     rows, latest = places
     append(rows, [Row(node="old", number=1)])
@@ -81,7 +78,7 @@ def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[P
     assert (found.reason, found.rows_read, found.mark.keys) == ("", 3, 3)
 
 
-def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, Path]) -> None:
+def test_a_delete_reads_all_again_only_where_the_newest_lie(places):
     rows, latest = places
     day = 86_400
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
@@ -95,9 +92,7 @@ def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, 
     assert list(content(latest, BY_NODE)) == [("a",)]
 
 
-def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
-    places: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(places, tmp_path):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     copy = shutil.copytree(rows, tmp_path / "copy")
@@ -120,7 +115,7 @@ def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
     assert list(content(latest, BY_NODE)) == [("e",)]
 
 
-def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path, Path]) -> None:
+def test_rows_that_got_a_column_have_it_in_their_latest_table(places):
     rows, latest = places
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
     refresh(rows, latest, BY_NODE)
@@ -131,7 +126,7 @@ def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path
 
 
 @pytest.mark.parametrize("change", ["delete", "update"])
-def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tuple[Path, Path], change: str) -> None:
+def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places, change):
     """All between two refreshes: the file that goes held rows that were folded before, too."""
     rows, latest = places
     append(rows, [Row(node="a", number=1, value=1), Row(node="c", number=2, value=2)])
@@ -147,7 +142,7 @@ def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tu
     assert values(latest) == {"a": 1, "b": 4, "c": 2}
 
 
-def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tuple[Path, Path]) -> None:
+def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places):
     """A narrower schema file and a table that was deleted: the latest table is built from what there is."""
     rows, latest = places
     append(rows, [Row(node="a", source="s", number=1)])
@@ -158,7 +153,7 @@ def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tupl
     assert [row["source"] for row in DeltaTable(str(latest)).to_pyarrow_table().to_pylist()] == [None]
 
 
-def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Path, Path]) -> None:
+def test_a_removed_file_of_an_unknown_partition_reads_all_again(places):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     append(rows, [Row(node="a", number=2)])
@@ -173,7 +168,7 @@ def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Pa
     assert {key[0]: found[0] for key, found in content(latest, BY_NODE).items()} == {"a": Row(number=1).id}
 
 
-def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) -> None:
+def test_lists_maps_and_structs_are_kept_as_they_are(places):
     rows, latest = places
     point = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
     schema = pa.schema([*SCHEMA, ("at", point), ("m", pa.map_(pa.string(), pa.list_(point)))])
@@ -188,9 +183,7 @@ def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) 
         append(rows, [Row(node="b", number=number)], schema, at=value, m=[])
 
 
-def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
-    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(places, monkeypatch):
     monkeypatch.setattr("fairlead_ingest.latest.newest.KEYS_MAX", 10)
     monkeypatch.setattr(fold, "ROUND_ROWS", 16)
     monkeypatch.setattr(fold, "WINNOW_ROWS", 7)
@@ -218,7 +211,7 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     assert content(latest, BY_NODE) == model(held, BY_NODE)
 
 
-def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_refresh_at_the_same_moment(places, monkeypatch):
     """The log refuses the second, which looks again and finds all done; a compaction of others is no harm either."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
@@ -241,7 +234,7 @@ def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypa
     assert content(latest, BY_NODE)["a",][0] == Row(number=4).id
 
 
-def test_the_table_of_another_program_is_left_alone(places: tuple[Path, Path]) -> None:
+def test_the_table_of_another_program_is_left_alone(places):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     write_deltalake(str(latest), pa.table({"mine": [1]}))
@@ -250,7 +243,7 @@ def test_the_table_of_another_program_is_left_alone(places: tuple[Path, Path]) -
     assert DeltaTable(str(latest)).to_pyarrow_table().to_pydict() == {"mine": [1]}
 
 
-def test_files_that_disappear_are_waited_for(places: tuple[Path, Path]) -> None:
+def test_files_that_disappear_are_waited_for(places):
     """A version whose files are gone cannot be read by others either."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
@@ -283,9 +276,7 @@ STEP = st.one_of(
 
 @settings(max_examples=15)
 @given(st.sampled_from(DEFINITIONS), st.lists(STEP, min_size=1, max_size=10))
-def test_whatever_happens_it_equals_the_model(
-    tmp_path_factory: pytest.TempPathFactory, definition: LatestDefinition, steps: list[list[Row] | str]
-) -> None:
+def test_whatever_happens_it_equals_the_model(tmp_path_factory, definition, steps):
     """Rows in any order and more than once; compacted, deleted, restored; the latest table lost, made again."""
     rows, latest = (tmp_path_factory.mktemp("t") / name for name in ("rows", "rows_latest"))
     numbers = itertools.count(1)
@@ -325,7 +316,7 @@ def _numbered(row: Row, number: int) -> Row:
     return Row(**{**{name: getattr(row, name) for name in Row.__slots__}, "number": number})
 
 
-def test_it_says_how_many_keys_and_how_far_behind(tmp_path: Path) -> None:
+def test_it_says_how_many_keys_and_how_far_behind(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "rows_latest"
     definition = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
     append(rows, [Row(node="a", number=1), Row(node="b", number=2, op="d")])

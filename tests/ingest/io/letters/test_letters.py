@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def test_chunks_are_bounded_by_rows_and_by_bytes(world: World) -> None:
+def test_chunks_are_bounded_by_rows_and_by_bytes(world):
     wanted = letters.index_letters(world.real, world.table, LetterSelection()).letters
     assert wanted["_id"].to_pylist() == [name(number) for number in range(1, 40, 2)]
     bounds: Any
@@ -44,13 +44,13 @@ def written_twice(world: World, count: int) -> pa.Table:
     return letters.index_letters(world.real, world.table, LetterSelection()).letters
 
 
-def test_a_letter_that_is_there_twice_is_one(world: World) -> None:
+def test_a_letter_that_is_there_twice_is_one(world):
     wanted = written_twice(world, 3)
     assert wanted.num_rows == 20
     assert sum(part.num_rows for part in letters.chunks(world.real, world.table, wanted)) == 20
 
 
-def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_letters_than_a_window_come_each_once(world, monkeypatch):
     monkeypatch.setattr(letters, "WINDOW_ROWS", 3)
     wanted = written_twice(world, 8)
     assert [window.num_rows for window in letters.windows(wanted)] == [3, 3, 3, 3, 3, 3, 2]
@@ -58,7 +58,7 @@ def test_more_letters_than_a_window_come_each_once(world: World, monkeypatch: py
     assert sorted(found["_id"].to_pylist()) == wanted["_id"].to_pylist()
 
 
-def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
+def test_letters_of_an_older_version_have_no_code(tmp_path):
     old = pa.schema([field for field in tables.DEAD_LETTERS_SCHEMA if field.name not in ("code", "fields")])
     delta, table = tables.of("delta"), tmp_path / "rows"
     place = tables.beside(table, tables.DEAD_LETTERS)
@@ -74,5 +74,5 @@ def test_letters_of_an_older_version_have_no_code(tmp_path: Path) -> None:
     assert letters.index_letters(delta, table, LetterSelection(codes=frozenset(["other"]))).letters.num_rows == 0
 
 
-def test_without_tables_there_are_none(tmp_path: Path) -> None:
+def test_without_tables_there_are_none(tmp_path):
     assert letters.index_letters(tables.of("delta"), tmp_path / "rows", LetterSelection()).letters.num_rows == 0

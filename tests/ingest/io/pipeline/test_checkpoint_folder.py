@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.tables.delta_rows import SCHEMA, TOPIC, written
-from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
@@ -70,9 +69,7 @@ def restored(place: StorePath, table: Path) -> int | None:
         assert not other.path.exists()
 
 
-def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it_is_older(
-    store: ObjectStore, table: Path
-) -> None:
+def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it_is_older(store, table):
     place = store.place("fits/checkpoint")
     here = CheckpointFolder(place, "p")
     here.fill(DELTA, table)
@@ -90,9 +87,7 @@ def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it
     here.close()
 
 
-def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuses_it(
-    store: ObjectStore, table: Path, tmp_path: Path
-) -> None:
+def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuses_it(store, table, tmp_path):
     """Two jobs with checkpoints of their own would else take turns."""
     place = store.place("other/checkpoint")
     plan(tmp_path / "mine", 0)
@@ -104,9 +99,7 @@ def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuse
         commit(table, tmp_path / "mine", 0)
 
 
-def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_stays_so(
-    store: ObjectStore, table: Path, tmp_path: Path
-) -> None:
+def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_stays_so(store, table, tmp_path):
     """Restarted it would else begin anew and take over, then the other, and so on for ever."""
     ours, theirs = store.place("turns/ours"), store.place("turns/theirs")
     here = CheckpointFolder(ours, "p")
@@ -145,9 +138,7 @@ def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_s
     other.close()
 
 
-def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_filled_the_table(
-    store: ObjectStore, table: Path, tmp_path: Path
-) -> None:
+def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_filled_the_table(store, table, tmp_path):
     """A machine that was cut off wrote its copy over that of the one that had taken over."""
     place = store.place("cut-off/checkpoint")
     plan(tmp_path / "old", 0, "old")
@@ -160,9 +151,7 @@ def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_fille
     assert restored(place, table) is None
 
 
-def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_further(
-    store: ObjectStore, table: Path
-) -> None:
+def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_further(store, table):
     """The same query and number, another end: the copy would count it as done, and begin where the table is no more."""
     place = store.place("further/checkpoint")
     here = CheckpointFolder(place, "p")
@@ -179,7 +168,7 @@ def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_furt
     assert further.position == "01" and restored(place, table) is None
 
 
-def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(store: ObjectStore, table: Path) -> None:
+def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(store, table):
     """The copy may be of the one whose batch was refused; the table knows how far it is."""
     place = store.place("at-once/checkpoint")
     first, second = (CheckpointFolder(place, "p") for _ in range(2))
@@ -196,9 +185,7 @@ def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(st
     assert restored(place, table) is None
 
 
-def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_without_it(
-    store: ObjectStore, table: Path
-) -> None:
+def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_without_it(store, table):
     place = store.place("kept/checkpoint")
     here = CheckpointFolder(place, "p")
     here.keep(DELTA, table)
@@ -224,7 +211,7 @@ def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_witho
     here.close()
 
 
-def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(store: ObjectStore, table: Path) -> None:
+def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(store, table):
     place = store.place("left/checkpoint")
     used = CheckpointFolder(place, "p")
     left = CheckpointFolder(place, "p")
@@ -236,7 +223,7 @@ def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(sto
     other.close()
 
 
-def test_a_folder_of_the_settings_is_that_folder(tmp_path: Path, table: Path) -> None:
+def test_a_folder_of_the_settings_is_that_folder(tmp_path, table):
     plan(tmp_path / "own", 0)
     own = CheckpointFolder(tmp_path / "own", "p")
     own.fill(DELTA, table)

@@ -24,8 +24,6 @@ from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_wire.errors import Permanent
 
-Run = Callable[..., Job]
-
 
 def messages(*numbers: int) -> list[bytes]:
     return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
@@ -87,14 +85,7 @@ def delete(folder: Path, version: int) -> None:
     ("mishap", "has_news"),
     [(restore, True), (restore, False), (roll_back, True), (clone, True), (rewrite, False), (delete, False)],
 )
-def test_a_table_that_was_taken_back_is_noticed_and_filled_again(
-    run: Run,
-    messaging: MessagingService,
-    topic: str,
-    tmp_path: Path,
-    mishap: Callable[[Path, int], None],
-    has_news: bool,
-) -> None:
+def test_a_table_that_was_taken_back_is_noticed_and_filled_again(run, messaging, topic, tmp_path, mishap, has_news):
     """With the old checkpoint it stops by its code, with news or without; a new one brings back what is gone, once."""
     for first in (0, 6):
         messaging.publish(topic, messages(*range(first, first + 6)))
@@ -113,9 +104,7 @@ def test_a_table_that_was_taken_back_is_noticed_and_filled_again(
 
 
 @pytest.mark.verify
-def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(run, messaging, topic, tmp_path):
     """Killed between the table's commit and Spark's, then the table was restored: the log still knows the number."""
     messaging.publish(topic, messages(*range(6)))
     run()
@@ -128,9 +117,7 @@ def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
 
 
 @pytest.mark.verify
-def test_what_others_do_to_a_table_does_not_stop_the_job(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_what_others_do_to_a_table_does_not_stop_the_job(run, messaging, topic, tmp_path):
     """Compaction, a delete, a table property: rows that were deleted on purpose do not come again."""
     messaging.publish(topic, messages(*range(6)))
     run()
@@ -144,9 +131,7 @@ def test_what_others_do_to_a_table_does_not_stop_the_job(
 
 
 @pytest.mark.verify
-def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(run, messaging, topic, tmp_path):
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, messages(0, 1))
@@ -174,9 +159,7 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
 
 
 @pytest.mark.verify
-def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
-    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(run, backfilled, messaging, topic, tmp_path):
     """Into the stopped job's own table, what is beyond its position, of topics it has begun and of new ones."""
     other = topic + "-other"
     messaging.create(other)
@@ -193,9 +176,7 @@ def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
 
 
 @pytest.mark.verify
-def test_a_backfill_before_the_first_start_is_gone_on_from(
-    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_backfill_before_the_first_start_is_gone_on_from(run, backfilled, messaging, topic, tmp_path):
     """The rows say how far it went; a batch that the checkpoint has planned already is the job's."""
     messaging.publish(topic, messages(*range(10)))
     assert backfilled() == 8
@@ -222,14 +203,8 @@ def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Messagi
 @pytest.mark.verify
 @pytest.mark.parametrize(("tidy", "own"), [(True, True), (True, False), (False, True), (False, False)])
 def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
-    run: Run,
-    messaging: MessagingService,
-    tidy_messaging: MessagingService,
-    topic: str,
-    tmp_path: Path,
-    tidy: bool,
-    own: bool,
-) -> None:
+    run, messaging, tidy_messaging, topic, tmp_path, tidy, own
+):
     """Never read yet, or after a position: gone by a life of their own or by the topic's, removed already or not."""
     service = tidy_messaging if tidy else messaging
     if tidy:
@@ -262,9 +237,7 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
 
 
 @pytest.mark.parametrize("on_expired", ["count", "gap"])
-def test_what_was_rolled_back_was_never_there(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, on_expired: str
-) -> None:
+def test_what_was_rolled_back_was_never_there(run, messaging, topic, tmp_path, on_expired):
     """Neither expired nor a gap, whether its transaction was ended or a publish taken back."""
     namespace, name = topic.split("/")
     messaging.publish(topic, messages(0))
@@ -280,9 +253,7 @@ def test_what_was_rolled_back_was_never_there(
 
 
 @pytest.mark.parametrize("form", ["raw", "envelope"])
-def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, form: str
-) -> None:
+def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(spark, messaging, topic, tmp_path, form):
     """Its payload is kept as it was, its reason beside it; a transform of the user's sees what is left."""
     messaging.publish(topic, messages(0, 1, 2))
     with BulkClient(messaging.url) as client:

@@ -6,14 +6,12 @@ import datetime
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
 from tests.support.tables.object_store import ObjectStore
 from tests.support.topics.job_settings import job_settings
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.metrics import IngestMetrics
@@ -25,7 +23,6 @@ from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.store_path import StorePath
 
-Run = Callable[..., Job]
 DELTA = tables.of("delta")
 
 
@@ -39,9 +36,7 @@ def messages(*numbers: int) -> list[bytes]:
     return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
 
 
-def test_rows_are_in_the_store_once_and_another_machine_goes_on(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore
-) -> None:
+def test_rows_are_in_the_store_once_and_another_machine_goes_on(run, spark, messaging, topic, tmp_path, store):
     """The position lies in the table: an empty checkpoint folder, as on another machine, repeats and misses nothing."""
     table = store.place(f"{topic}/rows")
     given = {"table": str(table), "storage": store.settings}
@@ -66,9 +61,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
 
 
 @pytest.mark.verify
-def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(
-    run: Run, messaging: MessagingService, topic: str, store: ObjectStore
-) -> None:
+def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(run, messaging, topic, store):
     """Each run has a folder of its own, as on another machine; what a producer sent twice is known to the next."""
     table, checkpoint = store.place(f"{topic}/rows"), store.place(f"{topic}/checkpoint")
     given = {
@@ -105,9 +98,7 @@ def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(
 
 
 @pytest.mark.verify
-def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(spark, messaging, topic, tmp_path):
     """The running job says that it waits, and goes on when the new one is in the file."""
     with ObjectStore(tmp_path / "store") as store:
         mine = tmp_path / "secret"
@@ -144,7 +135,7 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
 
 
 @pytest.mark.process
-def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:
+def test_no_secret_is_in_the_options_of_a_query(store):
     from fairlead_ingest.io.sink import spark_sink
 
     options = spark_sink.place_options(store.place("rows"))

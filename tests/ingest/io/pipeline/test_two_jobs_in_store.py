@@ -85,9 +85,7 @@ def store(tmp_path: Path) -> Iterator[ObjectStore]:
 
 @pytest.mark.process
 @pytest.mark.verify
-def test_the_one_that_lost_is_refused_however_often_it_starts_and_the_other_goes_on(
-    store: ObjectStore, tmp_path: Path
-) -> None:
+def test_the_one_that_lost_is_refused_however_often_it_starts_and_the_other_goes_on(store, tmp_path):
     table = tmp_path / "rows"
     delta.ensure(table, SCHEMA)
     jobs: dict[str, subprocess.Popen[str]] = {}

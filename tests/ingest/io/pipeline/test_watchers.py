@@ -1,8 +1,4 @@
-"""What a query committed is reported once, from the table's own log.
-
-Asking how far a table is behind may not hold its job up.
-How large a table is, for Prometheus: asked now and then, and a table that cannot be read stops nothing.
-"""
+"""Watching a job from outside its query: commits, lag and table size are reported without delaying it."""
 
 from __future__ import annotations
 
@@ -105,7 +101,7 @@ def lab(request: pytest.FixtureRequest, messaging: MessagingService, topic: str,
     return Lab(request.param, tmp_path, messaging, topic)
 
 
-def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goes(lab: Lab) -> None:
+def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goes(lab):
     lab.service.publish(lab.topic, [b"1", b"2"])
     plan = lab.client.plan(lab.topic, after="")
     watcher = lab.watcher()
@@ -120,7 +116,7 @@ def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goe
     assert watcher._reported == {lab.topic: plan.upto}
 
 
-def test_a_batch_of_dead_letters_alone_is_a_warning(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_of_dead_letters_alone_is_a_warning(lab, caplog):
     """A batch with rows as well is not, and neither is one of which all was filtered."""
     watcher = lab.watcher()
     watcher.start()
@@ -133,7 +129,7 @@ def test_a_batch_of_dead_letters_alone_is_a_warning(lab: Lab, caplog: pytest.Log
     assert [(each["batch"], each["dead_letters"]) for each in said] == [(0, 7)]
 
 
-def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
+def test_commits_of_others_in_between_hide_none(lab):
     lab.commit(0, TopicOffset.at(1, ""))
     watcher = lab.watcher()
     watcher.start()
@@ -144,7 +140,7 @@ def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
     assert lab.rows() == 120
 
 
-def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> None:
+def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab):
     """It may have been killed before it could; counted they are not again."""
     for batch in range(PUBLISHED_AGAIN_MAX + 3):
         lab.commit(batch, TopicOffset.at(1, ""))
@@ -155,7 +151,7 @@ def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> N
     assert lab.rows() is None
 
 
-def test_the_service_knows_which_table_reached_the_position_and_where_it_began(lab: Lab) -> None:
+def test_the_service_knows_which_table_reached_the_position_and_where_it_began(lab):
     lab.service.publish(lab.topic, [b"1"])
     plan = lab.client.plan(lab.topic, after="")
     watcher = lab.watcher()
@@ -173,7 +169,7 @@ def test_the_service_knows_which_table_reached_the_position_and_where_it_began(l
 
 
 @pytest.mark.parametrize("starting_position", ["earliest", "latest"])
-def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_position: str) -> None:
+def test_a_table_claims_nothing_of_before_its_beginning(lab, starting_position):
     places = []
     for _ in range(3):
         lab.service.publish(lab.topic, [b"1"])
@@ -182,8 +178,10 @@ def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_posit
     watcher.start()
     begin = ""
     for batch, place in enumerate(places):
-        bounds = {"generation": place.generation, "start_generation": place.generation}
-        end = TopicOffset(position=place.upto or "", start_position=begin, **bounds)
+        generation = place.generation
+        end = TopicOffset(
+            generation=generation, position=place.upto or "", start_generation=generation, start_position=begin
+        )
         lab.commit(batch, end)
         begin = end.position
     watcher.observe()
@@ -205,7 +203,7 @@ def job(url: str) -> Job:
 
 
 @pytest.mark.verify
-def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
+def test_a_silent_service_is_waited_for_once_not_at_each_topic():
     """A stop and the other pipelines come after it: a hundred topics were eight minutes."""
     with socket.create_server(("127.0.0.1", 0), backlog=200) as deaf:
         looking = job(f"http://127.0.0.1:{deaf.getsockname()[1]}")
@@ -217,7 +215,7 @@ def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
         looking.finish()
 
 
-def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch):
     asked: list[str] = []
 
     def slow(topic: str, *_: object) -> dict[str, Any]:
@@ -237,9 +235,7 @@ def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest
     assert asked[:100] == TOPICS
 
 
-def test_a_topic_that_is_not_there_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_topic_that_is_not_there_is_said_once(monkeypatch, caplog):
     """And again when it is gone again: a job that goes on waits for it, and a wrong name looks the same."""
     missing = {TOPICS[3]}
 
@@ -258,7 +254,7 @@ def test_a_topic_that_is_not_there_is_said_once(
     assert said == [1, 1, 1, 2]
 
 
-def test_an_idle_query_is_not_at_work_on_a_batch() -> None:
+def test_an_idle_query_is_not_at_work_on_a_batch():
     looking = job("http://127.0.0.1:9")
     query: Any = SimpleNamespace(lastProgress=None)
     looking._query = query
@@ -275,7 +271,7 @@ def lines(metrics: IngestMetrics) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("fairlead_ingest_table_")]
 
 
-def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
+def test_files_and_bytes_of_a_table(tmp_path):
     """Nothing is said of a table that is not there; then its size, at most once a minute."""
     form, table, metrics = of("delta"), tmp_path / "rows", IngestMetrics()
     watching = SizeWatcher("p", form, table, metrics)
@@ -296,7 +292,7 @@ def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [errors.Wait(errors.STORE_AWAY, "away"), OSError("gone"), DeltaError("broken")])
-def test_a_table_that_cannot_be_read_is_asked_again(error: Exception) -> None:
+def test_a_table_that_cannot_be_read_is_asked_again(error):
     class Broken:
         def size(self, _: object) -> Any:
             raise error

@@ -127,9 +127,7 @@ class World:
 
 @pytest.mark.verify
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_are_there_once_whoever_is_killed_beside_a_compaction(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_there_once_whoever_is_killed_beside_a_compaction(seed, tmp_path, monkeypatch):
     world = World(tmp_path / "rows", seed, monkeypatch)
     for _ in range(ACTS):
         world.act()

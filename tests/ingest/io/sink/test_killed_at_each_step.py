@@ -49,18 +49,14 @@ def check(found: list[dict[str, Any]]) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("sink", FORMATS)
-def test_a_kill_at_any_step_costs_no_row_and_makes_none_twice(
-    messaging: MessagingService, topic: str, sink: str, tmp_path: Path
-) -> None:
+def test_a_kill_at_any_step_costs_no_row_and_makes_none_twice(messaging, topic, sink, tmp_path):
     check(steps(messaging, topic, sink, tmp_path, every=23 if sink == "iceberg" else 11))
 
 
 @pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-def test_a_kill_at_each_single_step_costs_no_row_and_makes_none_twice(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_kill_at_each_single_step_costs_no_row_and_makes_none_twice(messaging, topic, tmp_path):
     found = steps(messaging, topic, "delta", tmp_path, every=1)
     check(found)
     assert len(found) > STEPS_MIN

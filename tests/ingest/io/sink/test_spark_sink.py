@@ -74,9 +74,7 @@ def count(table_format: TableFormat, tmp_path: Path, suffix: str = "") -> int:
     return int(tables.existing(table_format, tmp_path / f"rows{suffix}").count_rows())
 
 
-def test_rows_and_dead_letters_are_committed_once(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
+def test_rows_and_dead_letters_are_committed_once(table_format, writer, tmp_path):
     planned(tmp_path, 0, rows=3)
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
@@ -84,9 +82,7 @@ def test_rows_and_dead_letters_are_committed_once(
     assert (count(table_format, tmp_path), count(table_format, tmp_path, DEAD_LETTERS)) == (2, 1)
 
 
-def test_dead_letters_committed_before_a_crash_are_not_committed_again(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_letters_committed_before_a_crash_are_not_committed_again(table_format, writer, tmp_path, monkeypatch):
     planned(tmp_path, 0, rows=2)
     written = writer.write(batches(upstream_message(1), b"broken"))
     appended = table_format.append
@@ -104,7 +100,7 @@ def test_dead_letters_committed_before_a_crash_are_not_committed_again(
     assert (count(table_format, tmp_path), count(table_format, tmp_path, DEAD_LETTERS)) == (1, 1)
 
 
-def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
+def test_abort_leaves_the_files_alone(table_format, writer, tmp_path):
     planned(tmp_path, 0, rows=1)
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
@@ -118,9 +114,7 @@ def newest(table_format: TableFormat, tmp_path: Path) -> BatchCounts:
     return info.counts
 
 
-def test_what_was_promised_and_not_found_had_expired(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
+def test_what_was_promised_and_not_found_had_expired(table_format, writer, tmp_path):
     gap = Gap(reason="expired", upto="0a", rows=4)
     planned(tmp_path, 0, rows=3, start_position="01", gap=gap)
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
@@ -129,9 +123,7 @@ def test_what_was_promised_and_not_found_had_expired(
     assert sum(counts.ages) == 1
 
 
-def test_what_a_query_filtered_had_not_expired(
-    sink: str, table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
+def test_what_a_query_filtered_had_not_expired(sink, table_format, writer, tmp_path):
     selecting = StreamWriter(
         table_format=sink,
         catalog=catalog_of(sink, tmp_path),
@@ -146,16 +138,14 @@ def test_what_a_query_filtered_had_not_expired(
     assert (counts.rows, counts.filtered, counts.expired_unread) == (1, 2, 0)
 
 
-def test_a_jump_leaves_a_gap_row(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
+def test_a_jump_leaves_a_gap_row(table_format, writer, tmp_path):
     planned(tmp_path, 0, rows=0, start_position="01", gap=Gap(reason="expired", upto="0a", rows=4))
     writer.commit([Written()], 0)
     (gap,) = tables.existing(table_format, tmp_path / "rows_gaps").to_table().to_pylist()
     assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
 
 
-def test_a_batch_that_collided_looks_again(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_collided_looks_again(table_format, writer, tmp_path, monkeypatch):
     """Another job on other topics of the same table costs it a second look; one that never ends is recognized."""
     planned(tmp_path, 0, rows=1)
     appended, collisions = table_format.append, [1]
@@ -175,9 +165,7 @@ def test_a_batch_that_collided_looks_again(
         writer.commit([writer.write(batches(upstream_message(2)))], 1)
 
 
-def test_of_two_jobs_on_one_topic_the_second_is_refused(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
+def test_of_two_jobs_on_one_topic_the_second_is_refused(table_format, writer, tmp_path):
     planned(tmp_path, 0, rows=1)
     second = writer.write(batches(upstream_message(1)))
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
@@ -187,7 +175,7 @@ def test_of_two_jobs_on_one_topic_the_second_is_refused(
     assert count(table_format, tmp_path) == 1
 
 
-def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, writer: StreamWriter) -> None:
+def test_raw_rows_have_no_passengers(tmp_path, table_format, writer):
     day = pa.array([datetime.date(2026, 11, 20)], pa.date32())
     rows = pa.table({"payload": pa.array([b"x"], pa.binary()), "_id": ["01"], "_topic": ["a/t"], "_date": day})
     written = writer.write(iter(rows.to_batches()))
@@ -196,7 +184,7 @@ def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, 
 
 
 @pytest.mark.parametrize("missing", ["table", "checkpoint"])
-def test_a_missing_option_is_named(missing: str) -> None:
+def test_a_missing_option_is_named(missing):
     options = {name: "/x" for name in ("table", "checkpoint") if name != missing}
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: {missing}"):
         DeltaSink(options=options).streamWriter(None, False)  # type: ignore[arg-type]

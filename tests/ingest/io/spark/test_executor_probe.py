@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.topics.job_settings import job_settings
-from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.spark import executor_probe
@@ -40,7 +38,7 @@ def question(**changes: Any) -> executor_probe.CheckRequest:
     return executor_probe.CheckRequest(**{**values, **changes})
 
 
-def test_a_task_says_what_it_sees(tmp_path: Path) -> None:
+def test_a_task_says_what_it_sees(tmp_path):
     """A folder that is not there, a key that is not there, a service that does not answer."""
     (tmp_path / "marker").touch()
     markers = {"/shared": str(tmp_path / "marker"), "/own": str(tmp_path / "none")}
@@ -52,9 +50,7 @@ def test_a_task_says_what_it_sees(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(spark, messaging, topic, tmp_path, monkeypatch):
     chosen = settings(tmp_path, messaging.url, topic)
     assert executor_probe.check(spark, chosen) == []
     monkeypatch.setattr(executor_probe, "is_local", lambda _: False)
@@ -74,9 +70,7 @@ def session(master: str, *, executors: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("lost", [SparkAway("the master is gone"), ConnectionRefusedError("no JVM")])
-def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
-    lost: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(lost, tmp_path, monkeypatch):
     """It is waited for; a folder that is unfit would end the program."""
 
     def ask(*_: object) -> None:
@@ -88,7 +82,7 @@ def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markers_of_looks_that_were_killed_go(tmp_path, monkeypatch):
     old, new = (tmp_path / f".fairlead-probe-{name}" for name in ("old", "new"))
     for each in (old, new):
         each.mkdir()
@@ -99,9 +93,7 @@ def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == [new]
 
 
-def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(tmp_path, monkeypatch, capfd):
     seen = {str(tmp_path / "checkpoint"): False}
     report = TaskReport(executor="1", host="h", version=distribution.version(), seen=seen)
     monkeypatch.setattr(executor_probe, "_ask", lambda *_: [report])
@@ -113,7 +105,7 @@ def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
         assert [each["level"] for each in said if each["event"] == "checkpoint_not_shared"] == [level]
 
 
-def test_what_to_do_where_none_comes_fits_the_cluster() -> None:
+def test_what_to_do_where_none_comes_fits_the_cluster():
     """Kubernetes has Pods, a standalone cluster workers; one that is there and slow lacks nothing."""
     for master in ("spark://h:7077", "k8s://https://h:6443"):
         assert executor_probe.no_executor(session(master, executors=1)) == ""

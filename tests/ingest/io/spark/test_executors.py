@@ -1,8 +1,4 @@
-"""Spark is asked for executors again when none is left.
-
-A query is started again when more executors came than it counts on.
-Executors that a driver before has left: which Pods are its own, and what is asked of the API server.
-"""
+"""Noticing lost and additional executors, and deleting the Pods that an earlier driver left behind."""
 
 from __future__ import annotations
 
@@ -48,12 +44,12 @@ def present(watched: Any) -> None:
         presence.check(NOW + number * PRESENCE_INTERVAL)
 
 
-def test_a_master_that_does_not_know_the_application_is_noticed() -> None:
+def test_a_master_that_does_not_know_the_application_is_noticed():
     with pytest.raises(SparkAway, match="no executor for 60 s"):
         present(session(executors=0))
 
 
-def test_executors_that_are_there_or_may_come_and_go_are_no_reason() -> None:
+def test_executors_that_are_there_or_may_come_and_go_are_no_reason():
     """Kubernetes gives others by itself; with dynamic allocation an idle job has none."""
     present(session())
     present(session(executors=0, dynamic="true"))
@@ -61,7 +57,7 @@ def test_executors_that_are_there_or_may_come_and_go_are_no_reason() -> None:
     present(session("local[2]", executors=0))
 
 
-def test_executors_that_come_back_in_time_are_enough() -> None:
+def test_executors_that_come_back_in_time_are_enough():
     watched = session(executors=0)
     presence = ExecutorPresence(watched)
     presence.check(NOW)
@@ -73,7 +69,7 @@ def test_executors_that_come_back_in_time_are_enough() -> None:
     presence.check(NOW + GONE + 2 * PRESENCE_INTERVAL)
 
 
-def test_before_the_first_batch_it_is_waited_for_longer() -> None:
+def test_before_the_first_batch_it_is_waited_for_longer():
     presence = ExecutorPresence(session(executors=0), GONE_AT_START)
     for number in range(GONE_AT_START // PRESENCE_INTERVAL):
         presence.check(NOW + number * PRESENCE_INTERVAL)
@@ -85,7 +81,7 @@ def looks(watcher: ExecutorWatcher, count: int) -> list[int]:
     return [watcher.have_come(NOW + number * WATCH_INTERVAL) for number in range(count)]
 
 
-def test_more_executors_are_noticed_at_the_second_look() -> None:
+def test_more_executors_are_noticed_at_the_second_look():
     watcher = ExecutorWatcher(session(cores=4))
     watcher.start(2)
     assert looks(watcher, 4) == [0, 0, 4, 4]
@@ -94,7 +90,7 @@ def test_more_executors_are_noticed_at_the_second_look() -> None:
 
 
 @pytest.mark.parametrize(("master", "cores", "counted"), [("spark://h:7077", 2, 4), ("local[8]", 8, 2)])
-def test_fewer_executors_and_one_machine_need_nothing(master: str, cores: int, counted: int) -> None:
+def test_fewer_executors_and_one_machine_need_nothing(master, cores, counted):
     watcher = ExecutorWatcher(session(master, cores=cores))
     watcher.start(counted)
     assert looks(watcher, 4) == [0, 0, 0, 0]
@@ -174,7 +170,7 @@ def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
         thread.join()
 
 
-def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], account: Path) -> None:
+def test_what_the_driver_owns_is_deleted(api, account):
     master, handler = api
     assert executors.remove_former_executors(master, CONF, account) == 2
     assert handler.asked == [
@@ -184,7 +180,7 @@ def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], accou
     ]
 
 
-def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServer]], account: Path) -> None:
+def test_a_second_pod_of_the_same_set_touches_none(api, account):
     master, handler = api
     with pytest.raises(errors.Stop, match=r"this Pod is driver-1.*replicas to 1"):
         executors.remove_former_executors(master, CONF, account, host="driver-1")
@@ -202,14 +198,12 @@ def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServe
         ("", False),
     ],
 )
-def test_which_pod_is_another_of_the_set(own: str, is_one: bool) -> None:
+def test_which_pod_is_another_of_the_set(own, is_one):
     assert executors.is_another_replica(own, "driver-0") == is_one
     assert not executors.is_another_replica("job-7f-1", "job-driver")
 
 
-def test_an_api_server_that_refuses_stops_nothing(
-    api: tuple[str, type[ApiServer]], account: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_api_server_that_refuses_stops_nothing(api, account, capfd):
     """The Pods that stay hold nothing that the job needs; the log says so, without the token."""
     master, handler = api
     handler.status = 403
@@ -218,7 +212,7 @@ def test_an_api_server_that_refuses_stops_nothing(
     assert "who-I-am" not in said
 
 
-def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
+def test_an_api_server_that_is_away_stops_nothing(account):
     (port,) = free_ports(1)
     assert executors.remove_former_executors(f"k8s://https://127.0.0.1:{port}", CONF, account) == 0
 
@@ -227,7 +221,7 @@ def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
     ("master", "conf"),
     [("local[*]", CONF), ("k8s://https://127.0.0.1:1", {}), ("spark://127.0.0.1:7077", CONF)],
 )
-def test_nothing_is_asked_elsewhere(master: str, conf: dict[str, str], account: Path) -> None:
+def test_nothing_is_asked_elsewhere(master, conf, account):
     """On one machine, on a standalone cluster, and where there is no driver's Pod or no service account."""
     assert executors.remove_former_executors(master, conf, account) == 0
     assert executors.remove_former_executors("k8s://https://127.0.0.1:1", CONF, account / "none") == 0

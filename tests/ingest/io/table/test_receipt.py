@@ -29,7 +29,7 @@ def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
     append_rows(delta, table, [{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], SCHEMA)
 
 
-def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
+def test_a_row_in_the_table_is_a_receipt(tmp_path):
     commit(tmp_path / "rows", "m1", "m2")
     found = TableReceipts(delta, tmp_path / "rows", "m2").find()
     assert found is not None
@@ -38,13 +38,13 @@ def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "node"), [("m3", None), ("m1", "edge-2")])
-def test_what_is_not_there_gets_none(tmp_path: Path, name: str, node: str | None) -> None:
+def test_what_is_not_there_gets_none(tmp_path, name, node):
     assert TableReceipts(delta, tmp_path / "rows", name, node).find() is None
     commit(tmp_path / "rows", "m1", "m2")
     assert TableReceipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
 
 
-def test_a_receipt_can_be_waited_for(tmp_path: Path) -> None:
+def test_a_receipt_can_be_waited_for(tmp_path):
     commit(tmp_path / "rows", "m1")
     receipts = TableReceipts(delta, tmp_path / "rows", "m2")
     assert receipts.find() is None

@@ -7,7 +7,6 @@ import platform
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from tests.support.fake_clock import FakeClock
@@ -55,9 +54,7 @@ from fairlead_ingest.table.store_path import parse
         (OSError("<Code>SlowDown</Code><Message>a &lt; b</Message>"), errors.Wait, "STORE_AWAY: .*SlowDown: a < b"),
     ],
 )
-def test_what_a_store_answers_is_waited_for_where_waiting_helps(
-    error: Exception, kind: type[Exception], sentence: str
-) -> None:
+def test_what_a_store_answers_is_waited_for_where_waiting_helps(error, kind, sentence):
     explained = store_errors.explain(parse("s3://tables/x"), error)
     assert isinstance(explained, kind)
     assert re.search(sentence, str(explained))
@@ -79,7 +76,7 @@ except (errors.Wait, errors.Stop) as error:
 
 @pytest.mark.process
 @pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
-def test_a_clock_that_is_wrong_is_said_with_its_machine_and_nothing_is_written(tmp_path: Path, seconds: float) -> None:
+def test_a_clock_that_is_wrong_is_said_with_its_machine_and_nothing_is_written(tmp_path, seconds):
     """By a real process with another clock; put right, the same process would go on."""
     clock = FakeClock(tmp_path)
 

@@ -31,7 +31,7 @@ def ids(kind: str, table: Path) -> list[str]:
     return sorted(tables.existing(tables.of(kind), table).to_table()["_id"].to_pylist())
 
 
-def test_what_others_brought_since_the_look_is_left_out(kind: str, tmp_path: Path) -> None:
+def test_what_others_brought_since_the_look_is_left_out(kind, tmp_path):
     """With a commit sequence and without; the same id in another topic is another row."""
     table_format, table = tables.of(kind), tmp_path / "rows"
     table_format.ensure(table, SCHEMA)
@@ -49,9 +49,7 @@ def test_what_others_brought_since_the_look_is_left_out(kind: str, tmp_path: Pat
     ]
 
 
-def test_a_table_that_others_write_all_the_time_is_given_up(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_others_write_all_the_time_is_given_up(kind, tmp_path, monkeypatch):
     table_format, table = tables.of(kind), tmp_path / "rows"
     table_format.ensure(table, SCHEMA)
     away: errors.Wait | None = None

@@ -56,9 +56,7 @@ def rows(end: Offsets | None, topic: str) -> int:
     return end.topics[topic].rows
 
 
-def test_beside_live_topics_a_backlog_is_taken_in_small_steps(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_beside_live_topics_a_backlog_is_taken_in_small_steps(messaging, topic, tmp_path):
     """The live ones come whole, into each batch; a backlog alone is taken as fast as it goes."""
     backlog, live = f"{topic}-backlog", f"{topic}-live"
     filled(messaging, backlog, 500)
@@ -76,7 +74,7 @@ def test_beside_live_topics_a_backlog_is_taken_in_small_steps(
     assert (rows(end, backlog), rows(end, live)) == (10, 0)
 
 
-def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_the_step_grows_with_what_the_last_batch_took(messaging, topic, tmp_path):
     """As the sink's note beside the batch says; without a note it stays."""
     backlog, live = f"{topic}-backlog", f"{topic}-live"
     filled(messaging, backlog, 500)
@@ -98,7 +96,7 @@ def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingServic
     assert rows(end, backlog) == 20
 
 
-def test_with_an_end_in_sight_nothing_is_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_with_an_end_in_sight_nothing_is_held_back(messaging, topic, tmp_path):
     backlog, live = f"{topic}-backlog", f"{topic}-live"
     targets = {}
     for name, count in ((backlog, 500), (live, 1)):
@@ -108,7 +106,7 @@ def test_with_an_end_in_sight_nothing_is_held_back(messaging: MessagingService, 
     assert (rows(end, backlog), rows(end, live)) == (99, 1)
 
 
-def test_equal_backlogs_alone_are_not_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_equal_backlogs_alone_are_not_held_back(messaging, topic, tmp_path):
     both = [f"{topic}-{number}" for number in range(2)]
     for name in both:
         filled(messaging, name, 300)
@@ -116,7 +114,7 @@ def test_equal_backlogs_alone_are_not_held_back(messaging: MessagingService, top
     assert [rows(end, name) for name in both] == [50, 50]
 
 
-def test_a_busy_topic_among_quiet_ones_is_no_backlog(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_a_busy_topic_among_quiet_ones_is_no_backlog(messaging, topic, tmp_path):
     """It has more than its equal share, and fits into the batch all the same; also asked side by side."""
     quiet = [f"{topic}-{number}" for number in range(9)]
     for name in quiet:

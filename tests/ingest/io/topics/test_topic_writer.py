@@ -1,7 +1,4 @@
-"""A DataFrame into a topic, all or nothing.
-
-A stream into a topic, each batch once.
-"""
+"""Writing a DataFrame to a topic all or nothing, and a stream with each batch once."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.kills.kill_after import kill_after, killed
 from tests.support.lines.flaky_proxy import FlakyProxy, flaky
 from tests.support.processes import start, wait_until
@@ -23,7 +19,7 @@ from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.topics import topic_writer
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
-from fairlead_ingest.io.topics.topic_writer import TopicStreamWriter, TopicWriter
+from fairlead_ingest.io.topics.topic_writer import StreamTaskStored, TopicStreamWriter, TopicWriter
 from fairlead_messaging.client import transaction
 from fairlead_messaging.client.io.sync_client import BulkClient, Client
 
@@ -38,14 +34,14 @@ def options(messaging: MessagingService, topics: str) -> SourceOptions:
     return SourceOptions.of({"url": messaging.url, "topics": topics})
 
 
-def test_a_spark_job_publishes_at_its_commit(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
+def test_a_spark_job_publishes_at_its_commit(spark, messaging, topic):
     rows = spark.range(50).selectExpr("cast(id AS string) AS payload").repartition(2)
     activate(spark)
     rows.write.format("fairlead").options(url=messaging.url, topics=topic).mode("append").save()
     assert sorted(payloads(messaging, topic), key=int) == [b"%d" % number for number in range(50)]
 
 
-def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: MessagingService, topic: str) -> None:
+def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging, topic):
     batch = pa.RecordBatch.from_pydict({"payload": pa.array([b"1", None], pa.binary())})
     given_up = TopicWriter(options(messaging, topic), ["payload"])
     given_up.write(iter([batch]))
@@ -60,7 +56,7 @@ def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: Messagi
     assert len(payloads(messaging, topic)) == 2
 
 
-def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str) -> None:
+def test_a_task_renews_while_it_computes(messaging, topic):
     """Hours may lie between two of its rows; here it is the time until the service has seen a renewal."""
     slow = SourceOptions.of({"url": messaging.url, "topics": topic, "transactionSeconds": "9"})
     writer = TopicWriter(slow, ["payload"])
@@ -79,7 +75,7 @@ def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str
     assert payloads(messaging, topic) == [b"1", b"2"]
 
 
-def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService, topic: str) -> None:
+def test_a_lost_transaction_is_told_with_its_remedy(messaging, topic):
     writer = TopicWriter(options(messaging, topic), ["payload"])
     with BulkClient(messaging.url) as client:
         client.abort(writer._pointer)
@@ -89,7 +85,7 @@ def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService,
     assert payloads(messaging, topic) == []
 
 
-def test_requests_are_bounded(messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_bounded(messaging, topic, monkeypatch):
     monkeypatch.setattr(topic_writer, "STORE_ROWS", 2)
     writer = TopicWriter(options(messaging, topic), ["payload"])
     five = [b"%d" % number for number in range(5)]
@@ -97,7 +93,7 @@ def test_requests_are_bounded(messaging: MessagingService, topic: str, monkeypat
     assert payloads(messaging, topic) == five
 
 
-async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging: MessagingService, topic: str) -> None:
+async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging, topic):
     """A failure would make Spark's user write everything again."""
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
@@ -108,7 +104,7 @@ async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging: Messagin
     assert payloads(messaging, topic) == [b"1"]
 
 
-async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging: MessagingService, topic: str) -> None:
+async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging, topic):
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
         stored = await asyncio.to_thread(writer.write, batches(b"1", b"2"))
@@ -119,7 +115,7 @@ async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging: Messa
 
 
 @pytest.mark.process
-async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_path: Path) -> None:
+async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_path):
     """It is committed or still open then; either way the write is whole, once."""
     with MessagingService(tmp_path / "messaging") as service:
         service.create("default/killed")
@@ -136,9 +132,7 @@ async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_p
         assert payloads(service, "default/killed") == [b"1"]
 
 
-async def test_a_commit_that_cannot_be_confirmed_is_named(
-    messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_commit_that_cannot_be_confirmed_is_named(messaging, topic, monkeypatch):
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
@@ -158,7 +152,7 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize(("topics", "columns"), [("a/t,b/t", ["payload"]), ("a/t", ["value"])])
-def test_what_cannot_be_written_is_refused(topics: str, columns: list[str]) -> None:
+def test_what_cannot_be_written_is_refused(topics, columns):
     with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
         TopicWriter(SourceOptions.of({"url": "http://127.0.0.1:9", "topics": topics}), columns)
 
@@ -182,9 +176,7 @@ def writer(messaging: MessagingService, topic: str, tmp_path: Path) -> TopicStre
     return TopicStreamWriter(SourceOptions.of({"url": messaging.url, "topics": topic}), ["payload"], tmp_path)
 
 
-def test_what_tasks_store_is_seen_with_the_batchs_commit(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str
-) -> None:
+def test_what_tasks_store_is_seen_with_the_batchs_commit(writer, messaging, topic):
     """All tasks of an attempt under one transaction; a task without rows needs none."""
     stored = [
         writer.store(batches(b"1"), "0-run"),
@@ -199,13 +191,13 @@ def test_what_tasks_store_is_seen_with_the_batchs_commit(
     assert payloads(messaging, topic) == [b"1", b"2"]
 
 
-def test_a_batch_that_is_in_is_passed_over(writer: TopicStreamWriter, messaging: MessagingService, topic: str) -> None:
+def test_a_batch_that_is_in_is_passed_over(writer, messaging, topic):
     for run in ("a", "b"):
         writer.commit([writer.store(batches(b"1"), f"0-{run}")], 0)
     assert payloads(messaging, topic) == [b"1"]
 
 
-def die_in_commit(writer: TopicStreamWriter, stored: topic_writer.TaskStored, where: object, name: str) -> None:
+def die_in_commit(writer: TopicStreamWriter, stored: StreamTaskStored, where: object, name: str) -> None:
     """Commit batch 0 in a process that dies when it calls ``name``."""
 
     def killed(*_: object) -> None:
@@ -217,18 +209,14 @@ def die_in_commit(writer: TopicStreamWriter, stored: topic_writer.TaskStored, wh
             writer.commit([stored], 0)
 
 
-def test_a_crash_between_note_and_commit_is_made_good(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str
-) -> None:
+def test_a_crash_between_note_and_commit_is_made_good(writer, messaging, topic):
     die_in_commit(writer, writer.store(batches(b"1"), "0-a"), BulkClient, "commit")
     assert payloads(messaging, topic) == []
     writer.commit([writer.store(batches(b"1"), "0-b")], 0)
     assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_crash_before_the_note_leaves_nothing(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str
-) -> None:
+def test_a_crash_before_the_note_leaves_nothing(writer, messaging, topic):
     """Published under a transaction that will never be committed."""
     stored = writer.store(batches(b"1"), "0-a")
     die_in_commit(writer, stored, topic_writer, "_write")
@@ -239,9 +227,7 @@ def test_a_crash_before_the_note_leaves_nothing(
     assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_noted_transaction_that_was_aborted_since_is_replaced(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_noted_transaction_that_was_aborted_since_is_replaced(writer, messaging, topic, tmp_path):
     stored = writer.store(batches(b"1"), "0-a")
     assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
@@ -251,9 +237,7 @@ def test_a_noted_transaction_that_was_aborted_since_is_replaced(
     assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_forgotten_transaction_needs_a_person(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_forgotten_transaction_needs_a_person(writer, messaging, topic, tmp_path):
     note = tmp_path / "fairlead_topic" / "0.note"
     stored = writer.store(batches(b"1"), "0-a")
     note.write_text("1")
@@ -267,9 +251,7 @@ def test_a_forgotten_transaction_needs_a_person(
     assert payloads(messaging, topic) == []
 
 
-async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(messaging, topic, tmp_path):
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
         stored = await asyncio.to_thread(writer.store, batches(b"1"), "0-a")
@@ -280,8 +262,8 @@ async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
 
 
 async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next_attempt(
-    messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    messaging, topic, tmp_path, monkeypatch
+):
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
@@ -299,9 +281,7 @@ async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_twice(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_twice(messaging, topic, tmp_path):
     """The real thing: kill -9 of the JVM right there, then the stream is started again."""
     messaging.publish(topic, [b"%d" % number for number in range(40)])
     target = topic + "-copy"
@@ -328,7 +308,7 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
     assert sorted(payloads(messaging, target), key=int) == [b"%d" % number for number in range(50)]
 
 
-def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp_path: Path) -> None:
+def test_notes_of_earlier_batches_are_tidied_away(writer, tmp_path):
     for batch in range(3):
         writer.commit([writer.store(batches(b"1"), f"{batch}-run")], batch)
     assert sorted(path.name for path in (tmp_path / "fairlead_topic").iterdir()) == ["2-run", "2.note"]
@@ -338,7 +318,7 @@ def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp
     ("options", "reason"),
     [({"topics": "a/b"}, "checkpoint is required"), ({"topics": "a/b,a/c", "checkpoint": "/x"}, "exactly one")],
 )
-def test_what_is_missing_is_named(options: dict[str, str], reason: str) -> None:
+def test_what_is_missing_is_named(options, reason):
     source = FairleadDataSource(options={"url": "http://h", **options})
     with pytest.raises(errors.Stop, match=reason):
         source.streamWriter(pa.schema([("payload", pa.binary())]), False)

@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[ObjectStore]:
         yield running
 
 
-def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store: ObjectStore, tmp_path: Path) -> None:
+def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store, tmp_path):
     """Of data files, manifests, lists of them and the table's metadata, also beside a compaction."""
     with StoreProxy(store, tmp_path) as proxy:
         table = IcebergTable(tmp_path, place=proxy.place("rows"))
@@ -50,9 +50,7 @@ def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store: Objec
     assert (state.batch, state.commit_sequence, state.totals.rows) == (BATCHES - 1, BATCHES, BATCHES)
 
 
-def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_twice(
-    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_twice(store, tmp_path, monkeypatch):
     """kill -9 before and after it has the data file, the manifest, their list, and the metadata that names it."""
     table = IcebergTable(tmp_path, place=store.place("rows"))
     calls, last = 0, 0
@@ -96,7 +94,7 @@ def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_t
     assert (state.batch, state.commit_sequence, state.totals.rows) == (batch, batch + 1, batch + 1)
 
 
-def test_rows_that_another_engine_marked_are_left_out_of_files_in_a_store(store: ObjectStore, tmp_path: Path) -> None:
+def test_rows_that_another_engine_marked_are_left_out_of_files_in_a_store(store, tmp_path):
     table = IcebergTable(tmp_path, place=store.place("rows"))
     table.commit(0, *range(10))
     table.commit(1, *range(10, 20))

@@ -25,7 +25,7 @@ def catalog(tmp_path: Path) -> Iterator[RestCatalog]:
         yield running
 
 
-def test_a_catalog_that_loses_answers_and_is_killed_has_each_batch_once(catalog: RestCatalog, tmp_path: Path) -> None:
+def test_a_catalog_that_loses_answers_and_is_killed_has_each_batch_once(catalog, tmp_path):
     """Also compacted and grown by a column in between; what others read is the same."""
     chosen = random.Random(5)
     with StoreProxy(catalog, tmp_path) as proxy:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from pathlib import Path
 
 import pytest
 from pyiceberg import exceptions
 from sqlalchemy.exc import OperationalError, ProgrammingError
-from tests.support.tables.iceberg_table import Serve, refused
+from tests.support.tables.iceberg_table import refused
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs
@@ -28,14 +27,14 @@ from fairlead_ingest.table.catalog import Catalog
         (503, b"", errors.CATALOG_AWAY),
     ],
 )
-def test_what_a_service_answers_is_waited_for_or_corrected(serve: Serve, status: int, body: bytes, code: str) -> None:
+def test_what_a_service_answers_is_waited_for_or_corrected(serve, status, body, code):
     """With its address, so that one knows which setting to look at."""
     uri = serve(lambda _: (status, {}, body))
     error = refused(Catalog(type="rest", uri=uri, warehouse="plant"))
     assert str(error).startswith(f"{code}: [catalog] {uri} (plant): ")
 
 
-def test_a_service_that_is_not_there_is_waited_for() -> None:
+def test_a_service_that_is_not_there_is_waited_for():
     error = refused(Catalog(type="rest", uri="http://127.0.0.1:9"))
     assert isinstance(error, errors.Wait) and error.code == errors.CATALOG_AWAY
 
@@ -48,12 +47,12 @@ def test_a_service_that_is_not_there_is_waited_for() -> None:
         (OperationalError("insert", {}, sqlite3.OperationalError("database or disk is full")), errors.DISK_FULL),
     ],
 )
-def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error: Exception, code: str) -> None:
+def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error, code):
     explained = catalogs.explain(Catalog(type="sql", uri="sqlite:////catalog.db"), error)
     assert str(explained).startswith(code) and "[catalog]" not in str(explained)
 
 
-def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) -> None:
+def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path):
     secret = tmp_path / "credential"
     secret.write_text("job:hush hush/%\n")
     catalog = Catalog(type="rest", uri="https://catalog", credential_file=str(secret))
@@ -62,7 +61,7 @@ def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) ->
         assert str(explained).startswith(errors.CATALOG_DENIED) and "hush" not in str(explained)
 
 
-def test_a_code_of_the_database_is_understood_in_any_language() -> None:
+def test_a_code_of_the_database_is_understood_in_any_language():
     class Refused(Exception):
         sqlstate = "42501"
 
