@@ -333,7 +333,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         'format = "csv"\n',
         [
             "format: must be one of envelope, raw, is 'csv'",
-            "topics: one is named twice",
+            "topics: a topic is repeated",
         ],
     ),
     (
@@ -382,8 +382,8 @@ BAD: list[tuple[str, str, list[str]]] = [
         'table = "t2"\n'
         'checkpoint = "c"\n',
         [
-            'pipelines[0].format: "raw" has no body to type and no producer to dedupe by',
-            'pipelines[1].format: "raw" has no body to type and no producer to dedupe by',
+            'pipelines[0].format: "raw" cannot be used with schema or dedupe_seconds',
+            'pipelines[1].format: "raw" cannot be used with schema or dedupe_seconds',
         ],
     ),
     (
