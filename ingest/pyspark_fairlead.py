@@ -1,4 +1,4 @@
-"""Found by Spark itself: a module of this kind of name makes ``spark.readStream.format("fairlead")`` known."""
+"""Registers ``spark.readStream.format("fairlead")``; Spark finds modules named ``pyspark_*`` by itself."""
 
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource as DefaultSource
 

@@ -1,4 +1,4 @@
-"""Found by Spark itself: a module of this kind of name makes ``writeStream.format("fairlead_delta")`` known."""
+"""Registers ``writeStream.format("fairlead_delta")``; Spark finds modules named ``pyspark_*`` by itself."""
 
 from fairlead_ingest.io.sink.spark_sink import DeltaSink as DefaultSource
 

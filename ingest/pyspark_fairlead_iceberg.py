@@ -1,4 +1,4 @@
-"""Found by Spark itself: a module of this kind of name makes ``writeStream.format("fairlead_iceberg")`` known."""
+"""Registers ``writeStream.format("fairlead_iceberg")``; Spark finds modules named ``pyspark_*`` by itself."""
 
 from fairlead_ingest.io.sink.spark_sink import IcebergSink as DefaultSource
 

@@ -5,9 +5,9 @@
                         └─ offsets, data loss policy: what may be read, what is missing, and where that is recorded
     table's log ─→ metrics, events on the system topic
 
-Spark drives: it asks the source how far reading may go, writes that into its checkpoint, runs the tasks, and hands the
-sink one batch to commit. The table's own log carries the positions reached, so a batch that is tried twice is in once,
-and a lost checkpoint is rebuilt from the table.
+Spark drives: it asks the source how far it may read, writes that into its checkpoint, runs the tasks, and hands the
+sink one batch to commit. The table's own log records the positions reached. So a batch that is tried twice is committed
+once, and a lost checkpoint can be rebuilt from the table.
 
 ``source``, ``rows``, ``table``, ``pipeline`` and ``dead_letters`` decide; ``io`` acts; ``app`` joins them; an import
 contract keeps the order ``app > io > pipeline | dead_letters > table > source | rows``.

@@ -1,4 +1,4 @@
-"""What ``spark-submit`` takes: ``spark-submit --master … …/fairlead_ingest/__main__.py --config FILE``."""
+"""The entry point for ``spark-submit``: ``spark-submit --master … …/fairlead_ingest/__main__.py --config FILE``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead_ingest.app import run
 
 
 def main() -> int:
-    """The same as ``fairlead ingest run``; the master is spark-submit's."""
+    """Run the job as ``fairlead ingest run`` does, on the master that spark-submit chose."""
     parser = argparse.ArgumentParser(prog="fairlead_ingest")
     parser.add_argument("--config", type=Path)
     return run(parser.parse_args().config)

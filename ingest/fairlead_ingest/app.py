@@ -1,7 +1,8 @@
-"""The ingest program: settings, Spark, one query for each pipeline, until stopped by a signal or all is in.
+"""The ingest program: reads settings, starts Spark, and runs one query for each pipeline until a signal or the end.
 
-Exit status: 0 stopped or done; 1 stopped because someone has to look (the last log line says why, by code);
-2 cannot start as configured. One pipeline that stops does not stop the others; the program ends when none can run.
+Exit status: 0 stopped by a signal or everything is committed; 1 stopped by an error that needs a person (the last log
+line gives its code); 2 cannot start as configured. A pipeline that stops does not stop the others; the program ends
+when none of them can run.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ if TYPE_CHECKING:
 log = logs.get("ingest.app")
 ROOM = "ingest"
 PROGRESS_SECONDS = 1.0
-# Of one request that publishes events: a service that does not answer at once is asked again later.
+# Time-out of a request that publishes events; if the service does not answer in time, they are sent again later.
 EVENT_SECONDS = 5.0
 # How often to probe for a Spark Connect server.
 AWAY_SECONDS = 5.0
-# How often a job that waits for executors says so.
-TELL_SECONDS = 15.0
-# So long at most a look that was interrupted may take to end.
+# How often to log that no executor has come yet.
+NO_EXECUTOR_LOG_SECONDS = 15.0
+# How long to wait for an interrupted executor check to end.
 STOP_SECONDS = 10.0
 CHECKING_EXECUTORS = "checking executors"
 _STEP_SECONDS = 0.2
 
 
 def run(config: Path | None) -> int:
-    """Run the job described by ``config`` and the environment; the exit status."""
+    """Run the job described by ``config`` and the environment; return the exit status."""
     try:
         settings = settings_file.load(ROOM, IngestSettings, config, os.environ)
     except settings_file.SettingsError as error:
@@ -57,7 +58,7 @@ def run(config: Path | None) -> int:
     logs.configure(ROOM, settings.log_level)
     settings_file.warn_unknown_variables(os.environ)
     try:
-        # Spark is imported only now: its absence, or Java's, is a sentence and not a trace.
+        # Import Spark only here, so that a missing Spark or Java is reported in one sentence instead of a traceback.
         from fairlead_ingest.io.pipeline import preflight
         from fairlead_ingest.io.spark import session
 
@@ -104,7 +105,7 @@ class _Program:
             return 1
         except (Py4JError, ConnectionError) as error:
             if self._stop.is_set():
-                # A signal to the whole process group took the JVM first; its checkpoint is whole at any moment.
+                # A signal to the process group ended the JVM before us. Its checkpoint is consistent at any moment.
                 return 0
             log.error("spark_died", reason=errors.explain(str(error) or type(error).__name__)[1])
             return 1
@@ -112,7 +113,7 @@ class _Program:
             server.close()
 
     def _persist(self) -> int:
-        """Supervise; a master or a Connect server that goes away is waited for, and all is started there again."""
+        """Run the pipelines; when the Spark master or Connect server goes away, wait for it and start again."""
         from fairlead_ingest.io.spark import connect
 
         while True:
@@ -139,9 +140,9 @@ class _Program:
             executors.remove_former_executors(settings.spark.master, settings.spark.conf)
         spark = session.start(**settings.spark.model_dump(), pipelines=len(settings.jobs()))
         try:
-            return self._work(spark) if self._look_at_executors(spark) else 0
+            return self._work(spark) if self._check_executors(spark) else 0
         finally:
-            # One that stays would be the next one's, too.
+            # Spark would return this session again at the next start.
             self._end(spark)
 
     def _work(self, spark: SparkSession) -> int:
@@ -175,7 +176,7 @@ class _Program:
             log.info("draining")
             return 0
         except SparkAway:
-            # A batch that has no executor does not end: nothing there is waited for.
+            # A batch without executors never ends, so end the session without waiting for it.
             self._end(spark)
             raise
         finally:
@@ -192,7 +193,7 @@ class _Program:
         try:
             supervisor.job.close()
         except Exception as error:
-            # Its query went with Spark; what it committed is in the table.
+            # The query ended with Spark; everything it committed is in the table.
             if connect.of(error) is None:
                 raise
 
@@ -205,28 +206,28 @@ class _Program:
             if connect.of(error) is None:
                 raise
 
-    def _look_at_executors(self, spark: SparkSession) -> bool:
-        """Before the first batch, as long as it takes one to come; False where the program is to stop meanwhile."""
-        from fairlead_ingest.io.spark.executor_probe import Looking, no_executor
+    def _check_executors(self, spark: SparkSession) -> bool:
+        """Check the executors before the first batch, waiting until there is one; False if the program should stop."""
+        from fairlead_ingest.io.spark.executor_probe import ExecutorCheck, no_executor
         from fairlead_ingest.io.spark.executors import GONE_AT_START, ExecutorPresence
 
-        looking = Looking(spark, self._settings)
-        looking.start()
+        check = ExecutorCheck(spark, self._settings)
+        check.start()
         presence = ExecutorPresence(spark, GONE_AT_START)
-        began = told = time.monotonic()
-        while not looking.is_over(_STEP_SECONDS):
+        began = logged = time.monotonic()
+        while not check.is_over(_STEP_SECONDS):
             if self._stop.is_set():
-                # Without a session the look ends, and takes away what it has put into folders.
+                # Ending the session ends the check, which then removes its files.
                 self._end(spark)
-                looking.is_over(STOP_SECONDS)
+                check.is_over(STOP_SECONDS)
                 return False
             presence.check(datetime.datetime.now(datetime.UTC))
-            if (now := time.monotonic()) >= told + TELL_SECONDS:
-                told = now
+            if (now := time.monotonic()) >= logged + NO_EXECUTOR_LOG_SECONDS:
+                logged = now
                 if remedy := no_executor(spark):
                     log.warning("no_executor_yet", seconds=round(now - began), remedy=remedy)
                 self._health.waiting.update({job.name: remedy or CHECKING_EXECUTORS for job in self._settings.jobs()})
-        looking.result()
+        check.result()
         return True
 
     def _step(self, supervisor: Supervisor, now: float, may_start: bool, publisher: EventPublisher | None) -> None:
@@ -254,15 +255,15 @@ class _Program:
         return EventPublisher(client, self._metrics, topic=settings.events.topic, source=source)
 
     def _log_progress(self, supervisor: Supervisor, now: float) -> None:
-        """Log what a long batch is at; Spark is asked once a second, each answer costs it a millisecond."""
+        """Log the progress of a long batch; Spark is asked once a second, because each answer costs a millisecond."""
         name = supervisor.job.name
         if now < self._ask_at.get(name, now):
             return
         self._ask_at[name] = now + PROGRESS_SECONDS
-        batch, at_work, self._doing[name] = supervisor.job.at_work()
-        seconds = self._progress[name].due(now, batch=batch, at_work=at_work)
+        batch, is_running, self._doing[name] = supervisor.job.activity()
+        seconds = self._progress[name].due(now, batch=batch, is_running=is_running)
         if seconds is not None:
-            log.info("batch_at_work", pipeline=name, batch=batch, seconds=round(seconds), doing=self._doing[name])
+            log.info("batch_running", pipeline=name, batch=batch, seconds=round(seconds), doing=self._doing[name])
 
     def _report(self, supervisor: Supervisor) -> None:
         from fairlead_ingest.io.pipeline.supervisor import STARTING
@@ -298,7 +299,7 @@ class _Program:
                 key = "health_listen" if settings.health_listen else "http_listen"
                 print(f"fairlead ingest: {key}: cannot listen on {asked}: {error.strerror}", file=sys.stderr)
                 return None
-            # No key names this port: a second job on the machine takes any free one and says which.
+            # The default port is taken, perhaps by another job on this machine: use any free one and log it.
             server = HealthServer(host, 0, self._health, self._metrics.registry, receipts)
         log.info("health_listening", host=host, port=server.port)
         return server

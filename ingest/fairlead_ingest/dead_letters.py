@@ -1,20 +1,19 @@
-"""Dead letters: the line of JSON in which one is exported and edited, which are meant, which may be repaired, and the
-outcome of a repair.
+"""Dead letters: their export as JSON lines, how they are selected, which may be repaired, and the result of a repair.
 
     {"topic": "ns/a", "id": "0000…", "published_at": "…", "code": "misfit", "fields": ["t"], "error": "…",
      "payload": "{…}"}
 
-``payload`` is the text as it was published; a payload that is not UTF-8 is ``payload_base64`` instead. Whoever edits a
-line may also write the message as an object, ``"payload": {"id": …}``. When a line is read again, only ``topic``,
-``id`` and the payload count; the rest may be left out.
+``payload`` is the text as published; a payload that is not UTF-8 is in ``payload_base64`` instead. In an edited line,
+the payload may also be an object, ``"payload": {"id": …}``. Only ``topic``, ``id`` and the payload are read back; the
+other fields are optional.
 
-A job commits a batch's dead letters before its rows. If it is killed in between it makes the batch again, perhaps with
-another schema, and what was a dead letter may then be a row. So only *settled* letters, which lie within the table's
-own positions, are repaired; the others belong to the job until its batch is in:
+A job commits a batch's dead letters before its rows. If it is killed in between, it repeats the batch, perhaps with
+another schema, and a dead letter may then become a row. So only *settled* letters, at or before the table's committed
+position of their topic, are repaired; the others belong to the job until it has committed their batch:
 
-    topic's place in the table's log     settled
-    known                                up to that place
-    unknown, or only rows say it         what a backfill brought (it moves no positions)
+    the topic's position in the table's log     settled letters
+    known                                       up to that position
+    unknown, or derived only from rows          those written by a backfill (which moves no positions)
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _ID_CHARS_MAX = 200
 
 
 class BadLine(ValueError):
-    """``str()`` says what is wrong with the line."""
+    """A line that cannot be used; ``str()`` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """A letter's payload as a person wants it."""
+    """A letter with the payload that a person wrote for it."""
 
     topic: str
     id: str
@@ -61,7 +60,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 
 def encode(letter: dict[str, Any]) -> bytes:
-    """One line, its end included, of a row of the dead letters' table."""
+    """A row of the dead letters' table as one line, with its line end."""
     payload: bytes = letter["payload"] or b""
     plain: dict[str, Any] = {
         "topic": letter["_topic"],
@@ -79,32 +78,32 @@ def encode(letter: dict[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> Edited:
-    """Raises ``BadLine``."""
+    """Read one line of an edited export. Raises ``BadLine``."""
     try:
         found = _decode(line)
         text = bytes(found.payload)
         if (text == b"") == (found.payload_base64 is None):
-            raise BadLine("give `payload` or `payload_base64`, and not both")
+            raise BadLine("give either `payload` or `payload_base64`")
         if found.payload_base64 is not None:
             return Edited(topic=found.topic, id=found.id, payload=base64.b64decode(found.payload_base64, validate=True))
         if text[:1] == b"{":
             return Edited(topic=found.topic, id=found.id, payload=text)
         if text[:1] != b'"':
-            raise BadLine("`payload` is a text or an object")
+            raise BadLine("`payload` must be a string or an object")
         return Edited(topic=found.topic, id=found.id, payload=_decode_text(text).encode())
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise BadLine(str(error)) from None
     except binascii.Error:
-        raise BadLine("`payload_base64` is no base64") from None
+        raise BadLine("`payload_base64` is not valid Base64") from None
 
 
 UNKNOWN: Final = "unknown"
-"""The code of what an older version wrote, which had none."""
+"""Stands for the missing code of letters that an older version wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterSelection:
-    """Empty: all.  Times are milliseconds since 1970 of publishing: from ``since_ms``, before ``until_ms``."""
+    """Which letters to use; an empty set selects all. Published from ``since_ms``, before ``until_ms`` (Unix time)."""
 
     codes: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
@@ -114,7 +113,7 @@ class LetterSelection:
 
     @property
     def condition(self) -> pc.Expression:
-        """What a table's files may be passed over by: columns for which the log has bounds of every file."""
+        """A filter on the columns whose bounds the table's log has, so that a scan can skip whole files."""
         found = pc.scalar(True)
         for name, values in (("_topic", self.topics), ("_id", self.ids)):
             if values:
@@ -126,7 +125,7 @@ class LetterSelection:
         return found
 
     def with_codes(self, letters: pa.Table) -> pa.Table:
-        """Those that have one of the codes; what an older version wrote has none."""
+        """The letters that have one of the selected codes."""
         if not self.codes:
             return letters
         codes = pc.fill_null(letters["code"], UNKNOWN)
@@ -134,7 +133,7 @@ class LetterSelection:
 
 
 def mask(letters: pa.Table, reached: Offsets) -> pa.Array:
-    """For each of ``letters`` (``_topic``, ``_id``, ``_batch``) whether it may be repaired."""
+    """For each of ``letters`` (columns ``_topic``, ``_id``, ``_batch``), whether it is settled and may be repaired."""
     topics = pc.unique(letters["_topic"]).to_pylist()
     found = pa.array([False] * letters.num_rows, pa.bool_())
     for topic in topics:
@@ -150,14 +149,14 @@ def mask(letters: pa.Table, reached: Offsets) -> pa.Array:
 EXAMPLES_MAX: Final = 10
 ERROR_CHARS_MAX: Final = 300
 NOT_LET_THROUGH: Final = "left_out"
-"""Of a letter that a transform made no row of, or that is no row by what it is."""
+"""Code of a letter that a transform filters out, or that is a gap record and cannot be a row."""
 FAILED: Final = "failed"
-"""Of a letter whose repair function, or whose transform, raised an exception."""
+"""Code of a letter for which the repair function or a transform raised an exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Still:
-    """A letter that stays one, and why; ``code``: a dead letter's, or one of the two above."""
+    """A letter that was not repaired, and why; ``code`` is a dead letter's code or one of the two above."""
 
     topic: str
     id: str
@@ -168,37 +167,37 @@ class Still:
 
 @dataclass(slots=True)
 class Tally:
-    """Of one pipeline."""
+    """The result of repairing the dead letters of one pipeline."""
 
     letters: int = 0
-    """Open letters of the selection."""
+    """Open letters in the selection."""
     repaired: int = 0
-    """Their rows are in the table now (on a dry run: would be)."""
+    """Letters whose rows were added (in a dry run: would be added)."""
     there: int = 0
-    """The table had their rows already; they are marked now."""
+    """Letters whose rows were already in the table; they are now marked as repaired."""
     kept: int = 0
-    """The repair function said to leave them as they are."""
+    """Letters that the repair function left unchanged."""
     unsettled: int = 0
-    """Their batch is not in the table yet."""
+    """Letters whose batch is not committed yet."""
     still: Counter[str] = field(default_factory=Counter)
-    """By code: those that do not fit as they are now."""
+    """Number of letters that still do not fit, by code."""
     examples: list[Still] = field(default_factory=list)
     unknown: int = 0
     """Lines of the edited file that name no dead letter of this table."""
 
     def stays(self, letter: Still) -> None:
-        """One more that is still a letter."""
+        """Count a letter that was not repaired."""
         self.still[letter.code] += 1
         if len(self.examples) < EXAMPLES_MAX:
             self.examples.append(letter)
 
     @property
     def is_done(self) -> bool:
-        """All that was asked for is in the table."""
+        """Every selected letter is repaired."""
         return not (self.unsettled or self.unknown or sum(self.still.values()))
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """The result as plain values for JSON."""
         return {
             "letters": self.letters,
             "repaired": self.repaired,

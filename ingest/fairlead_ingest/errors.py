@@ -1,6 +1,7 @@
-"""Why ingest stops, named by code: the code is the first word, so that it survives Spark's wrapping of exceptions.
+"""Errors of ingest and their codes.
 
-A query that fails inside Spark reaches us as text only; ``find_code`` takes the code and its sentence out again.
+The code is the first word of the message: a query that fails inside Spark reaches us only as text, in which
+``find_code`` finds the code and its sentence again.
 """
 
 from __future__ import annotations
@@ -38,48 +39,48 @@ CATALOG_UNFIT = "FAIRLEAD_CATALOG_UNFIT"
 WORKER_UNFIT = "FAIRLEAD_WORKER_UNFIT"
 SPARK_AWAY = "FAIRLEAD_SPARK_AWAY"
 
-# What waiting may heal; everything else stops the program until someone has looked.
+# Errors that may pass by themselves; any other one stops the pipeline until a person has looked at it.
 TEMPORARY = frozenset(
     {UNREACHABLE, DISK_FULL, CHECKPOINT_TAKEN, SCHEMA_GREW, WORKER_LATE, READ_ONLY, STORE_AWAY, CATALOG_AWAY}
 )
 
 SENTENCE_CHARS_MAX = 2000
-# Spark gives a Python process ten seconds to start, fixed; a busy machine may need more, and is busy for a while only.
+# Spark allows a Python process ten seconds to start, which cannot be configured; a busy machine may need longer.
 _TOO_SLOW = ("failed to connect back", "waiting for the Python worker to connect", "CANNOT_OPEN_SOCKET")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _READ_ONLY = ("Read-only file system",)
 _NOT_OURS = ("Permission denied", "PermissionDenied")
-# What Spark says of a machine that runs its tasks, and what that means there; the first that is found counts.
+# Texts in Spark's errors about an executor's machine, and what they mean; the first match counts.
 _UNFIT = (
     (
         "PYTHON_VERSION_MISMATCH",
-        "an executor's Python is of another version than this program's, PYSPARK_PYTHON names it",
+        "an executor's Python (PYSPARK_PYTHON) has another version than this program's",
     ),
     (
         "No module named 'fairlead",
-        f"{distribution.with_extra('ingest')} is not installed in an executor's Python, PYSPARK_PYTHON names it",
+        f"{distribution.with_extra('ingest')} is not installed in an executor's Python (PYSPARK_PYTHON)",
     ),
-    ("No module named 'pyspark", "pyspark is not installed in an executor's Python, PYSPARK_PYTHON names it"),
-    ("Cannot run program", "an executor's machine lacks the Python that PYSPARK_PYTHON names"),
+    ("No module named 'pyspark", "pyspark is not installed in an executor's Python (PYSPARK_PYTHON)"),
+    ("Cannot run program", "an executor's machine does not have the Python that PYSPARK_PYTHON names"),
     ("local class incompatible", "the cluster runs another version of Spark than this program"),
 )
-# The second is two queries that make the checkpoint at the same moment, the third two that plan the same batch.
+# The second appears when two queries create the checkpoint at once, the third when two plan the same batch.
 _SHARED_CHECKPOINT = (
     "CONCURRENT_STREAM_LOG_UPDATE",
     "FileAlreadyExistsException",
     "Multiple streaming queries are concurrently using",
 )
 
-# A sentence ends with its line; ``¶`` ends it where someone else's text follows on the same line.
-# After the indented lines of a trace comes what was raised, up to an empty line or to Java's own trace.
+# A coded sentence ends at the end of its line, or at ``¶`` where other text follows on the same line.
+# In a Python traceback, the exception follows the indented lines, up to an empty line or Java's own trace.
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+((?:[^ \t\n].*(?:\n|\Z))+)")
-# delta-rs writes each cause of an error on a line of its own, in colours; the last is the one people need.
+# delta-rs writes each cause of an error on its own coloured line; the last one is the useful one.
 _CAUSE = re.compile("\\s*\\n\\s*(?:\x1b\\[[0-9;]*m)*\u21b3(?:\x1b\\[[0-9;]*m)*\\s*")
 _CODED = re.compile(r"\b(FAIRLEAD_[A-Z_]+): ([^\n¶]*)")
 
 
 class Stop(Permanent):
-    """Going on would lose or repeat rows; someone has to decide. ``str()`` begins with the code."""
+    """Continuing would lose or repeat rows, so a person has to decide. ``str()`` begins with the code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}", code=code)
@@ -87,7 +88,7 @@ class Stop(Permanent):
 
 
 class Wait(Temporary):
-    """It did not work now and may by itself later; nothing is lost by waiting. ``str()`` begins with the code."""
+    """A failure that may pass by itself; waiting loses nothing. ``str()`` begins with the code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -96,13 +97,13 @@ class Wait(Temporary):
 
 
 class Fault(Temporary):
-    """It did not work, and nothing of ours knows why; tried again, but not for ever. ``str()`` is the whole reason."""
+    """A failure of unknown cause, retried a limited number of times. ``str()`` is the whole reason."""
 
 
 def explain(text: str) -> tuple[str | None, str]:
-    """(code, sentence) for the text of an error not ours; no code where waiting or deciding is not known to help.
+    """The code and sentence for the text of any error; the code is None if the cause is unknown.
 
-    Java and the file system below it have no codes of ours, but some of their texts mean what ours do.
+    Errors of Java and of the file system have no codes of ours, but some of their texts mean the same.
     """
     text = _CAUSE.sub(": ", text)
     coded = find_code(text)
@@ -127,7 +128,7 @@ def explain(text: str) -> tuple[str | None, str]:
 
 
 def _sentence(text: str) -> str:
-    """What a trace is about: what Python raised, whole; else the last line that names an error."""
+    """The essence of a traceback: the whole exception Python raised, else the last line that names an error."""
     raised = _RAISED.findall(text)
     if raised:
         return re.sub(r"\s+", " ", str(raised[-1])).strip()
@@ -137,11 +138,11 @@ def _sentence(text: str) -> str:
 
 
 def _line_with(words: str, text: str) -> str:
-    """What follows ``words`` on their line, with them."""
+    """The rest of the line that begins with ``words``."""
     return text[text.index(words) :].splitlines()[0].strip()[:SENTENCE_CHARS_MAX]
 
 
 def find_code(text: str) -> tuple[str, str] | None:
-    """The first coded sentence in ``text`` as (code, sentence), or None when the failure is none of ours."""
+    """The first coded sentence in ``text`` as (code, sentence); None if there is none."""
     found = _CODED.search(text)
     return (found[1], found[2].strip()) if found else None

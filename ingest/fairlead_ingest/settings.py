@@ -1,7 +1,7 @@
-"""What the settings file of an ingest job, or ``FAIRLEAD_INGEST_*``, may say: keys, defaults, limits.
+"""The settings of an ingest job, from its file or ``FAIRLEAD_INGEST_*``: keys, defaults, limits.
 
-``pipelines`` is for several tables in one job: each entry inherits what it leaves out. ``[catalog]`` says where Iceberg
-tables are known by name. The text below a key is its line on the reference page. Times are seconds, sizes bytes.
+``pipelines`` is for several tables in one job; each entry inherits missing keys from the job. ``[catalog]`` is for
+Iceberg tables. The text below a key is its description on the reference page. Times are in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class CatalogSettings(Model):
     warehouse: str | None = None
     """Warehouse, for a `rest` catalog with several."""
     password_file: FilePath | None = None
-    """File with the password of the database's user."""
+    """File with the password of the database user."""
     token_file: FilePath | None = None
-    """File with a bearer token for a `rest` catalog, read again whenever the catalog is opened."""
+    """File with a bearer token for a `rest` catalog, read each time the catalog is opened."""
     credential_file: FilePath | None = None
     """File with `client-id:client-secret` for a `rest` catalog that issues tokens through OAuth2."""
     oauth2_uri: str | None = None
@@ -58,7 +58,7 @@ class CatalogSettings(Model):
     oauth2_scope: str | None = pydantic.Field(default=None, min_length=1, max_length=1024, pattern=r"^[!#-\[\]-~ ]+$")
     """Scope to request with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
     tls_ca: FilePath | None = None
-    """Authority that a `rest` catalog's certificate comes from, where the system does not know it."""
+    """The authority of a `rest` catalog's certificate, if the system does not trust it."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
@@ -80,14 +80,12 @@ class CatalogSettings(Model):
         of_rest = ("token_file", "credential_file", "oauth2_uri", "oauth2_scope", "warehouse")
         others = ("password_file",) if self.type == "rest" else of_rest
         found += [
-            Mistake(key, f'belongs to a catalog of another type, not to type = "{self.type}"')
-            for key in others
-            if getattr(self, key) is not None
+            Mistake(key, f'not allowed with type = "{self.type}"') for key in others if getattr(self, key) is not None
         ]
         return found
 
     def catalog(self) -> Catalog | None:
-        """None where none is named."""
+        """The catalog, None if there is none."""
         return Catalog(**self.model_dump()) if self.uri else None
 
 
@@ -269,8 +267,8 @@ class IngestSettings(Model):
     schema_file: FilePath | None = Field(default=None, alias="schema")
     """Contract with typed columns for the body, see below."""
     transforms: list[Transform] = Field(default=[])
-    """Your own functions from DataFrame to DataFrame, `"module:function"` or `"path.py:function"`, in order; they keep
-    `_topic`, `_id`, `_published_at`, `_error`, `_payload`."""
+    """Your own functions from DataFrame to DataFrame, `"module:function"` or `"path.py:function"`, in order; they must
+    keep `_topic`, `_id`, `_published_at`, `_error`, `_payload`."""
     dedupe_seconds: Annotated[float, Field(ge=0)] = 0
     """Drop messages that a producer sent twice under new ids within this time (by node, epoch, stream, sequence); 0:
     off. Messaging already does this when messages are published."""
@@ -327,16 +325,16 @@ class IngestSettings(Model):
         elif self.http_listen and not listen_address.is_loopback(listen_address.parse(self.http_listen)[0]):
             yield Mistake("http_listen", 'must be a loopback address with security = "insecure"')
         if self.spark.remote and {"master", "driver_memory"} & self.spark.model_fields_set:
-            yield Mistake("spark.remote", "not together with master or driver_memory: the server has its own")
+            yield Mistake("spark.remote", "not allowed with master or driver_memory, which the server sets")
         if self.spark.remote and any("://" in job.checkpoint for job in self.jobs()):
-            yield Mistake("checkpoint", "must be a folder that the Connect server of spark.remote sees, too, not a URL")
+            yield Mistake("checkpoint", "must be a folder shared with the Connect server of spark.remote, not a URL")
         jobs = self.jobs()
         if not jobs:
             yield Mistake("topics", "required, but not set (or give [[pipelines]])")
         names = [job.name for job in jobs]
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
-                yield Mistake("name", f"two pipelines are called {mistakes.shown(name)}")
+                yield Mistake("name", f"two pipelines have the name {mistakes.shown(name)}")
         bad = [each for key, job in self._named_jobs() for each in _wrong_together(key, job)]
         yield from bad
         if not bad:
@@ -363,28 +361,28 @@ class IngestSettings(Model):
                 if used.setdefault(name + suffix, job.name) != job.name:
                     yield Mistake(
                         mistakes.join(key, "table"),
-                        f"{used[name + suffix]} too has a table {name + suffix} in the catalog; last parts must differ",
+                        f"{used[name + suffix]} also has a table {name + suffix} in the catalog; the names must differ",
                     )
 
     @property
     def trigger_seconds(self) -> float | None:
-        """Seconds between batches (0: back to back); None for available-now."""
+        """Seconds between batches; 0 for no pause, None for ``available-now``."""
         return None if self.trigger == AVAILABLE_NOW else float(self.trigger)
 
     def place(self, table: str) -> Place:
-        """Where a table lies, and how it is reached.  Raises ``ValueError``."""
+        """The place of a table, with the storage settings. Raises ``ValueError``."""
         return store_path.place(table, Storage(**self.storage.model_dump()))
 
     def catalog_of(self, table_format: str | None) -> Catalog | None:
-        """Where tables of this format (None: the job's) are known by name; None where by their place alone."""
+        """The catalog of tables of this format (None for the job's); None if the format has no catalog."""
         return self.catalog.catalog() if (table_format or self.table_format) == "iceberg" else None
 
     def jobs(self) -> list[Pipeline]:
-        """The pipelines with everything they inherit filled in."""
+        """The pipelines with inherited settings filled in."""
         return [job for _, job in self._named_jobs()]
 
     def _named_jobs(self) -> Iterator[tuple[str, Pipeline]]:
-        """The pipelines, filled in, each with the key where it is written."""
+        """The pipelines with inherited settings, each with its key in the settings."""
         if self.topics or self.table or self.checkpoint:
             own = {name: getattr(self, name) for name in Pipeline.model_fields if name != "name"}
             yield "", Pipeline.model_construct(name=self.reader, **own)
@@ -395,13 +393,13 @@ class IngestSettings(Model):
 
 
 def _wrong_together(where: str, job: Pipeline) -> Iterator[Mistake]:
-    """What is wrong with a pipeline that has everything it inherits."""
+    """The mistakes of a pipeline with inherited settings filled in."""
     for key in ("topics", "table", "checkpoint"):
         if not getattr(job, key):
             yield Mistake(mistakes.join(where, key), mistakes.REQUIRED)
     if job.latest is not None:
         yield from definition.wrong(mistakes.join(where, "latest"), job.latest, str(job.table_format))
     if len(set(job.topics)) != len(job.topics):
-        yield Mistake(mistakes.join(where, "topics"), "one is named twice")
+        yield Mistake(mistakes.join(where, "topics"), "a topic is repeated")
     if job.format == "raw" and (job.schema_file or job.dedupe_seconds):
-        yield Mistake(mistakes.join(where, "format"), '"raw" has no body to type and no producer to dedupe by')
+        yield Mistake(mistakes.join(where, "format"), '"raw" cannot be used with schema or dedupe_seconds')

@@ -1,7 +1,7 @@
-"""Addresses of Spark: ``sc://host:port/;key=value`` of a Connect server (no secret in it), ``spark://`` of masters; and
-what tasks found where they ran before the first batch, enough to say in one sentence why a batch would fail there.
+"""Spark's addresses, and the judgement of the reports that tasks make before the first batch.
 
-A report of tasks is small and plain, since it comes back through Spark as one row of text.
+Addresses are ``sc://host:port/;key=value`` of a Connect server (without secrets) and ``spark://`` of masters. A task's
+report returns through Spark as one row of text; it says why batches would fail on its executor.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _ALLOWED: Final = frozenset({"use_ssl", "user_id", "user_agent", "grpc_max_messa
 
 
 def check(remote: str) -> str:
-    """``remote`` itself. Raises ``ValueError`` with what is wrong."""
+    """Return ``remote`` if it is valid. Raises ``ValueError``."""
     address(remote)
     for each in filter(None, urlsplit(remote).path.lstrip("/").split(";")):
         key, equals, _ = each.partition("=")
         if key == "token":
-            raise ValueError(f"a token is no part of it, give it in {TOKEN_VARIABLE}")
+            raise ValueError(f"must not contain a token; set {TOKEN_VARIABLE}")
         if not equals or key not in _ALLOWED:
-            found = f"not {key!r}" if equals else "a key is missing"  # a value may be a password
-            raise ValueError(f"after the address may come ;key=value with {', '.join(sorted(_ALLOWED))}, {found}")
+            found = f"not {key!r}" if equals else "but a key is missing"  # a value may be a password
+            raise ValueError(f"the address may be followed by ;key=value with {', '.join(sorted(_ALLOWED))}, {found}")
     return remote
 
 
 def address(remote: str) -> tuple[str, int]:
-    """Host and port. Raises ``ValueError``."""
+    """The host and port of a Connect server. Raises ``ValueError``."""
     parts = urlsplit(remote)
     if parts.scheme != "sc" or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("must be sc://host:port")
@@ -46,7 +46,7 @@ def address(remote: str) -> tuple[str, int]:
 
 
 def standalone_masters(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports of ``spark://a:7077,b:7077``; none for another kind of master, or one that Spark has to judge."""
+    """The hosts and ports of ``spark://a:7077,b:7077``; empty for other masters, and for addresses only Spark knows."""
     if not master.startswith(STANDALONE):
         return []
     found = []
@@ -63,14 +63,14 @@ def standalone_masters(master: str) -> list[tuple[str, int]]:
 
 
 class TaskFinding(msgspec.Struct, frozen=True):
-    """Something that is not as it must be; ``code`` is one of ``errors``."""
+    """A problem that a task found; ``code`` is one of ``errors``."""
 
     code: str
     sentence: str
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of one task; ``seen``: by the folders it was asked for, whether it sees in them what the driver put there."""
+    """The report of one task; ``seen`` says for each folder whether it found the driver's marker there."""
 
     executor: str
     host: str
@@ -80,21 +80,19 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def unfit(reports: Iterable[TaskReport], version: str, shared: Mapping[str, str]) -> errors.Stop | None:
-    """Why the job cannot run on these executors; ``shared``: folders that all must see, each with what it is.
+    """Why the job cannot run on these executors, or None.
 
-    ``version`` is the driver's own.
+    ``shared`` are the folders that all must see, with descriptions; ``version`` is the driver's.
     """
     for report in sorted(reports, key=lambda each: each.executor):
         where = f"executor {report.executor} on {report.host}"
         if report.version != version:
-            sentence = f"{where} has fairlead {report.version}, this program is {version}: install the same there"
+            sentence = f"{where} has fairlead {report.version}, but this program is {version}: install that there"
             return errors.Stop(errors.WORKER_UNFIT, sentence)
         for folder, what in shared.items():
             if not report.seen.get(folder, True):
-                remedy = "it must be one folder that all machines share, or lie in an object store (s3://bucket/path)"
-                return errors.Stop(
-                    errors.WORKER_UNFIT, f"{where} does not see {what} {folder} of this machine: {remedy}"
-                )
+                remedy = "use a folder that all machines share, or an object store (s3://bucket/path)"
+                return errors.Stop(errors.WORKER_UNFIT, f"{where} cannot see {what} {folder} on this machine: {remedy}")
         for finding in report.findings:
             if finding.code not in errors.TEMPORARY:
                 return errors.Stop(finding.code, f"{where}: {finding.sentence}")
@@ -102,12 +100,12 @@ def unfit(reports: Iterable[TaskReport], version: str, shared: Mapping[str, str]
 
 
 def not_shared(reports: Iterable[TaskReport], folder: str) -> list[str]:
-    """Hosts that do not see ``folder``."""
+    """The hosts that do not see ``folder``."""
     return sorted({report.host for report in reports if not report.seen.get(folder, True)})
 
 
 def passing(reports: Iterable[TaskReport]) -> list[str]:
-    """What waiting may heal, as sentences."""
+    """The temporary problems, as sentences."""
     return sorted(
         f"executor {report.executor} on {report.host}: {finding.sentence}"
         for report in reports

@@ -287,7 +287,10 @@ BAD: list[tuple[str, str, list[str]]] = [
         'table = "t"\n'
         'checkpoint = "t/c"\n'
         'format = "csv"\n',
-        ["format: must be one of envelope, raw, is 'csv'", "topics: one is named twice"],
+        [
+            "format: must be one of envelope, raw, is 'csv'",
+            "topics: a topic is repeated",
+        ],
     ),
     (
         "ingest",
@@ -300,7 +303,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         [
             "trigger: must be \"available-now\" or seconds, is 'often'",
             "starting_position: must be earliest, latest, table or an ISO time, is 'soon'",
-            "checkpoint: t/c, the checkpoint of ingest, lies in the rows of ingest; put it beside, not inside",
+            "checkpoint: t/c, the checkpoint of ingest, is inside the rows of ingest; move it outside",
         ],
     ),
     (
@@ -335,8 +338,8 @@ BAD: list[tuple[str, str, list[str]]] = [
         'table = "t2"\n'
         'checkpoint = "c"\n',
         [
-            'pipelines[0].format: "raw" has no body to type and no producer to dedupe by',
-            'pipelines[1].format: "raw" has no body to type and no producer to dedupe by',
+            'pipelines[0].format: "raw" cannot be used with schema or dedupe_seconds',
+            'pipelines[1].format: "raw" cannot be used with schema or dedupe_seconds',
         ],
     ),
     (

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
+from tests.support.tables.object_store import ObjectStore
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
@@ -18,7 +20,6 @@ from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.spark import session as sessions
 from fairlead_ingest.pipeline.failures import UNKNOWN_FAILURES_MAX
-from fairlead_ingest.settings import IngestSettings
 from fairlead_wire.errors import Permanent
 
 Run = Callable[..., Job]
@@ -37,7 +38,6 @@ SPARK_SECONDS = 600
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session as the program makes it, but smaller."""
     session = sessions.start(master="local[2]", driver_memory="1g", conf=TEST_CONF)
     yield session
     session.stop()
@@ -45,17 +45,21 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
-    """The real service."""
     with MessagingService(tmp_path_factory.mktemp("messaging")) as service:
         yield service
 
 
 @pytest.fixture
 def topic(messaging: MessagingService) -> str:
-    """A fresh topic."""
     name = f"default/t{secrets.token_hex(4)}"
     messaging.create(name)
     return name
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -63,15 +67,8 @@ def run(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: 
     """Run the job once with available-now; returns it when all that was stable at its start is committed."""
 
     def go(**changes: Any) -> Job:
-        values = {
-            "messaging_url": messaging.url,
-            "topics": [topic],
-            "table": str(tmp_path / "rows"),
-            "checkpoint": str(tmp_path / "checkpoint"),
-            "trigger": "available-now",
-            "security": "insecure",
-        }
-        settings = IngestSettings.model_validate({**values, **changes})
+        given = {"topics": [topic], "messaging_url": messaging.url, "trigger": "available-now", **changes}
+        settings = job_settings(tmp_path, given.pop("messaging_url"), *given.pop("topics"), **given)
         job = Job(spark, settings, settings.jobs()[0], IngestMetrics())
         # As the program does: what has no code of ours is tried a few times from the checkpoint, and a worker that was
         # too slow to start on a busy machine (Spark gives it ten seconds) until the test's own time ends.

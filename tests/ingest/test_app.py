@@ -8,12 +8,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 from tests.support.processes import Running, free_ports, start, wait_until
+from tests.support.topics.job_settings import settings_file
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
@@ -21,20 +20,6 @@ from fairlead_ingest import errors
 COMMAND = [sys.executable, "-m", "fairlead_cli.main", "ingest", "run"]
 # A quiet machine needs ten; one that runs other tests as well needs minutes.
 SPARK_SECONDS = 480.0
-
-
-def config(folder: Path, url: str, topic: str, **more: Any) -> Path:
-    values = {
-        "messaging_url": url,
-        "topics": [topic],
-        "table": str(folder / "rows"),
-        "checkpoint": str(folder / "checkpoint"),
-        "security": "insecure",
-        **more,
-    }
-    path = folder / "ingest.toml"
-    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
-    return path
 
 
 def events(running: Running) -> list[str]:
@@ -65,9 +50,8 @@ def answered(port: int, path: str) -> int:
         ('checkpoint = "{folder}/rows/checkpoint"', "checkpoint"),
     ],
 )
-def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str, key: str) -> None:
-    """No one has to read a trace to find a typing error."""
-    path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
+def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path, line, key):
+    path = settings_file(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     kept = [each for each in path.read_text().splitlines() if not each.startswith(line.split(" ")[0] + " ")]
     path.write_text("\n".join([*kept, line.replace("{folder}", str(tmp_path))]))
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120)
@@ -77,19 +61,17 @@ def test_bad_settings_exit_2_with_file_key_and_reason(tmp_path: Path, line: str,
 
 
 @pytest.mark.process
-def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path: Path) -> None:
-    """One sentence, with the address and the remedy."""
-    path = config(tmp_path, "http://127.0.0.1:9", "a/t", table_format="iceberg")
+def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path):
+    path = settings_file(tmp_path, "http://127.0.0.1:9", "a/t", table_format="iceberg")
     path.write_text(path.read_text() + f'[catalog]\nuri = "sqlite:///{tmp_path}/none/catalog.db"\n')
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-    assert "FAIRLEAD_CATALOG_UNFIT: [catalog] sqlite:" in ended.stderr and "make it, or correct uri" in ended.stderr
+    assert "FAIRLEAD_CATALOG_UNFIT: [catalog] sqlite:" in ended.stderr and "create it, or correct uri" in ended.stderr
 
 
 @pytest.mark.process
-def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
-    """One sentence, exit 2."""
-    path = config(tmp_path, "http://127.0.0.1:1", "default/telemetry")
+def test_without_java_it_says_what_to_install(tmp_path):
+    path = settings_file(tmp_path, "http://127.0.0.1:1", "default/telemetry")
     environ = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120, env=environ)
     assert ended.returncode == 2
@@ -100,7 +82,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingService, tmp_path: Path) -> None:
+def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging, tmp_path):
     """The other takes in all there is; one message that breaks a transform is set aside, with its reason."""
     values = [f'messaging_url = "{messaging.url}"', 'security = "insecure"', 'trigger = "available-now"']
     (tmp_path / "own.py").write_text(
@@ -139,11 +121,13 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging: MessagingServic
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Path) -> None:
+def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path):
     """Down, up, read, stopped: clear lines, no trace, exit 0, and a restart goes on."""
     messaging = MessagingService(tmp_path / "messaging")
     port = free_ports(1)[0]
-    path = config(tmp_path, messaging.url, "default/t", trigger=0.2, http_listen=f"127.0.0.1:{port}", receipts=True)
+    path = settings_file(
+        tmp_path, messaging.url, "default/t", trigger=0.2, http_listen=f"127.0.0.1:{port}", receipts=True
+    )
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")
     try:
         wait_until(
@@ -182,10 +166,9 @@ def test_a_service_that_comes_late_is_waited_for_and_sigterm_drains(tmp_path: Pa
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_available_now_exits_0_when_all_is_committed(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """For cron, and for checks from outside."""
+def test_available_now_exits_0_when_all_is_committed(messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(number) for number in range(20)])
-    path = config(tmp_path, messaging.url, topic, trigger="available-now")
+    path = settings_file(tmp_path, messaging.url, topic, trigger="available-now")
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")
     assert running.process.wait(SPARK_SECONDS) == 0, running.tail()
     assert pl.scan_delta(str(tmp_path / "rows")).collect().height == 20

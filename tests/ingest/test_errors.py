@@ -7,7 +7,7 @@ import pytest
 from fairlead_ingest import errors
 
 
-def test_a_code_is_found_in_the_text_of_a_failed_query() -> None:
+def test_a_code_is_found_in_the_text_of_a_failed_query():
     """Spark wraps our exception in its own and in a trace; code and sentence come out again."""
     text = (
         "[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR]\n"
@@ -17,13 +17,11 @@ def test_a_code_is_found_in_the_text_of_a_failed_query() -> None:
     assert errors.find_code(text) == (errors.UNREACHABLE, "http://h:1 does not answer: refused")
 
 
-def test_a_failure_that_is_none_of_ours_has_no_code() -> None:
-    """A killed worker, say."""
+def test_a_failure_that_is_none_of_ours_has_no_code():
     assert errors.find_code("Python worker exited unexpectedly (crashed)") is None
 
 
-def test_errors_begin_with_their_code() -> None:
-    """So that they can be found at all."""
+def test_errors_begin_with_their_code():
     assert errors.find_code(str(errors.Stop(errors.EXPIRED, "gone"))) == (errors.EXPIRED, "gone")
     assert errors.find_code(str(errors.Wait(errors.DISK_FULL, "full"))) == (errors.DISK_FULL, "full")
 
@@ -51,13 +49,11 @@ def test_errors_begin_with_their_code() -> None:
         ("Python worker exited unexpectedly (crashed)", None),
     ],
 )
-def test_texts_of_java_and_the_disk_are_understood(text: str, code: str | None) -> None:
-    """What has no code of ours, and is the same thing."""
+def test_texts_of_java_and_the_disk_are_understood(text, code):
     assert errors.explain(text)[0] == code
 
 
-def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
-    """Of a trace the end says most; and no sentence is endless."""
+def test_the_last_line_that_names_an_error_is_the_sentence():
     text = "An error occurred while calling o1.start.\n: java.lang.Exception: outer\n  at here\nCaused by: Error: inner"
     assert errors.explain(text) == (None, "Caused by: Error: inner")
     assert len(errors.explain("Error: " + "x" * 5000)[1]) == errors.SENTENCE_CHARS_MAX
@@ -66,8 +62,7 @@ def test_the_last_line_that_names_an_error_is_the_sentence() -> None:
 @pytest.mark.parametrize(
     "before", ["", "FAIRLEAD_DISK_FULL: /t/rows: ", "Traceback (most recent call last):\n  f()\nOSError: "]
 )
-def test_all_causes_of_an_error_of_the_table_are_shown(before: str) -> None:
-    """As delta-rs writes them: a line for each, in colours."""
+def test_all_causes_of_an_error_of_the_table_are_shown(before):
     arrow = "\n          \x1b[31m\u21b3\x1b[0m "
     causes = ("Generic LocalFileSystem error", "Unable to open file /t/1.json", "Read-only file system (os error 30)")
     text = before + arrow.join(causes) + "\n"

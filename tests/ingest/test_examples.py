@@ -9,8 +9,7 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.tables.table_formats import format_of
+from tests.support.tables.table_formats import append_rows, format_of
 from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.table import tables
@@ -42,9 +41,7 @@ def filled(table_format: TableFormat, tmp_path: Path) -> str:
     page = pa.Table.from_batches([envelope.page("a/t", ids, moments, pa.array(payloads, pa.binary()))])
     rows = page.drop_columns(["_error", "_payload"]).append_column("_date", pa.array([now.date()] * 4, pa.date32()))
     table_format.ensure(tmp_path / "rows", rows.schema)
-    writing = table_format.writing(tmp_path / "rows")
-    writing.add(rows)
-    table_format.append(tmp_path / "rows", writing.close(), tables.UNNUMBERED)
+    append_rows(table_format, tmp_path / "rows", rows)
     return str(tmp_path / "rows")
 
 
@@ -54,14 +51,11 @@ def grown(table: str) -> str:
     rows = tables.existing(table_format, Path(table)).to_table().slice(0, 1)
     rows = rows.append_column("warm", pa.array([True]))
     table_format.ensure(Path(table), rows.schema)
-    writing = table_format.writing(Path(table))
-    writing.add(rows)
-    table_format.append(Path(table), writing.close(), tables.UNNUMBERED)
+    append_rows(table_format, Path(table), rows)
     return table
 
 
-def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
-    """Iceberg, with three engines, also after another column came."""
+def test_by_name_from_a_catalog(spark, tmp_path):
     table_format, reading = format_of("iceberg", tmp_path), example("from_catalog")
     table = Path(filled(table_format, tmp_path))
 
@@ -78,30 +72,24 @@ def test_by_name_from_a_catalog(spark: SparkSession, tmp_path: Path) -> None:
     assert counts() == [3, 1]
     rows = tables.existing(table_format, table).to_table().slice(0, 1).append_column("warm", pa.array([True]))
     table_format.ensure(table, rows.schema)
-    writing = table_format.writing(table)
-    writing.add(rows)
-    table_format.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(table_format, table, rows)
     assert sum(counts()) == 5
 
 
-def test_tables_that_have_grown_by_a_column_are_read_whole(spark: SparkSession, table: str) -> None:
-    """Older files lack it."""
+def test_tables_that_have_grown_by_a_column_are_read_whole(spark, table):
     grown(table)
     assert sum(row[1] for row in example("with_polars").by_node(table).rows()) == 5
     assert sum(row[1] for row in example("with_duckdb").by_node(table)) == 5
     assert sum(row[1] for row in example("with_spark").by_node(spark, table)) == 5
 
 
-def test_polars(table: str) -> None:
-    """A data frame, lazily."""
+def test_polars(table):
     assert example("with_polars").by_node(table).rows() == EXPECTED
 
 
-def test_duckdb(table: str) -> None:
-    """SQL without a server."""
+def test_duckdb(table):
     assert example("with_duckdb").by_node(table) == EXPECTED
 
 
-def test_spark_sql(spark: SparkSession, table: str) -> None:
-    """SQL with one."""
+def test_spark_sql(spark, table):
     assert [tuple(row) for row in example("with_spark").by_node(spark, table)] == EXPECTED

@@ -16,15 +16,14 @@ def whole(count: Count) -> bool:
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_every_message_is_one_row_whatever_is_killed() -> None:
-    """Nothing lost, nothing twice."""
+def test_every_message_is_one_row_whatever_is_killed():
     assert whole(fault_ingest.run(2, 20261120, print, sink="delta"))
 
 
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too() -> None:
+def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too():
     """By this seed the store is killed, then the driver, then the store again."""
     assert whole(fault_ingest.run(3, 38, print, sink="delta in a store"))
 
@@ -32,8 +31,7 @@ def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too() -> 
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row() -> None:
-    """Forced, not waited for."""
+def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row():
     assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.killed_between_commits, "delta"))
 
 
@@ -41,6 +39,6 @@ def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row() -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small disk has to be mounted")
-def test_a_job_waits_while_its_disk_is_full() -> None:
+def test_a_job_waits_while_its_disk_is_full():
     """Table, checkpoint and Spark's own files; killed meanwhile as well."""
     assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.disk_full, "delta"))

@@ -18,11 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types
+from tests.support.tables.table_formats import ROWS_SCHEMA
 from tests.support.topics import hostile_messages as hostile
-from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.sink.spark_sink import StreamWriter
 from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
@@ -31,17 +30,8 @@ from fairlead_ingest.rows.contract import Contract
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_wire.errors import Permanent
 
-Run = Callable[..., Job]
 COLUMNS = types.StructType(
     [types.StructField(name, ddl.type_of(data_type)) for name, data_type in hostile.COLUMNS.items()]
-)
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
 )
 TRIES_MAX = 8
 
@@ -51,7 +41,6 @@ def deeper(levels: int, call: Callable[[], Any]) -> Any:
 
 
 def ids_in(table_format: str, folder: Path) -> Counter[str]:
-    """Of rows and dead letters alike."""
     found: Counter[str] = Counter()
     for suffix in ("", tables.DEAD_LETTERS):
         found.update(
@@ -69,7 +58,7 @@ def ids_in(table_format: str, folder: Path) -> Counter[str]:
         *(pytest.param(*each, marks=pytest.mark.verify) for each in [(1, 0), (2, 300), (3, 600)]),
     ],
 )
-def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(tmp_path: Path, seed: int, levels: int) -> None:
+def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(tmp_path, seed, levels):
     """Read, judged, sifted, written and committed as Spark's workers and driver do it."""
     table_format = tables.of("delta")
     for suffix, schema in (
@@ -117,9 +106,7 @@ def test_every_message_is_a_row_or_a_dead_letter_in_the_tasks_own_code(tmp_path:
 @pytest.mark.parametrize(
     "mode", ["none", *(pytest.param(each, marks=pytest.mark.verify) for each in ("rescue", "freeze", "evolve"))]
 )
-def test_every_message_is_a_row_or_a_dead_letter_in_spark(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, mode: str
-) -> None:
+def test_every_message_is_a_row_or_a_dead_letter_in_spark(run, messaging, topic, tmp_path, mode):
     """Another seed for each; twice the same batch is the same, and what typed columns say is what bodies say."""
     payloads = hostile.messages(10 + len(mode), 2500)
     messaging.configure(topic, ttl=3600)

@@ -20,7 +20,7 @@ import yaml
 from tests.support.kube import spark_operators
 from tests.support.kube.cluster import Cluster
 from tests.support.processes import Running, start, wait_until
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 import fairlead_ingest.__main__ as program
 
@@ -35,7 +35,7 @@ DRY_RUN = ("apply", "--server-side", "--dry-run=server", "--validate=strict")
 
 
 @pytest.mark.timeout(600)
-def test_spark_submit_makes_the_drivers_pod(cluster: Cluster, namespace: str) -> None:
+def test_spark_submit_makes_the_drivers_pod(cluster, namespace):
     """With image, account, settings, certificates and the store's key, and no right that is not needed; no volume."""
     for name in ("rbac.yaml", "settings.yaml"):
         cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / name))
@@ -60,13 +60,13 @@ def test_spark_submit_makes_the_drivers_pod(cluster: Cluster, namespace: str) ->
     assert not [each for each in pod["spec"]["volumes"] if "persistentVolumeClaim" in each]
 
 
-def test_the_driver_may_keep_executors_and_nothing_else(cluster: Cluster, namespace: str) -> None:
-    """Pods, in its own namespace."""
+def test_the_driver_may_keep_executors_and_nothing_else(cluster, namespace):
     cluster.kubectl("apply", "-n", namespace, "-f", str(EXAMPLES / "rbac.yaml"))
     account = f"--as=system:serviceaccount:{namespace}:fairlead-ingest"
 
     def may(verb: str, resource: str, where: str) -> str:
-        return cluster.kubectl("auth", "can-i", verb, resource, "-n", where, account, check=False).strip()
+        said: str = cluster.kubectl("auth", "can-i", verb, resource, "-n", where, account, check=False)
+        return said.strip()
 
     assert may("create", "pods", namespace) == may("deletecollection", "pods", namespace) == "yes"
     others = ("secrets", "configmaps", "services", "persistentvolumeclaims")
@@ -80,7 +80,7 @@ def dry_run(cluster: Cluster, namespace: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["rbac.yaml", "settings.yaml", "driver.yaml", "executor.yaml"])
-def test_the_api_server_takes_the_examples(cluster: Cluster, namespace: str, name: str, tmp_path: Path) -> None:
+def test_the_api_server_takes_the_examples(cluster, namespace, name, tmp_path):
     """Templates too: as Pods, once Spark has filled in image and name."""
     read = list(yaml.safe_load_all((EXAMPLES / name).read_text()))
     for each in read:
@@ -109,7 +109,7 @@ def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.mark.verify
 @pytest.mark.process
-def test_kubeflows_definition_takes_its_example(operators: Cluster) -> None:
+def test_kubeflows_definition_takes_its_example(operators):
     """The operator's own, of the release that the README names; a misspelt field would be refused."""
     assert "serverside-applied" in dry_run(operators, "default", "spark-operator.yaml")
     text = (EXAMPLES / "spark-operator.yaml").read_text()
@@ -124,8 +124,7 @@ def test_kubeflows_definition_takes_its_example(operators: Cluster) -> None:
 
 @pytest.mark.verify
 @pytest.mark.process
-def test_apaches_definition_takes_its_example(operators: Cluster) -> None:
-    """Where the file with the definition is given: no registry pins it."""
+def test_apaches_definition_takes_its_example(operators):
     definition = spark_operators.apache()
     if definition is None:
         pytest.skip(f"name the file with the definition of Apache's operator: {spark_operators.APACHE}")
@@ -161,9 +160,7 @@ def run_container(cluster: Cluster, pod: dict[str, Any], folder: Path) -> Runnin
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_a_job_runs_with_executors_that_kubernetes_keeps(
-    cluster: Cluster, namespace: str, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_job_runs_with_executors_that_kubernetes_keeps(cluster, namespace, messaging, topic, tmp_path):
     """The driver asks the API for Pods, their entrypoint brings executors up, and the executors write the files."""
     messaging.publish(topic, [upstream_message(number) for number in range(100)])
     config = tmp_path / "ingest.toml"

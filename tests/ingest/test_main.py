@@ -12,7 +12,7 @@ import polars as pl
 import pyspark
 import pytest
 from tests.support.processes import Running, free_ports, start, wait_until
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 import fairlead_ingest.__main__ as program
 
@@ -23,7 +23,6 @@ ENVIRON = {**os.environ, "SPARK_HOME": str(HOME), "PYSPARK_PYTHON": sys.executab
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The master's address; two workers of one core each."""
     port, page, *pages = free_ports(4)
     address = f"spark://127.0.0.1:{port}"
     base = [str(HOME / "bin" / "spark-class")]
@@ -50,9 +49,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_spark_submit_runs_the_job_on_a_cluster(
-    master: str, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_spark_submit_runs_the_job_on_a_cluster(master, messaging, topic, tmp_path):
     """Files are written by the workers, committed by the driver; no row less than on one machine."""
     messaging.publish(topic, [upstream_message(number) for number in range(200)])
     config = tmp_path / "ingest.toml"

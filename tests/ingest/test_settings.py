@@ -1,7 +1,4 @@
-"""What may be set, and what is said about what may not.
-
-The table [catalog] of a job's settings.
-"""
+"""Settings of a job, and the errors for settings that cannot be meant."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ def made(**changes: Any) -> IngestSettings:
 @pytest.mark.parametrize(
     ("trigger", "seconds"), [("available-now", None), (0, 0.0), (1.5, 1.5), ("2", 2.0), ("0.5", 0.5)]
 )
-def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | None) -> None:
-    """Also as text, for the environment."""
+def test_a_trigger_is_available_now_or_seconds(trigger, seconds):
     assert made(trigger=trigger).trigger_seconds == seconds
 
 
@@ -38,15 +34,15 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
     [
         ({"trigger": "often"}, "trigger: "),
         ({"spark": {"remote": "spark://h:1"}}, "spark.remote: must be sc://host:port"),
-        ({"spark": {"remote": "sc://h:1", "master": "local[2]"}}, "spark.remote: not together with master"),
+        ({"spark": {"remote": "sc://h:1", "master": "local[2]"}}, "spark.remote: not allowed with master"),
         ({"spark": {"remote": "sc://h:1"}, "checkpoint": "s3://tables/c"}, "checkpoint: must be a folder"),
         ({"trigger": -1}, "trigger: "),
         ({"format": "csv"}, "format: "),
         ({"topics": []}, "topics: "),
         ({"topics": ["a"]}, "topics[0]: must be namespace/name"),
-        ({"topics": ["a/b", "a/b"]}, "topics: one is named twice"),
+        ({"topics": ["a/b", "a/b"]}, "topics: a topic is repeated"),
         ({"table": ""}, "table: "),
-        ({"table": "gs://bucket/rows"}, "table: only s3://bucket/path is supported, not Google Cloud Storage: "),
+        ({"table": "gs://bucket/rows"}, "table: only s3://bucket/path is supported, not Google Cloud Storage, "),
         ({"table": "s3:/bucket/rows"}, "table: only s3://bucket/path is supported"),
         ({"checkpoint": "s3:/bucket/rows"}, "checkpoint: only s3://bucket/path is supported"),
         ({"table": "s3://bucket"}, "table: must name a path in the bucket"),
@@ -85,14 +81,12 @@ def test_a_trigger_is_available_now_or_seconds(trigger: Any, seconds: float | No
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_key(changes: dict[str, Any], reason: str) -> None:
-    """Each mistake begins with the key."""
+def test_what_cannot_be_meant_is_refused_by_key(changes, reason):
     said = [str(each) for each in MODELS.find({**BASE, **changes}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
-def test_pipelines_inherit_what_they_leave_out() -> None:
-    """Several tables in one job."""
+def test_pipelines_inherit_what_they_leave_out():
     values = {key: value for key, value in BASE.items() if key not in ("topics", "table", "checkpoint")}
     job = IngestSettings.model_validate(
         {
@@ -122,8 +116,7 @@ def wrong(**changes: Any) -> str:
     return str(refused.value)
 
 
-def test_a_catalog_goes_where_it_is_needed_and_holds_no_secret() -> None:
-    """Other formats of the same job have none."""
+def test_a_catalog_goes_where_it_is_needed_and_holds_no_secret():
     settings = IngestSettings.model_validate(
         {**JOB, "catalog": {"type": "rest", "uri": "https://catalog:8181", "token_file": "/etc/token"}}
     )
@@ -132,7 +125,7 @@ def test_a_catalog_goes_where_it_is_needed_and_holds_no_secret() -> None:
     assert settings.catalog_of("delta") is None
 
 
-def test_iceberg_needs_a_catalog() -> None:
+def test_iceberg_needs_a_catalog():
     assert "catalog.uri: required with table_format" in wrong()
 
 
@@ -141,21 +134,20 @@ def test_iceberg_needs_a_catalog() -> None:
     [
         ({"uri": "postgresql://me:hush@db/x"}, "password_file"),
         ({"uri": "postgresql+psycopg://db/x?password=hush"}, "password_file"),
-        ({"uri": "sqlite:////c.db", "oauth2_scope": "all"}, "oauth2_scope: belongs to"),
+        ({"uri": "sqlite:////c.db", "oauth2_scope": "all"}, "oauth2_scope: not allowed with type"),
         ({"type": "rest", "uri": "https://c", "oauth2_scope": "a\nb"}, "oauth2_scope"),
-        ({"uri": "sqlite:////c.db", "token_file": "/t"}, "token_file: belongs to a catalog of another type"),
-        ({"type": "rest", "uri": "https://c", "password_file": "/p"}, "password_file: belongs to"),
+        ({"uri": "sqlite:////c.db", "token_file": "/t"}, "token_file: not allowed with type"),
+        ({"type": "rest", "uri": "https://c", "password_file": "/p"}, "password_file: not allowed with type"),
         ({"uri": "sqlite:////c.db", "namespace": "a b"}, "namespace: must be letters"),
         ({"type": "glue", "uri": "https://c"}, "type"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(catalog: dict[str, Any], said: str) -> None:
-    """With its key."""
+def test_what_does_not_fit_together_is_refused(catalog, said):
     found = wrong(catalog=catalog)
     assert said in found and "hush" not in found
 
 
-def test_two_tables_of_one_name_in_one_namespace_are_refused() -> None:
+def test_two_tables_of_one_name_in_one_namespace_are_refused():
     """In folders of their own they would not meet, in the catalog they would."""
     other = {"topics": ["b/t"], "table": "/other/rows", "checkpoint": "/c/other"}
     assert "pipelines[0].table" in wrong(catalog={"uri": "sqlite:////c.db"}, pipelines=[other])
@@ -163,5 +155,5 @@ def test_two_tables_of_one_name_in_one_namespace_are_refused() -> None:
     assert "rows_gaps" in wrong(catalog={"uri": "sqlite:////c.db"}, pipelines=[other])
 
 
-def test_a_name_that_no_catalog_takes_is_refused() -> None:
+def test_a_name_that_no_catalog_takes_is_refused():
     assert "letters, digits" in wrong(catalog={"uri": "sqlite:////c.db"}, table="/data/my rows")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -59,10 +58,7 @@ spark.stop()
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_topics_are_read_and_written_over_spark_connect(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """A batch, a write, a stream into a table: the same as in a plain session."""
+def test_topics_are_read_and_written_over_spark_connect(messaging, topic, tmp_path):
     other = topic + "-copy"
     messaging.create(other)
     messaging.publish(topic, [upstream_message(number) for number in range(50)])
@@ -80,7 +76,7 @@ def test_topics_are_read_and_written_over_spark_connect(
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_the_job_runs_on_a_connect_server_and_either_may_die(tmp_path: Path) -> None:
+def test_the_job_runs_on_a_connect_server_and_either_may_die(tmp_path):
     """Over mutual TLS into an object store, without a Java of its own: the query goes on without the program, and the
     program waits for the server."""
     store, server = ObjectStore(tmp_path / "store"), ConnectServer(tmp_path / "connect")

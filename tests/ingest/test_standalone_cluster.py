@@ -48,7 +48,7 @@ def shown_in(cluster: ClusterLab, where: list[Path]) -> list[Path]:
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_both_executors_read_one_hot_topic_and_may_die(tmp_path: Path) -> None:
+def test_both_executors_read_one_hot_topic_and_may_die(tmp_path):
     """Over mutual TLS into an object store; quiet topics beside it take nothing away."""
     log = tmp_path / "events"
     log.mkdir()
@@ -93,8 +93,7 @@ def test_both_executors_read_one_hot_topic_and_may_die(tmp_path: Path) -> None:
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_without_a_worker_the_job_says_so_and_ends_when_it_is_stopped() -> None:
-    """What it has put into folders for the look goes with it."""
+def test_without_a_worker_the_job_says_so_and_ends_when_it_is_stopped():
     with fault_ingest_cluster.opened(workers=0) as cluster:
         checkpoint = cluster.lab.disk / "own" / "checkpoint"
         checkpoint.mkdir(parents=True)

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from tests.support.processes import Running, start, wait_until
+from tests.support.topics.job_settings import settings_file
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_messaging.client.errors import TopicMissing
@@ -21,17 +22,7 @@ SPARK_SECONDS = 280.0
 
 
 def launch(folder: Path, messaging: MessagingService, **more: Any) -> Running:
-    values = {
-        "messaging_url": messaging.url,
-        "topics": ["default/t"],
-        "table": str(folder / "rows"),
-        "checkpoint": str(folder / "checkpoint"),
-        "security": "insecure",
-        "trigger": "available-now",
-        **more,
-    }
-    path = folder / "ingest.toml"
-    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
+    path = settings_file(folder, messaging.url, "default/t", **{"trigger": "available-now", **more})
     return start("ingest", [*COMMAND, "--config", str(path)], folder / "ingest.log")
 
 
@@ -44,7 +35,6 @@ def told(messaging: MessagingService) -> list[dict[str, Any]]:
 
 
 def height(folder: Path) -> int:
-    """Rows in the table, 0 while there is none."""
     try:
         return int(DeltaTable(str(folder / "rows")).to_pyarrow_table().num_rows)
     except TableNotFoundError:
@@ -54,7 +44,7 @@ def height(folder: Path) -> int:
 @pytest.mark.verify
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_a_commit_is_published_by_the_next_run_and_so_is_the_reason_to_stop(tmp_path: Path) -> None:
+def test_a_commit_is_published_by_the_next_run_and_so_is_the_reason_to_stop(tmp_path):
     """The first run is killed before it could tell; the second reads it in the table's log, and cannot go on."""
     with MessagingService(tmp_path / "messaging") as messaging:
         messaging.create("default/t")

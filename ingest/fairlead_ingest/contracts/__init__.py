@@ -1,9 +1,9 @@
-"""A contract before it goes live: played against messages, compared with the one before, proposed from messages.
+"""Tools for a contract before it goes live: try it on messages, compare it with its predecessor, propose a first one.
 
-trial       what a job would make of messages: rows, dead letters by field, fields without a column, routes
+trial       the rows, dead letters, unknown fields and routes a job would make of messages
 comparison  what a new version means for a live table and for messages that fitted the old one
-proposal    a contract to begin with, from messages
+proposal    a first contract, derived from messages
 guess       the narrowest type that holds every value of a field
 
-trial, proposal ─▶ guess        comparison        (all on rows: the job's own code judges)
+trial, proposal ─▶ guess        comparison        (all use ``rows``, so the job's own code judges)
 """

@@ -1,7 +1,7 @@
-"""What a new version of a contract means: for the table that is there, and for messages that fitted the old one.
+"""Compares two versions of a contract: what the new one means for the table and for messages that fitted the old one.
 
-Each route is compared with itself, and messages of no route with those; what a new route takes was judged before by
-whatever took it then, which only real messages show.
+Each route is compared with the route of the same name, and the columns outside routes with each other. Which messages
+move from one route to another cannot be seen here; only trying real messages shows it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from fairlead_ingest.rows.contract import EVOLVE, EXACT, FREEZE, ROUND, SHARED, 
 from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
 
 ADDED: Final = "added"
-"""The table grows, or takes more: nothing is lost."""
+"""The table gains a column or accepts more; nothing is lost."""
 REFUSED: Final = "refused"
-"""The job would not start on the table."""
+"""The job would refuse to start on the table."""
 REMOVED: Final = "removed"
-"""The column is null from then on: its readers lose it."""
+"""The column is null in new rows."""
 STRICTER: Final = "stricter"
-"""What fitted may fit no longer."""
+"""Messages that fitted before may no longer fit."""
 VERSION: Final = "version"
-"""The version does not say that something changed."""
+"""The version number does not reflect the change."""
 BREAKING = (REFUSED, REMOVED, STRICTER, VERSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractChange:
-    """``route`` and ``column`` are empty where it is of all messages, or of no column."""
+    """One difference. ``route`` is empty if it affects all messages, ``column`` if it affects no single column."""
 
     kind: str
     what: str
@@ -41,7 +41,7 @@ class ContractChange:
 
 
 def changes(old: Contract, new: Contract) -> list[ContractChange]:
-    """From ``old`` to ``new``; nothing where both say the same."""
+    """The changes from ``old`` to ``new``, empty if there are none."""
     found = [*_types(old, new), *_modes(old, new)]
     was, now = {each.name: number for number, each in enumerate(old.routes)}, [each.name for each in new.routes]
     found += _between(old, SHARED, new, SHARED, "")
@@ -54,11 +54,11 @@ def changes(old: Contract, new: Contract) -> list[ContractChange]:
     for name in was:
         if name not in now:
             found += _between(old, was[name], new, SHARED, name)
-            found.append(ContractChange(kind=STRICTER, route=name, what="the route is gone, its messages go elsewhere"))
+            found.append(ContractChange(kind=STRICTER, route=name, what="was removed; other routes take its messages"))
     both = [name for name in was if name in now]
     if both != [name for name in now if name in was]:
         found.append(
-            ContractChange(kind=STRICTER, what="routes stand in another order; the first that takes a message has it")
+            ContractChange(kind=STRICTER, what="routes are in another order; the first that matches takes a message")
         )
     found = list(dict.fromkeys(_without_repeats(found)))
     return [*_version(old, new, bool(found)), *found]
@@ -72,10 +72,10 @@ def _types(old: Contract, new: Contract) -> Iterator[ContractChange]:
             yield ContractChange(kind=ADDED, column=each.name, what=f"a new column, {each.dataType.simpleString()}")
         elif before.name != each.name:
             yield ContractChange(
-                kind=REFUSED, column=each.name, what=f"was written {before.name}; a table has one of both"
+                kind=REFUSED, column=each.name, what=f"was spelled {before.name}; a table cannot have both"
             )
         elif before.dataType != each.dataType:
-            what = f"{before.dataType.simpleString()} becomes {each.dataType.simpleString()}; a type never changes"
+            what = f"{before.dataType.simpleString()} becomes {each.dataType.simpleString()}; a type cannot change"
             yield ContractChange(kind=REFUSED, column=each.name, what=what)
     names = {each.name.lower() for each in new.columns.fields}
     for name, before in was.items():
@@ -87,11 +87,11 @@ def _modes(old: Contract, new: Contract) -> Iterator[ContractChange]:
     if old.mode != new.mode:
         what = f"mode {old.mode} becomes {new.mode}"
         if new.mode == FREEZE:
-            yield ContractChange(kind=STRICTER, what=f"{what}: what does not fit is a dead letter and no longer a row")
+            yield ContractChange(kind=STRICTER, what=f"{what}: misfits become dead letters, not rows")
         elif old.mode == FREEZE:
-            yield ContractChange(kind=ADDED, what=f"{what}: the table gets _rescued, what does not fit is a row")
+            yield ContractChange(kind=ADDED, what=f"{what}: misfits become rows, with _rescued")
         elif old.mode == EVOLVE:
-            yield ContractChange(kind=REMOVED, what=f"{what}: columns the table grew by itself are null in new rows")
+            yield ContractChange(kind=REMOVED, what=f"{what}: columns added automatically are null in new rows")
         else:
             yield ContractChange(kind=ADDED, what=f"{what}: fields without a column get one")
     if old.decimals != new.decimals:
@@ -101,7 +101,7 @@ def _modes(old: Contract, new: Contract) -> Iterator[ContractChange]:
 
 
 def _between(old: Contract, was: int, new: Contract, now: int, route: str) -> Iterator[ContractChange]:
-    """Columns and rules for the messages of one route."""
+    """Changes of the columns and rules for the messages of one route."""
     before, after = set(old.columns_of(was).names), new.columns_of(now).names
     table = {name.lower() for name in new.columns.names}
     for name in old.columns_of(was).names:
@@ -124,7 +124,7 @@ def _rules(old: ColumnRule, new: ColumnRule) -> Iterator[tuple[str, str]]:
         gone = [value for value in old.allowed if value not in new.allowed]
         if new.allowed and (gone or not old.allowed):
             listed = ", ".join(str(value) for value in gone[:5]) + (", …" if len(gone) > 5 else "")
-            yield STRICTER, f"no longer allows {listed}" if gone else "allows listed values only"
+            yield STRICTER, f"no longer allows {listed}" if gone else "allows only listed values"
         elif set(old.allowed) != set(new.allowed):
             yield ADDED, "allows more values"
     for name, was, now, sign in (("minimum", old.minimum, new.minimum, 1), ("maximum", old.maximum, new.maximum, -1)):
@@ -143,17 +143,17 @@ def _taken(route: RowRoute) -> tuple[object, ...]:
 
 def _version(old: Contract, new: Contract, is_changed: bool) -> Iterator[ContractChange]:
     if old.name != new.name:
-        yield ContractChange(kind=VERSION, what=f"named {new.name or 'nothing'}, and {old.name or 'nothing'} before")
+        yield ContractChange(kind=VERSION, what=f"the name changes from {old.name or 'none'} to {new.name or 'none'}")
     elif new.name and new.version < old.version:
-        yield ContractChange(kind=VERSION, what=f"version {new.version} comes after {old.version}")
+        yield ContractChange(kind=VERSION, what=f"version {new.version} is lower than the old one, {old.version}")
     elif new.name and is_changed and new.version == old.version:
         yield ContractChange(
-            kind=VERSION, what=f"still version {new.version}; raise it, so that commits name the one that judged"
+            kind=VERSION, what=f"the version is still {new.version}; raise it, because commits record it"
         )
 
 
 def _without_repeats(found: Sequence[ContractChange]) -> Iterator[ContractChange]:
-    """What is said of all messages is not said of each route again."""
+    """Leave out changes of a route that are already listed for all messages."""
     said = {(each.kind, each.column, each.what) for each in found if not each.route}
     for each in found:
         if not each.route or (each.kind, each.column, each.what) not in said:

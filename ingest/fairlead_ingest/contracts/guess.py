@@ -1,4 +1,4 @@
-"""The narrowest type that holds every value of a field: the types' own look decides, so what is guessed fits."""
+"""Guesses the narrowest type that holds every value of a field; uses the job's own parsers, so all values seen fit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping
 import msgspec
 
 from fairlead_ingest.rows import ddl, fitting
-from fairlead_ingest.rows.column_looks import BROKEN, ColumnLook, Misfit
+from fairlead_ingest.rows.column_check import BROKEN, ColumnCheck, Misfit
 
-# Levels of arrays and objects, and fields of one object; what has more stays JSON text.
+# Nesting of arrays and objects, and fields of one object. A field beyond these limits stays JSON text.
 DEPTH_MAX = 3
 FIELDS_MAX = 50
 TEXT = "string"
-# In this order: a day is a moment, too, and an integer is a number of seconds.
+# Narrowest first: every date is also a timestamp, and every integer also a timestamp in seconds.
 _SCALARS = ("boolean", "bigint", "double", "date", "timestamp")
 
 
-_LOOKS: Mapping[str, ColumnLook] = {
-    name: ColumnLook.of("", ddl.type_of(name), rounds=False) for name in (*_SCALARS, TEXT)
+_CHECKS: Mapping[str, ColumnCheck] = {
+    name: ColumnCheck.of("", ddl.type_of(name), rounds=False) for name in (*_SCALARS, TEXT)
 }
 _NUMBER = msgspec.json.Decoder(int | float)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -26,7 +26,7 @@ _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Guess:
-    """Of one field, an array's elements, or a field inside of an object."""
+    """The guessed type of one field, of an array's elements, or of a field inside an object."""
 
     def __init__(self, depth: int = 0) -> None:
         self._depth = depth
@@ -41,16 +41,16 @@ class Guess:
         self.high: float | None = None
 
     def add(self, raw: bytes) -> None:
-        """One value as JSON text; a null says nothing."""
+        """Add one value, as JSON text; nulls are ignored."""
         if raw == b"null":
             return
         self.count += 1
         try:
-            self._look_at(raw)
+            self._narrow_by(raw)
         except BROKEN:
             self._is_text, self._is_wide = False, True
 
-    def _look_at(self, raw: bytes) -> None:
+    def _narrow_by(self, raw: bytes) -> None:
         self._is_text = self._is_text and _fits(TEXT, raw)
         kind = {b"[": "array", b"{": "object"}.get(raw[:1], "scalar")
         self._seen.add(kind)
@@ -69,7 +69,7 @@ class Guess:
             self._object(raw)
 
     def type(self) -> str | None:
-        """As a contract has it; None where no type holds them all, or nothing was seen but nulls."""
+        """The type as written in a contract; None if no type holds all values or all of them were null."""
         if not self.count:
             return None
         return self._narrow() or (TEXT if self._is_text else None)
@@ -115,7 +115,7 @@ class Guess:
 
 def _fits(name: str, raw: bytes) -> bool:
     try:
-        _LOOKS[name].close(raw)
+        _CHECKS[name].close(raw)
     except (Misfit, *BROKEN):
         return False
     return True

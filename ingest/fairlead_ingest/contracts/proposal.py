@@ -1,7 +1,7 @@
-"""A contract to begin with, from messages: types that hold every value seen, and routes where sources differ.
+"""Proposes a first contract from messages: types that hold every value seen, and routes where sources differ.
 
-It is a proposal: what a day of messages shows is not what its author promises. Played against the same messages all of
-them fit, but for those that are no object, or no message.
+It is only a proposal: a day of messages does not show everything their author may send. All messages it was made from
+fit it, except bodies that are not JSON objects and unreadable messages.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fairlead_ingest.contracts.guess import Guess
 from fairlead_ingest.rows import contract, contract_file, envelope, fitting
 from fairlead_ingest.rows.contract import EVOLVE, FREEZE
 
-# More sources than this are devices rather than kinds of modules: they get no routes.
+# With more sources than this, sources are devices rather than kinds of modules, and no routes are proposed.
 SOURCES_MAX = 20
 COLUMNS_MAX = 500
 ERROR_CHARS_MAX = 200
-# Of those without a column, that are named.
+# How many fields without a column are named in the comment.
 LEFT_MAX = 20
-# Signs that a format of tables, or Spark, takes for its own in a name.
+# Characters with a meaning of their own in Spark or in a table format.
 _NOT_IN_NAMES = frozenset('.`"\\,;{}=')
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -36,7 +36,7 @@ class _Source:
 
 
 class Proposal:
-    """``learn`` from pages of messages, then ask for the ``text`` of a contract."""
+    """Learns from pages of messages (``learn``), then writes a contract (``text``)."""
 
     def __init__(self) -> None:
         self._guesses: dict[str, Guess] = {}
@@ -44,10 +44,10 @@ class Proposal:
         self._sources: dict[str | None, _Source] = {}
         self.messages = self.objects = self.unreadable = 0
         self.error = ""
-        """Why the first of those that are unreadable is no message."""
+        """Why the first unreadable message could not be read."""
 
     def learn(self, topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> None:
-        """From one page of a topic."""
+        """Take one page of a topic into account."""
         page = envelope.page(topic, ids, moments, payloads)
         self.messages += page.num_rows
         if refused := page["_error"].drop_null().to_pylist():
@@ -58,7 +58,7 @@ class Proposal:
                 self._learn(source, body)
 
     def text(self, name: str, about: str) -> str:
-        """The contract as TOML; ``about``: one line that says where it comes from."""
+        """The contract as TOML; ``about`` is a one-line comment that says where it comes from."""
         columns = self._columns()
         shared, routed = self._split(columns)
         lines = [
@@ -82,13 +82,13 @@ class Proposal:
         return "\n".join(lines) + "\n"
 
     def nothing(self) -> str:
-        """Why there is no contract to propose; empty where there is one."""
+        """Why no contract can be proposed; empty if one can."""
         if self.objects:
             return ""
         if not self.messages:
-            return "it holds no committed messages"
+            return "it has no committed messages"
         if self.unreadable < self.messages:
-            return f"no body of its {self.messages:,} messages is a JSON object"
+            return f"none of its {self.messages:,} messages has a JSON object as its body"
         return (
             f"none of its {self.messages:,} messages is a JSON object with id, node, epoch, stream, sequence and body;"
             f" the first: {self.error}"
@@ -102,7 +102,7 @@ class Proposal:
         self.objects += 1
         is_new = source not in self._sources
         if not source or "*" in source or (is_new and len(self._sources) > SOURCES_MAX):
-            source = None  # in a route a star stands for others, too
+            source = None  # in a route's source, a star is a wildcard
         seen = self._sources.setdefault(source, _Source())
         seen.messages += 1
         for name, value in fields.items():
@@ -119,7 +119,7 @@ class Proposal:
                 seen.counts[name] = seen.counts.get(name, 0) + 1
 
     def _columns(self) -> dict[str, str]:
-        """Name to type; names that a table cannot tell apart, or keeps for itself, stay in the body."""
+        """Type by column name, without reserved names and names that differ only in case."""
         found: dict[str, str] = {}
         lower = set(contract.OWN_COLUMNS)
         for name, guess in self._guesses.items():
@@ -136,12 +136,10 @@ class Proposal:
             return []
         named = ", ".join(_quoted(name[: contract_file.NAME_CHARS_MAX]) for name in left[:LEFT_MAX])
         more = f" and {len(left) - LEFT_MAX} more" if len(left) > LEFT_MAX else ""
-        return [
-            f"# Fields without a column (a name that a table cannot have or has already, no one type): {named}{more}"
-        ]
+        return [f"# Fields without a column (unusable or duplicate name, or no common type): {named}{more}"]
 
     def _split(self, columns: Mapping[str, str]) -> tuple[list[str], dict[str, list[str]]]:
-        """Columns that all sources have, and by source those it has beyond them."""
+        """The columns that all sources have, and the further columns of each source."""
         if len(self._sources) < 2 or len(self._sources) > SOURCES_MAX:
             return list(columns), {}
         shared = [name for name in columns if all(name in each.counts for each in self._sources.values())]
@@ -149,7 +147,7 @@ class Proposal:
         for source, seen in self._sources.items():
             own = [name for name in columns if name in seen.counts and name not in shared]
             if source is None:
-                shared += own  # no route takes what has no source
+                shared += own  # no route can match messages without a source
             else:
                 routed[source] = own
         routed = {source: [name for name in own if name not in shared] for source, own in routed.items()}
@@ -170,7 +168,7 @@ class Proposal:
 
 
 def _route_name(source: str, taken: set[str]) -> str:
-    """Of a source such as /messages/modules/door/outputs/out: door-out."""
+    """A name for the route, such as door-out for the source /messages/modules/door/outputs/out."""
     parts = [part for part in source.split("/") if part not in ("", "messages", "modules", "outputs")]
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip("-._")[:100] or "route"
     number = 1
@@ -181,17 +179,17 @@ def _route_name(source: str, taken: set[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML, in ASCII: no reader sees a character that it would obey."""
+    """A TOML basic string in ASCII, so that no control character reaches a terminal."""
     return '"' + "".join(map(_escaped, text)) + '"'
 
 
 def _escaped(sign: str) -> str:
     if ord(sign) > 0xFFFF:
-        return f"\\U{ord(sign):08x}"  # TOML knows no pairs of surrogates
+        return f"\\U{ord(sign):08x}"  # TOML has no surrogate pairs
     return "\\u007f" if sign == "\x7f" else json.dumps(sign)[1:-1]
 
 
 def _can_be_column(name: str) -> bool:
-    """Also one that has to be quoted, as headings of a CSV often have."""
+    """Also true for names that have to be quoted, as CSV headings often do."""
     is_short = 0 < len(name) <= contract_file.NAME_CHARS_MAX
     return is_short and name.isprintable() and name == name.strip() and name[0] != "_" and not _NOT_IN_NAMES & set(name)

@@ -1,4 +1,4 @@
-"""What a job with this contract would make of messages, by the code with which the job itself decides.
+"""Tries a contract on messages, with the code the job itself uses.
 
 page of messages ─▶ envelope.page, as in the job's source ─▶ counted: rows, dead letters, fields without a column
 """
@@ -17,10 +17,10 @@ from fairlead_ingest.rows import envelope, letter_code
 from fairlead_ingest.rows.contract import FREEZE, MISFIT, OWN_COLUMNS, SHARED, Contract, RowRouter
 from fairlead_ingest.rows.fitting import UnfitColumn
 
-# Different things wrong, and different fields without a column, that are listed one by one; devices choose the names.
+# How many kinds of violations and how many unknown fields are listed; devices choose their names, so they are bounded.
 KINDS_MAX = 200
 FIELDS_MAX = 500
-# Values of one field that its type is guessed from.
+# How many values of a field its type is guessed from.
 GUESSED_MAX = 100
 EXAMPLE_CHARS_MAX = 120
 TYPE_CHARS_MAX = 60
@@ -33,7 +33,7 @@ _WRONG = msgspec.json.Decoder(list[UnfitColumn])
 
 @dataclass(slots=True, kw_only=True)
 class Violation:
-    """One thing that is wrong with messages: ``field`` is a column or a field of the message, empty for all of it."""
+    """One kind of mistake in messages. ``field`` is a column or a message field, empty if it is the whole message."""
 
     code: str
     field: str
@@ -45,7 +45,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """A field of bodies that has no column; ``type`` is a guess, None where it was only ever null."""
+    """A field of bodies that has no column. ``type`` is a guess, None if no type holds all values or all are null."""
 
     name: str
     type: str | None
@@ -54,17 +54,17 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutcome:
-    """Messages are rows that fit, rows whose body was rescued, or dead letters."""
+    """The result: ``messages`` is the sum of ``fit``, ``rescued`` and ``dead_letters``."""
 
     messages: int
     fit: int
     rescued: int
     dead_letters: int
     wrong: Sequence[Violation]
-    # Fields, or things wrong, beyond those that are listed.
+    # Violations and unknown fields beyond the listed ones.
     untold: int
     unknown: Sequence[Unknown]
-    # By route, how many messages it takes; ``""`` for none of them. Empty without routes.
+    # Number of messages by route, with ``""`` for messages of no route; empty if the contract has no routes.
     routes: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -73,7 +73,7 @@ class TrialOutcome:
 
 
 class Trial:
-    """Plays pages of messages against a contract; ``letters`` and ``outcome`` are the result."""
+    """Tries a contract on pages of messages (``play``) and sums up the result (``outcome``)."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
@@ -82,13 +82,13 @@ class Trial:
         self._types = {each.name: each.dataType.simpleString() for each in contract.columns.fields}
         self._known = {*contract.columns.names, *OWN_COLUMNS}
         self._lower = {name.lower() for name in self._known}
-        self._messages = self._rescued = self._dead = self._untold = 0
+        self._messages = self._rescued = self._dead = self._unlisted = 0
         self._wrong: dict[tuple[str, str, str], Violation] = {}
         self._unknown: dict[str, tuple[Guess, int]] = {}
         self._routes = [0] * (len(contract.routes) + 1)
 
     def play(self, topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> None:
-        """One page of a topic."""
+        """Try the contract on one page of a topic."""
         page = envelope.page(topic, ids, moments, payloads, judge=self._judge)
         self._messages += page.num_rows
         for letter in dead_letters(page, self._contract):
@@ -107,7 +107,7 @@ class Trial:
                 self._rescued += 1
                 self._note_misfits(letter.id, letter.body, letter.wrong or ())
         for body in page["body"].drop_null().to_pylist():
-            self._look_for_fields(body)
+            self._collect_unknown_fields(body)
         if self._contract.routes:
             is_good = page["_error"].is_null().to_pylist()
             for good, source, properties in zip(
@@ -117,7 +117,7 @@ class Trial:
                     self._routes[self._router.route(topic, source, properties)] += 1
 
     def outcome(self) -> TrialOutcome:
-        """Of all pages so far; the most frequent first."""
+        """The result for all pages so far, the most frequent violations and fields first."""
         names = [each.name for each in self._contract.routes]
         return TrialOutcome(
             messages=self._messages,
@@ -125,7 +125,7 @@ class Trial:
             rescued=self._rescued,
             dead_letters=self._dead,
             wrong=sorted(self._wrong.values(), key=lambda kind: (-kind.messages, kind.code, kind.field, kind.reason)),
-            untold=self._untold,
+            untold=self._unlisted,
             unknown=sorted(
                 (Unknown(name=name, type=guess.type(), messages=n) for name, (guess, n) in self._unknown.items()),
                 key=lambda each: (-each.messages, each.name),
@@ -145,13 +145,13 @@ class Trial:
         kind = self._wrong.get((code, name, reason))
         if kind is None:
             if len(self._wrong) >= KINDS_MAX:
-                self._untold += 1
+                self._unlisted += 1
                 return
             kind = self._wrong[code, name, reason] = Violation(code=code, field=name, reason=reason)
             kind.example_id, kind.example = message_id, _example(name, shown)
         kind.messages += 1
 
-    def _look_for_fields(self, body: str) -> None:
+    def _collect_unknown_fields(self, body: str) -> None:
         if not body.startswith("{"):
             return
         try:
@@ -164,7 +164,7 @@ class Trial:
             guess, count = self._unknown.get(name, (None, 0))
             if guess is None:
                 if len(self._unknown) >= FIELDS_MAX:
-                    self._untold += 1
+                    self._unlisted += 1
                     continue
                 guess = Guess()
             if guess.count < GUESSED_MAX:
@@ -174,7 +174,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """A message that becomes a dead letter; ``wrong``: in what its body does not fit, None for another reason."""
+    """A message that becomes a dead letter. ``wrong`` lists the columns that do not fit, None for other reasons."""
 
     id: str
     code: str
@@ -186,7 +186,7 @@ class Letter:
 
 
 def dead_letters(page: pa.RecordBatch, contract: Contract) -> Iterator[Letter]:
-    """The dead letters among rows of ``envelope.TYPED_PAGE_SCHEMA``."""
+    """The dead letters of a page with the schema ``envelope.TYPED_PAGE_SCHEMA``."""
     rejected = page.filter(page["_error"].is_valid())
     for row in rejected.select(["_id", "_error", "_payload"]).to_pylist():
         found = letter_code.of(row["_payload"], None)
@@ -204,7 +204,7 @@ def _misfits(page: pa.RecordBatch) -> Iterator[Letter]:
 
 
 def _missing(letter: Letter) -> list[str]:
-    """Fields that the message does not have at all: one thing that is wrong, however many they are."""
+    """Fields that the message lacks; together they count as one violation."""
     if letter.code != letter_code.BAD_FIELD:
         return []
     try:
@@ -215,7 +215,7 @@ def _missing(letter: Letter) -> list[str]:
 
 
 def _example(name: str, shown: bytes | str) -> str:
-    """The value of the field where there is one, else the beginning of all of it."""
+    """The value of the field if there is one, else the beginning of the whole text."""
     text: Any = shown
     if isinstance(shown, str) and name:
         try:

@@ -7,11 +7,11 @@ topics           the Spark data source ``fairlead``: topics read as a stream or 
 sink             the Spark sinks ``fairlead_delta`` and ``fairlead_iceberg``
 service_tls      the files for mutual TLS with the service
 worker_memory    keeps Spark's Python workers from collecting imported modules as garbage after every task
-checkpoint       what Spark and our tasks wrote into a checkpoint
+checkpoint       the files of Spark and of our tasks in a checkpoint
 table            table formats behind one protocol: Delta and Iceberg
 http_server      health, metrics and receipts over HTTP
-contracts        contract files, and what they are tried on: messages of a topic, the table that is there
-status, metrics, event_publisher, table_report: how a job stands, for people and programs
+contracts        contract files, and what they are tried on: messages of a topic and the existing table
+status, metrics, event_publisher, table_report: the state of a job, for people and programs
 
 letters ─▶ pipeline ─▶ spark ─▶ topics, sink, status, event_publisher ─▶ checkpoint, metrics ─▶ table
 """

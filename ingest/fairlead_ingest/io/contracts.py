@@ -1,7 +1,7 @@
-"""What a contract is tried on: its file, messages of a topic, and the table that is there.
+"""Reads what a contract is tried on: its file, messages of a topic, and the existing table.
 
-Messages are committed ones, the newest or since a time: read once, in order, leaving no reader's position. The table
-says which columns it takes, which it refuses, and which would no longer be filled.
+Messages are the newest committed ones, or those since a time, read once and in order without moving any reader's
+position. The table shows which columns it would accept or refuse, and which would no longer be filled.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from fairlead_messaging.client.errors import Expired
 from fairlead_messaging.client.io.sync_client import BulkClient
 
 SPLITS = 64
-# A stretch as short as this is read as it is, and what lies before the wanted messages is passed over.
+# A stretch this short is not narrowed further; messages before the wanted ones are read and skipped.
 READ_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """``rows``: about how many messages there are to read, of them ``skip`` at the beginning to pass over."""
+    """A range of a topic, of which the first ``skip`` messages are skipped."""
 
     wanted: OffsetRange
     skip: int = 0
 
     @property
     def rows(self) -> int:
+        """About how many messages there are to read, without the skipped ones."""
         return max(0, self.wanted.rows - self.skip)
 
 
 def stretch(client: BulkClient, topic: str, *, last: int | None = None, since_ms: int | None = None) -> Stretch:
-    """The newest ``last`` messages, those since a time, or both: no more than ``last`` of those.
+    """The newest ``last`` messages, the messages since a time, or the newest ``last`` of those.
 
-    Raises ``Wait``, and what the client raises, as ``TopicMissing``.
+    Raises ``Wait`` and the client's errors, such as ``TopicMissing``.
     """
     begin = ask(client.offsets, topic, "earliest" if since_ms is None else max(0, since_ms))
     end = ask(client.offsets, topic, "latest").stable or ""
@@ -61,7 +62,7 @@ def stretch(client: BulkClient, topic: str, *, last: int | None = None, since_ms
         try:
             plan = ask(client.plan, topic, after=after, upto=end, splits=SPLITS, generation=begin.generation)
         except Expired as gone:
-            after = gone.oldest  # it expired while we looked
+            after = gone.oldest  # it expired in the meantime
             continue
         found = OffsetRange(topic=topic, generation=begin.generation, after=after, upto=end, rows=plan.rows)
         if last is None or plan.rows <= last:
@@ -77,7 +78,7 @@ def stretch(client: BulkClient, topic: str, *, last: int | None = None, since_ms
 
 
 def pages(client: BulkClient, found: Stretch) -> Iterator[pa.RecordBatch]:
-    """Its messages: ``id``, ``ts``, ``payload``. Raises as ``stretch`` does."""
+    """The messages of a stretch, with ``id``, ``ts`` and ``payload``. Raises as ``stretch`` does."""
     topic = found.wanted.topic
     options = SourceOptions.of(
         {"url": client.base_url, "topics": json.dumps([topic]), "onExpired": "count", "onRecreated": "restart"}
@@ -100,13 +101,13 @@ def read(path: Path) -> Contract:
 
 
 UNFILLED = "unfilled"
-"""A column of the table that the contract does not fill: older rows have it, or a transform of the job gives it."""
+"""A column of the table that the contract does not fill; older rows have it, or a transform of the job adds it."""
 
 
 def changes(name: str, table_format: TableFormat, table: Place, contract: Contract) -> list[ContractChange] | None:
-    """What opening the table with this contract would do; None where there is no table yet. Raises ``Stop``.
+    """What opening the table with this contract would change; None if there is no table yet. Raises ``Stop``.
 
-    ``name``: of the table format, as a setting.
+    ``name`` is the table format's name in the settings.
     """
     rows = table_format.dataset(table)
     if rows is None:
@@ -119,15 +120,15 @@ def changes(name: str, table_format: TableFormat, table: Place, contract: Contra
         except errors.Stop:
             there = next(each for each in held.fields if each.name == field.name)
             wanted = Schema.from_arrow(pa.schema([field])).fields[0]
-            what = f"is {sql_type(there)} in the table and {sql_type(wanted)} in the contract; a type never changes"
+            what = f"is {sql_type(there)} in the table and {sql_type(wanted)} in the contract; a type cannot change"
             found.append(ContractChange(kind=REFUSED, column=field.name, what=what))
             continue
         twin = next((each.name for each in held.fields if each.name.lower() == field.name.lower()), None)
         if new and twin is not None:
-            what = f"the table has {twin}, which is the same name to its readers"
+            what = f"the table has {twin}, and column names are not case-sensitive"
             found.append(ContractChange(kind=REFUSED, column=field.name, what=what))
         elif new:
-            found.append(ContractChange(kind=ADDED, column=field.name, what="the table gets this column"))
+            found.append(ContractChange(kind=ADDED, column=field.name, what="will be added to the table"))
     if contract.mode == EVOLVE:
         return found
     filled = {*OWN_COLUMNS, *(name.lower() for name in contract.columns.names)}
@@ -137,20 +138,20 @@ def changes(name: str, table_format: TableFormat, table: Place, contract: Contra
 
 
 def check_takes(name: str, table_format: TableFormat, table: Place, schema: pa.Schema) -> None:
-    """Raises ``Stop`` where a row with these columns could not go into the table that is there."""
+    """Raise ``Stop`` if the existing table cannot take rows with these columns."""
     rows = table_format.dataset(table)
     if rows is not None:
         missing_columns(table, Schema.from_arrow(rows.schema), _as_stored(name, schema))
 
 
 def columns(contract: Contract) -> pa.Schema:
-    """Those a table gets from a contract."""
+    """The columns a table gets from a contract."""
     schema = to_arrow_schema(StructType(list(contract.columns.fields)), timezone="UTC")
     return schema if contract.mode == FREEZE else schema.append(pa.field(RESCUED, pa.string()))
 
 
 def _as_stored(name: str, schema: pa.Schema) -> pa.Schema:
-    """With the types that a table of this format has for ours: Iceberg has fewer."""
+    """The schema with the types a table of this format stores; Iceberg has fewer types."""
     if name != ICEBERG:
         return schema
     from fairlead_ingest.io.table.iceberg import columns as iceberg

@@ -1,9 +1,9 @@
-"""Publishes events on the system topic from the program's main thread; batches run elsewhere and never wait for it.
+"""Publishes events on the system topic from the program's main thread, so that batches never wait for it.
 
-    Job, app ─publish─▶ waiting (bounded) ─send─▶ messaging, each once by its producer and number
+    Job, app ─publish─▶ queue (bounded) ─send─▶ messaging, which stores each once by its producer and number
 
-Messaging away: what waits is tried again every ``RETRY_SECONDS``; what finds no room is dropped, counted and logged,
-and published at the next start where the table's log still has it.
+While messaging is away, sending is retried every ``RETRY_SECONDS``. When the queue is full, the oldest event is
+dropped, counted and logged; it is published at the next start if the table's log still has it.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ class EventPublisher:
         self._next_try = 0.0
 
     def publish_numbered(self, producer: str, events: Sequence[Numbered]) -> None:
-        """Events that were perhaps published before, under the same producer and numbers."""
+        """Publish events that may have been published before under the same producer and numbers."""
         for each in events:
             payload = event.encode(each.event, id=f"{producer}-{each.number}", source=self._source)
             self._add(_Waiting(producer=producer, epoch=1, number=each.number, payload=payload))
 
     def publish(self, published: Event) -> None:
-        """An event of this run."""
+        """Publish an event of this run."""
         self._number += 1
         payload = event.encode(published, id=f"{self._epoch:x}-{self._number}", source=self._source)
         producer = f"{self._source.strip('/')}/run"
         self._add(_Waiting(producer=producer, epoch=self._epoch, number=self._number, payload=payload))
 
     def send(self) -> None:
-        """Send what waits, unless it was tried a moment ago."""
+        """Send the queued events, unless the last attempt failed a moment ago."""
         if not self._waiting or time.monotonic() < self._next_try:
             return
         try:
@@ -76,7 +76,7 @@ class EventPublisher:
             self._next_try = time.monotonic() + max(RETRY_SECONDS, error.retry_after_seconds or 0.0)
 
     def close(self) -> None:
-        """Try once more, and say what was left."""
+        """Try to send once more, then drop and log what is left."""
         self._next_try = 0.0
         self.send()
         self._drop(len(self._waiting), "the program ends")
@@ -84,11 +84,11 @@ class EventPublisher:
 
     def _add(self, one: _Waiting) -> None:
         if len(self._waiting) >= WAITING_MAX:
-            self._drop(1, "too many wait for messaging")
+            self._drop(1, "the queue is full")
         self._waiting.append(one)
 
     def _send_some(self) -> None:
-        """The oldest of one producer, in order. Raises ``Temporary``."""
+        """Send the oldest events of one producer, in order. Raises ``Temporary``."""
         first = self._waiting[0]
         some: list[_Waiting] = []
         for each in self._waiting:
@@ -121,7 +121,7 @@ class EventPublisher:
             self._drop(count, str(error))
 
     def _drop(self, count: int, reason: str) -> None:
-        """The oldest."""
+        """Drop the oldest ``count`` events."""
         if not count:
             return
         for _ in range(count):

@@ -1,13 +1,13 @@
-"""``GET /healthz``, ``/readyz`` and ``/metrics`` in plain HTTP, from a thread of its own; receipts where they are on.
+"""Serves ``GET /healthz``, ``/readyz`` and ``/metrics`` over plain HTTP, and receipts if they are enabled.
 
-The job's main thread drives Spark and may be busy for seconds; probes are answered all the same, from facts the main
-thread left in ``JobHealth``.
+A separate thread serves them, because the main thread drives Spark and may be busy for seconds. Probes are answered
+from what the main thread stored in ``JobHealth``.
 
 ``GET /v1/receipts/ID`` says whether a message is in a table; a request may wait for it. It is for clients that reach
-the job but not its tables, such as a producer at the edge, and answers from committed rows only. Each request looks
-at the files of the last days, newest first, each once; few requests are served at the same time.
+the job but not its tables, such as a producer at the edge, and answers from committed rows only. Each request reads
+the files of the last days, newest first, each once; only a few requests are served at the same time.
 
-    200 {"found": true, "pipeline", "_topic", "_batch", …}   404 {"found": false}   400 bad request   429 ask later
+    200 {"found": true, "pipeline", "_topic", "_batch", …}   404 {"found": false}   400 bad request   429 try later
     503 the table cannot be read now
 """
 
@@ -27,13 +27,13 @@ from deltalake.exceptions import DeltaError
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.receipt import LOOK_SECONDS, TableReceipts
+from fairlead_ingest.io.table.receipt import POLL_SECONDS, TableReceipts
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.errors import FairleadError
 
 PATH = "/v1/receipts/"
-ASKING_MAX = 8
+REQUESTS_MAX = 8
 RETRY_SECONDS = 1
 WAIT_SECONDS_MAX = 60.0
 DAYS_DEFAULT = 2
@@ -42,20 +42,20 @@ NAME_CHARS_MAX = 512
 
 
 class ReceiptsHttp:
-    """Answers for all tables of a job: (pipeline, table format, table) each. Thread-safe."""
+    """Answers receipt requests from all tables of a job, given as (pipeline, table format, table). Thread-safe."""
 
     def __init__(self, tables: Sequence[tuple[str, TableFormat, Place]]) -> None:
         self._tables = tables
-        self._asking = threading.BoundedSemaphore(ASKING_MAX)
+        self._asking = threading.BoundedSemaphore(REQUESTS_MAX)
 
     def answer(self, target: str) -> tuple[int, bytes, Mapping[str, str]]:
-        """Status, JSON body and headers for the target of a request; blocks as long as was asked for."""
+        """Status, JSON body and headers for a request target; blocks as long as the request wants to wait."""
         try:
             name, node, wait, days = _parse(target)
         except ValueError as error:
             return _refuse(400, "bad_request", str(error))
         if not self._asking.acquire(blocking=False):
-            status, body, _ = _refuse(429, "busy", f"{ASKING_MAX} are being answered already")
+            status, body, _ = _refuse(429, "busy", f"{REQUESTS_MAX} requests are already being answered")
             return status, body, {"Retry-After": str(RETRY_SECONDS)}
         try:
             found = self._look(name, node, wait, days)
@@ -70,19 +70,19 @@ class ReceiptsHttp:
 
     def _look(self, name: str, node: str | None, wait: float, days: int) -> dict[str, Any] | None:
         since = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).date()
-        looking = [
+        searches = [
             (pipeline, TableReceipts(table_format, table, name, node, since))
             for pipeline, table_format, table in self._tables
         ]
         deadline = time.monotonic() + wait
         while True:
-            for pipeline, receipts in looking:
+            for pipeline, receipts in searches:
                 found = receipts.find()
                 if found is not None:
                     return {"pipeline": pipeline, **found}
             if time.monotonic() >= deadline:
                 return None
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def _parse(target: str) -> tuple[str, str | None, float, int]:
@@ -92,10 +92,10 @@ def _parse(target: str) -> tuple[str, str | None, float, int]:
     asked = parse_qs(parts.query, max_num_fields=8)
     unknown = set(asked) - {"node", "wait", "days"}
     if unknown:
-        raise ValueError(f"{sorted(unknown)[0]}: only node, wait and days can be asked for")
+        raise ValueError(f"{sorted(unknown)[0]}: unknown parameter; there are node, wait and days")
     node = asked.get("node", [None])[0]
     if not 0 < len(name) <= NAME_CHARS_MAX or len(node or "") > NAME_CHARS_MAX:
-        raise ValueError(f"a message id, and a node, of at most {NAME_CHARS_MAX} characters")
+        raise ValueError(f"a message id is required; it and the node have at most {NAME_CHARS_MAX} characters")
     wait, days = _number(asked, "wait", 0.0, WAIT_SECONDS_MAX), _number(asked, "days", DAYS_DEFAULT, DAYS_MAX)
     return name, node, wait, int(days)
 
@@ -107,7 +107,7 @@ def _number(asked: Mapping[str, Sequence[str]], name: str, default: float, most:
     except ValueError:
         value = -1.0
     if not 0 <= value <= most:
-        raise ValueError(f"{name}: a number from 0 to {most:g}, not {text[:40]!r}")
+        raise ValueError(f"{name}: must be a number from 0 to {most:g}, not {text[:40]!r}")
     return value
 
 
@@ -117,14 +117,14 @@ def _refuse(status: int, code: str, message: str) -> tuple[int, bytes, Mapping[s
 
 @dataclass(slots=True)
 class JobHealth:
-    """Why the job is not ready, by pipeline; ready when there is no reason left."""
+    """Why the job is not ready, by pipeline; it is ready when ``waiting`` is empty."""
 
     waiting: dict[str, str] = field(default_factory=dict)
     broken: str | None = None
 
 
 class HealthServer:
-    """Serves until ``close``. ``port`` is the one bound, also when 0 was asked for. Raises ``OSError``."""
+    """Serves until ``close``. ``port`` is the bound port, also if 0 was given. Raises ``OSError``."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class HealthServer:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Probes are asked every few seconds; a log line for each would bury the others."""
+                """Log nothing: probes come every few seconds and would drown the other lines."""
 
         self._server = ThreadingHTTPServer((host, port), Handler)
         self._server.daemon_threads = True

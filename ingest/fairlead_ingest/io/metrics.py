@@ -1,4 +1,4 @@
-"""The job's numbers for Prometheus; counters come from the table's own commits: they say what is in the table."""
+"""The job's Prometheus metrics. Counters are taken from the table's own commits, so they match its contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = "fairlead_ingest_"
 
 
 class IngestMetrics:
-    """All series of one job, labelled by pipeline."""
+    """All metrics of one job, labelled by pipeline."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -58,7 +58,7 @@ class IngestMetrics:
         self.registry.register(self)
 
     def committed(self, pipeline: str, counts: BatchCounts) -> None:
-        """Take over one commit's own counts."""
+        """Add the counts of one commit."""
         for name in ("rows", "dead_letters", "filtered", "expired_unread", "expired_starts", "bytes"):
             getattr(self, name).labels(pipeline).inc(getattr(counts, name))
         self.gaps.labels(pipeline).inc(len(counts.gaps))
@@ -66,7 +66,7 @@ class IngestMetrics:
         self._ages[pipeline] = commit_info.add_ages([self._ages.get(pipeline, []), counts.ages])
 
     def collect(self) -> Iterable[HistogramMetricFamily]:
-        """The ages as a histogram; called by the registry when it is scraped."""
+        """The ages as a histogram; the registry calls this at each scrape."""
         family = HistogramMetricFamily(
             PREFIX + "freshness_seconds", "Time from enqueued_at at the edge to the row on disk", labels=["pipeline"]
         )

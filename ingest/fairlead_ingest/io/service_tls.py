@@ -1,4 +1,4 @@
-"""The files by which a job and the messaging service know each other, as the settings name them."""
+"""The files for mutual TLS with the messaging service, from the settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fairlead_messaging.client.io.connections import Tls
 
 
 def tls_of(settings: IngestSettings) -> Tls | None:
-    """The files for mutual TLS, None on a plain loopback."""
+    """The files for mutual TLS, None without TLS."""
     if settings.security != "mtls":
         return None
     assert settings.tls_ca and settings.tls_cert and settings.tls_key

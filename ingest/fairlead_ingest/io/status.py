@@ -1,4 +1,4 @@
-"""How a job stands, from its table and from the service; the job itself need not run."""
+"""The status of a job, from its table and from the service; the job itself need not run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairlead_messaging.client.errors import Expired, GenerationChanged, TopicMi
 from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.errors import FairleadError, Temporary
 
-# The last commits that freshness and rates are taken from.
+# How many of the last commits freshness and rates are computed from.
 RECENT_COMMITS = 50
 
 
@@ -32,7 +32,7 @@ def of(
     now: datetime.datetime,
     catalog: Catalog | None = None,
 ) -> dict[str, Any]:
-    """Everything worth knowing about one pipeline, as plain values. ``client`` None: the table's side only."""
+    """The status of one pipeline as plain values. Without ``client``, only what the table knows."""
     table_format = tables.of(pipeline.table_format or tables.DELTA, catalog)
     found = _table(table_format, table, now)
     reached: Offsets = found.pop("reached")
@@ -88,7 +88,7 @@ def _table(table_format: TableFormat, path: Place, now: datetime.datetime) -> di
 
 
 def fresh_within(table_format: TableFormat, path: Place) -> tuple[float | str | None, float | str | None]:
-    """Half, and 95 %, of what the last commits brought was in the table so many seconds after the edge accepted it."""
+    """The median and 95th percentile of the seconds from acceptance at the edge to the table, in the last commits."""
     return _fresh(_recent(table_format, path))
 
 
@@ -104,7 +104,7 @@ def _fresh(recent: Sequence[Committed]) -> tuple[float | str | None, float | str
 def of_topic(
     topic: str, offset: TopicOffset | None, client: BulkClient | None, now: datetime.datetime
 ) -> dict[str, Any]:
-    """How far the table is behind one topic, or why that is not known; at most two requests."""
+    """The table's lag behind one topic, or why it is unknown; takes at most three requests."""
     at = offset or TopicOffset()
     facts: dict[str, Any] = {"topic": topic, "position": at.position, "generation": at.generation}
     if client is None:
@@ -137,6 +137,6 @@ def of_topic(
 
 
 def _seconds(ages: list[int], fraction: float) -> float | str | None:
-    """A number where there is one: JSON knows no infinity."""
+    """A quantile in seconds; text instead of infinity, which JSON does not have."""
     found = commit_info.age_quantile(ages, fraction)
     return f"more than {commit_info.AGE_BUCKETS[-1]:g}" if found == float("inf") else found

@@ -1,7 +1,7 @@
-"""The facts of one table and its side tables for the report page: rows counted, files measured, commits, gaps, letters.
+"""Collects the facts of a table and its side tables for the report page: rows, files, commits, gaps, dead letters.
 
-Rows are counted batch by batch: memory depends on what is counted, not on how many rows there are. Files are those of
-the newest version, by size; opening some of them measures what opening costs here and now.
+Rows are counted batch by batch, so memory does not depend on their number. Some files of the newest version are opened
+to measure how long that takes.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from fairlead_ingest.table.store_path import Place, StorePath
 from fairlead_messaging.client.io.sync_client import BulkClient
 
 COMMITS_MAX = 500
-"""Commits of the log that are drawn, the newest; in a store each is a request."""
+"""How many of the newest commits are plotted; in a store each is a request."""
 GAPS_MAX = 200
-"""Gaps that are listed, the newest."""
+"""How many of the newest gaps are listed."""
 
 
 def table_facts(
@@ -57,9 +57,9 @@ def table_facts(
     progress: Callable[[int], object] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> TableFacts:
-    """``since`` is the first day of ``days``; None: all days. ``progress`` gets the rows of each batch.
+    """The facts of one table. ``since`` is the first of the last ``days`` days, None for all.
 
-    Raises ``Stop`` where there is no table.
+    ``progress`` is called with the number of rows in each batch. Raises ``Stop`` if there is no table.
     """
     counted = count_rows(tables.existing(table_format, path), since, progress)
     return TableFacts(
@@ -86,7 +86,7 @@ def table_facts(
 def lags(
     table_format: TableFormat, path: Place, topics: Sequence[str], client: BulkClient, now: datetime.datetime
 ) -> list[TopicLag]:
-    """How far the table is behind each topic now; where the service cannot say, its ``state`` says why."""
+    """The table's current lag behind each topic; if it is unknown, ``state`` says why."""
     reached = table_format.reached(path)
     found = [status.of_topic(topic, reached.topics.get(topic), client, now) for topic in topics]
     return [
@@ -101,7 +101,7 @@ def lags(
 
 
 def _commits(table_format: TableFormat, path: Place) -> list[CommitPoint]:
-    """Oldest first; those that brought no row have no age."""
+    """The commits that added rows, oldest first."""
     found = [each for entry in table_format.last_entries(path, COMMITS_MAX) if (each := entry.batch()) is not None]
     return [
         CommitPoint(
@@ -115,7 +115,7 @@ def _commits(table_format: TableFormat, path: Place) -> list[CommitPoint]:
 
 
 def _age(ages: list[int], fraction: float) -> float | None:
-    """Past the last bound, twice that: a picture has no infinity."""
+    """An age quantile, limited to twice the last bound so that it can be plotted."""
     found = commit_info.age_quantile(ages, fraction)
     return None if found is None else min(found, 2 * commit_info.AGE_BUCKETS[-1])
 
@@ -125,7 +125,7 @@ def _hour(second: int) -> str:
 
 
 def _gaps(table: ds.Dataset | None) -> list[ReportGap]:
-    """The newest first; none where there is no table, as beside one that was only ever backfilled."""
+    """The newest gaps first; empty if there is no gaps table, as for a table that was only backfilled."""
     if table is None:
         return []
     found = table.to_table().sort_by([("_ingested_at", "descending")]).slice(0, GAPS_MAX).to_pylist()
@@ -143,14 +143,14 @@ def _gaps(table: ds.Dataset | None) -> list[ReportGap]:
 
 
 def _place(gap: dict[str, Any], end: str) -> str:
-    """In the topic; of what an agent reported, in the queue of its node."""
+    """The position in the topic, or in the node's queue for a loss reported by an agent."""
     if gap.get("queue") is not None:
         return f"{gap['node']} {gap['queue']} {gap[f'{end}_sequence']}"
     return f"{gap[f'{end}_generation']}:{gap[f'{end}_position']}"
 
 
 def _dead_letters(table: ds.Dataset | None) -> list[LetterCount]:
-    """By code and fields; a table that no job of this version has opened has neither."""
+    """The dead letters by code and fields, which tables of an older version lack."""
     if table is None:
         return []
     held = set(table.schema.names)
@@ -164,18 +164,18 @@ def _dead_letters(table: ds.Dataset | None) -> list[LetterCount]:
 
 
 OPENED_MAX = 20
-"""As many are opened to measure it: the newest, which a query asks for most."""
+"""How many of the newest files are opened to measure the time."""
 _DATE_CHARS = len("2026-11-20")
 
 
 def measure_files(table_format: TableFormat, table: Place, clock: Callable[[], float]) -> FileLayout:
-    """``clock`` in seconds.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    """Measure sizes and the time to open a file; ``clock`` is in seconds. Raises ``OSError``, ``Wait``, ``Stop``."""
     named = table_format.files(table)
     sizes = object_store.sizes(table) if isinstance(table, StorePath) and named else {}
     found, there, took = [], [], []
     for path, topic in named:
         size = sizes.get(path) if isinstance(table, StorePath) else _on_disk(table, path)
-        # A file that was vacuumed since the log was read is no part of the newest version either.
+        # A file that was vacuumed after the log was read is not part of the newest version any more.
         if size is not None:
             there.append(path)
             found.append(FileSize(topic=topic, date=path.rpartition("/_date=")[2][:_DATE_CHARS], bytes=size))
@@ -190,11 +190,11 @@ def measure_files(table_format: TableFormat, table: Place, clock: Callable[[], f
 
 
 def _read_footer(table: Place, path: str) -> None:
-    """What opening costs; of a store it is a request, however large the file."""
+    """Read a file's footer, which in a store is one request."""
     if isinstance(table, StorePath):
         store_filesystem.read_footer(table / path)
     else:
-        files.open_parquet(table, path).metadata  # noqa: B018 - read when it is asked for
+        files.open_parquet(table, path).metadata  # noqa: B018 - accessing it reads it
 
 
 def _on_disk(table: Path, path: str) -> int | None:
@@ -207,15 +207,15 @@ def _on_disk(table: Path, path: str) -> int | None:
 BATCH_ROWS = 131_072
 QUANTILES = (0.5, 0.95, 0.99)
 NODES_MAX = 100_000
-"""Nodes that are counted apart; of more the rest counts as one."""
+"""How many nodes are counted separately; the rest counts as one."""
 OTHER_NODES = "other nodes"
 PRIORITIES_MAX = 100
-"""Priorities that are counted apart; of more the rest counts as rows without one."""
+"""How many priorities are counted separately; the rest counts as rows without one."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RowCounts:
-    """What was counted of one table."""
+    """The counts of one table."""
 
     rows: int = 0
     by_node: Counter[str] = field(default_factory=Counter)
@@ -225,16 +225,16 @@ class RowCounts:
     over_time: OverTime = field(default_factory=OverTime)
 
     def nodes(self) -> list[tuple[str, int]]:
-        """The busiest first."""
+        """Rows by node, the busiest first."""
         return sorted(self.by_node.items(), key=lambda pair: (-pair[1], pair[0]))
 
     def priorities(self) -> list[tuple[str, int]]:
-        """By priority, rows without one last."""
+        """Rows by priority, those without one last."""
         found = sorted(self.by_priority.items(), key=lambda pair: (pair[0] is None, pair[0] or 0))
         return [(str(priority), count) for priority, count in found]
 
     def delays(self) -> list[PriorityDelay]:
-        """Of each priority that has rows with a time of acceptance."""
+        """Delays by priority, for rows that have the time of acceptance."""
         return [
             PriorityDelay(
                 priority=priority,
@@ -247,7 +247,7 @@ class RowCounts:
 
 
 def count_rows(table: ds.Dataset, since: datetime.date | None, progress: Callable[[int], object]) -> RowCounts:
-    """Rows of the partitions from ``since`` on; None: all. ``progress`` gets the rows of each batch."""
+    """Count rows of partitions from ``since`` on, None for all. ``progress`` gets the number of rows of each batch."""
     held = set(table.schema.names)
     columns = ["_published_at", "_ingested_at", *(name for name in ("node", "priority", "enqueued_at") if name in held)]
     condition = None if since is None else pc.field("_date") >= pa.scalar(since, pa.date32())

@@ -1,11 +1,10 @@
 """The newest row of each key, for example of each device: ``<table>_latest`` beside the table of rows.
 
-    definition   what is a key, what is newer, what deletes
-    newest       the newest row of each key: in any order and repeated, the result is the same; the table lies in
-                 files by a hash of the key, and only those that change are written again
-    mark         what each commit of the latest table records: which version of the rows it is made of, what changed
-                 since, and what has to be done to reach their newest one
+    definition   the key, the order, and which rows delete a key
+    newest       the newest row of each key, independent of order and repetition; the bucket (file) of each key
+    mark         what each commit of the latest table records: the version of the rows it reflects; from that, what
+                 changed since and what to do
 
-The latest table is a function of the rows table at one of its versions and of nothing else; so whatever is interrupted,
-repeated or done twice ends in the same table. ``io.latest`` reads and writes; nothing here does.
+The latest table depends only on one version of the rows table, so an interrupted, repeated or duplicated refresh ends
+in the same table. ``io.latest`` does the reading and writing.
 """

@@ -1,9 +1,9 @@
-"""What a latest table is made of: its key, its order, its columns, and which rows delete a key; also as settings.
+"""The definition of a latest table: its key, order and columns, and which rows delete a key; also as settings.
 
-The newest row is the one messaging stored last, by message id: ids rise whatever clocks do, across restarts of devices
-and of the service, and across a topic that was recreated. ``order_by`` puts columns before that. ``enqueued_at`` there
-is the device's clock, and counts as the time of publishing where it is later: nothing is accepted at the edge after it
-was published, and a clock that is years ahead would keep a row for years.
+By default, the newest row is the one that messaging stored last, by message id: ids increase regardless of clocks,
+across restarts of devices and the service, and across a recreated topic. ``order_by`` puts columns first. In it,
+``enqueued_at``, which comes from the device's clock, counts as the time of publishing if it is later than that;
+otherwise a clock that is years ahead would keep a row for years.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.model import Model
 
 LINEAGE: Final = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date")
-"""Always kept; the order ends with these."""
+"""Columns that are always kept."""
 ARRIVAL: Final = ("_id", "_topic", "_ingested_at", "_batch")
-"""The order of arrival, to the last doubt: a message whose row was deleted and filled in again may be there twice."""
+"""The order of arrival. More than the id, because a row that was deleted and filled in again may exist twice."""
 DELETED: Final = "_deleted"
 BUCKET: Final = "_bucket"
 OWN: Final = (DELETED, BUCKET)
 PROPERTY: Final = "properties."
-"""``delete_when`` takes a column, or this and the name of a message's property."""
+"""Prefix in ``delete_when`` for a property of the message instead of a column."""
 
 Value = str | int | bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestDefinition:
-    """See the module. ``columns`` empty: all; ``delete_when``: a column and the values of it that delete."""
+    """See the module. Empty ``columns`` means all; ``delete_when`` has the values of a column that delete a key."""
 
     key: tuple[str, ...]
     order_by: tuple[str, ...] = ()
@@ -46,30 +46,30 @@ class LatestDefinition:
 
     @property
     def fingerprint(self) -> str:
-        """Another definition is another table: it is built again."""
+        """Identifies the definition; if it changes, the table is rebuilt."""
         said = [list(self.key), list(self.order_by), sorted(self.columns), sorted(self.delete_when.items())]
         return f"{zlib.crc32(json.dumps(said).encode()):08x}"
 
     @property
     def order(self) -> tuple[str, ...]:
-        """From the first that counts to the last; no column twice."""
+        """The columns that order rows, the most significant first, without repetition."""
         return tuple(dict.fromkeys((*self.order_by, *ARRIVAL)))
 
     @property
     def read_columns(self) -> tuple[str, ...]:
-        """What has to be read of a row to know whether it is the newest of its key, and whether it deletes."""
+        """The columns needed to decide whether a row is the newest of its key, and whether it deletes."""
         deleting = ("properties" if name.startswith(PROPERTY) else name for name in self.delete_when)
         capped = ("_published_at",) if "enqueued_at" in self.order_by else ()
         return tuple(dict.fromkeys((*self.key, *self.order, *capped, *deleting)))
 
     def kept(self, rows: pa.Schema) -> pa.Schema:
-        """The columns of the latest table, of those of the rows."""
+        """The columns of the latest table for rows with this schema."""
         always = {*self.key, *self.order_by, *LINEAGE}
         chosen = [each for each in rows if not self.columns or each.name in self.columns or each.name in always]
         return pa.schema([*chosen, pa.field(DELETED, pa.bool_()), pa.field(BUCKET, pa.int32())])
 
     def check(self, rows: pa.Schema) -> None:
-        """Raises ``Stop`` where rows of these columns cannot be kept so."""
+        """Raise ``Stop`` if a latest table cannot be made of rows with these columns."""
         named = (("key", self.key), ("order_by", self.order_by), ("columns", self.columns))
         for setting, names in (*named, ("delete_when", tuple(self.delete_when))):
             for name in names:
@@ -88,20 +88,20 @@ class LatestDefinition:
                     raise _unfit(f"delete_when: {name!r} is {rows.field(name).type} in the rows: {error}") from None
         for name in OWN:
             if name in rows.names:
-                raise _unfit(f"the rows have a column {name!r} of their own, which the latest table needs")
+                raise _unfit(f"the rows already have a column {name!r}, which the latest table needs")
         missing = [name for name in LINEAGE if name not in rows.names]
         if missing:
-            raise _unfit(f"the rows lack {', '.join(missing)}: this is no table of ours")
+            raise _unfit(f"the rows lack {', '.join(missing)}: this table was not written by a Fairlead job")
 
 
 def _problem(setting: str, kind: pa.DataType) -> str:
-    """Why a column of this type cannot be used so; empty where it can."""
+    """Why a column of this type cannot be used; empty if it can."""
     if setting == "columns":
         return ""
     if pa.types.is_nested(kind):
-        return "name one that is a single value"
+        return "use a column with single values"
     if setting == "key" and pa.types.is_floating(kind):
-        return "two equal readings of a fraction need not be equal; use a text, a whole number or a decimal"
+        return "equal measurements may differ in floating point; use a text, a whole number or a decimal"
     return ""
 
 
@@ -121,9 +121,9 @@ def _columns(names: list[str]) -> list[str]:
         if not name.strip() or len(name) > COLUMN_CHARS_MAX:
             raise ValueError(f"names have 1 to {COLUMN_CHARS_MAX} characters, is {mistakes.shown(name)}")
         if name in OWN:
-            raise ValueError(f"{name} is the latest table's own")
+            raise ValueError(f"{name} is reserved for the latest table")
     if len(set(names)) != len(names):
-        raise ValueError("one is named twice")
+        raise ValueError("a name is repeated")
     return names
 
 
@@ -131,7 +131,7 @@ def _deleting(conditions: dict[str, list[str | int | bool]]) -> dict[str, list[s
     _columns(list(conditions))
     for name, values in conditions.items():
         if not values or len({type(value) for value in values}) > 1:
-            raise ValueError(f"{name}: must be a list of values of one kind")
+            raise ValueError(f"{name}: must be a list of values of one type")
     return conditions
 
 
@@ -140,7 +140,7 @@ Deleting = Annotated[dict[str, list[str | int | bool]], AfterValidator(_deleting
 
 
 class LatestSettings(Model):
-    """A table beside that holds the newest row of each key."""
+    """A second table with the newest row of each key."""
 
     key: Columns = Field(default=[])
     """Columns whose values form the key, for example `["node"]`: `<table>_latest` contains the newest row of each key
@@ -159,7 +159,7 @@ class LatestSettings(Model):
 
     @property
     def definition(self) -> LatestDefinition | None:
-        """None where there is no latest table."""
+        """The definition, None if there is no latest table."""
         if not self.key:
             return None
         return LatestDefinition(
@@ -171,10 +171,10 @@ class LatestSettings(Model):
 
 
 def wrong(where: str, latest: LatestSettings, table_format: str) -> Iterator[Mistake]:
-    """What is wrong with it in a pipeline whose tables are of this format."""
+    """The mistakes in the settings of a pipeline with this table format."""
     if not latest.key:
         if latest.model_fields_set - {"key"}:
             yield Mistake(mistakes.join(where, "key"), "required with the other keys of this table; name a column")
         return
     if table_format != "delta":
-        yield Mistake(where, f'is kept from the log of a Delta table, not {table_format}; use table_format = "delta"')
+        yield Mistake(where, f'needs the log of a Delta table, not {table_format}; use table_format = "delta"')

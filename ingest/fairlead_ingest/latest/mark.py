@@ -1,19 +1,19 @@
-"""What each commit of a latest table records of where it comes from, and what changed in the rows since.
+"""The mark that each commit of a latest table records about its rows, and what changed in the rows since.
 
     {"fairlead_latest": {"source": "3f0c…", "version": 812, "stamp": "9a01b2c3", "definition": "…", "keys": 10000, …}}
 
-``source`` is the id of the rows table, ``version`` the one of which this is the latest table, ``stamp`` a checksum of
-that version's log entry: a table restored from a copy may have other rows under the same number.
+``source`` is the id of the rows table, ``version`` the version that the latest table reflects, and ``stamp`` a checksum
+of that version's log entry, since a table restored from a copy may have other rows under the same number.
 
 The rows' Delta log says what changed since that version:
 
-    add                      its rows are to be folded
-    remove, data changed     rows are gone: a key whose newest row may be one of them has to be looked up again
-    remove, data not changed files were joined or sorted: what had still to be folded lies in the files that replace it,
-                             beside rows that were folded before: when such a file goes, those are gone, too
+    add                      its rows must be folded
+    remove, data changed     rows are gone, perhaps the newest ones of their keys, which must then be found again
+    remove, data not changed files were joined or sorted: rows still to be folded are in the new files, beside rows that
+                             were already folded; removing such a file removes both
 
-A vacuum takes only files that the current version does not have, and none of those is read here, so rows may be
-compacted and vacuumed at any time.
+Only files of the current version are read here, which a vacuum keeps, so rows may be compacted and vacuumed at any
+time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fairlead_ingest import errors
 
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 Partition = tuple[tuple[str, str | None], ...]
-"""Of a file: the partition columns and their values."""
+"""The partition columns of a file with their values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +65,19 @@ class ChangeEntry:
     removed: list[_Add] = field(default_factory=list)
     info: dict[str, Any] = field(default_factory=dict)
     stamp: str = ""
-    """A check sum of the whole entry."""
+    """A checksum of the whole entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outstanding:
-    """``files``: with rows to fold, all of them of the version reached; ``reduced``: partitions that lost rows."""
+    """``files`` have rows to fold and are in the newest version; ``reduced`` are partitions that lost rows."""
 
     files: list[RowFile]
     reduced: frozenset[Partition]
 
 
 def parse(content: bytes, where: str) -> ChangeEntry:
-    """An entry as it is stored. Raises ``Stop``."""
+    """Parse a stored entry. Raises ``Stop``."""
     found = ChangeEntry(stamp=stamp(content))
     try:
         for text in content.splitlines():
@@ -89,17 +89,17 @@ def parse(content: bytes, where: str) -> ChangeEntry:
             if line.commit_info is not None:
                 found.info.update(line.commit_info)
     except msgspec.MsgspecError as error:
-        raise errors.Stop(errors.TABLE_UNFIT, f"{where}: no entry of a Delta log: {error}") from None
+        raise errors.Stop(errors.TABLE_UNFIT, f"{where}: not an entry of a Delta log: {error}") from None
     return found
 
 
 def stamp(content: bytes) -> str:
-    """Of an entry as it is stored."""
+    """The checksum of a stored entry."""
     return f"{zlib.crc32(content):08x}"
 
 
 def outstanding(entries: Iterable[ChangeEntry], where: str) -> Outstanding:
-    """Of entries in their order. Raises ``Stop`` where files are of a kind that cannot be read."""
+    """What a series of entries leaves to do. Raises ``Stop`` if files cannot be read here."""
     pending: dict[str, RowFile] = {}
     joined: set[str] = set()
     reduced: set[Partition] = set()
@@ -120,9 +120,9 @@ def outstanding(entries: Iterable[ChangeEntry], where: str) -> Outstanding:
 
 
 def row_file(path: str, partition: Partition, where: str, deletion_vector: object = None) -> RowFile:
-    """As the log names it. Raises ``Stop`` where it lies elsewhere, or some of its rows are deleted without a trace."""
+    """A file from the log. Raises ``Stop`` if it is outside the table, or has deleted rows."""
     if "://" in path or path.startswith("/"):
-        raise errors.Stop(errors.TABLE_UNFIT, f"{where}: {path} lies outside the table, as in a shallow clone: copy it")
+        raise errors.Stop(errors.TABLE_UNFIT, f"{where}: {path} is outside the table, as in a shallow clone: copy it")
     if deletion_vector is not None:
         raise errors.Stop(
             errors.TABLE_UNFIT,
@@ -139,12 +139,12 @@ def _partition(file: _Add) -> Partition:
 
 METADATA_KEY: Final = "fairlead_latest"
 SEQUENCE: Final = "fairlead:latest"
-"""The transaction of each commit: of two at the same moment one is refused by the log."""
+"""The transaction of each commit; the log refuses one of two concurrent commits."""
 _HARMLESS = ("OPTIMIZE", "VACUUM", "ADD COLUMN", "SET TBLPROPERTIES", "ADD FEATURE", "CREATE TABLE", "CHECKPOINT")
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """See the module. ``deleted``: keys among ``keys`` that are taken out; ``at_ms``: of the commit, 0 in the log."""
+    """See the module. ``deleted`` is the number of deleted keys among ``keys``."""
 
     source: str
     version: int
@@ -157,13 +157,13 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the log stores with the commit."""
+        """The metadata of the commit in the log."""
         return {METADATA_KEY: msgspec.to_builtins(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """The newest mark, as the log has it."""
+    """The newest mark in the log."""
 
     mark: Mark
     timestamp_ms: int
@@ -176,20 +176,20 @@ class Current:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldAfter:
-    """What was committed to the rows after this version is to be folded in."""
+    """The rows committed after this version must be folded in."""
 
     after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """All of the rows are to be read, because of ``reason``."""
+    """All rows must be read, because of ``reason``."""
 
     reason: str
 
 
 def newest(entries: Iterable[ChangeEntry]) -> Marked | None:
-    """The newest commit of ours, ``entries`` newest first; None where others changed what is there since."""
+    """Our newest commit, with ``entries`` newest first; None if others have changed the contents since."""
     for entry in entries:
         stored = entry.info.get(METADATA_KEY)
         if stored is not None:
@@ -206,16 +206,16 @@ def newest(entries: Iterable[ChangeEntry]) -> Marked | None:
 def decide(
     mark: Mark | None, *, source: str, version: int, stamp: str | None, definition: str
 ) -> Current | FoldAfter | Rebuild:
-    """What leads from ``mark`` to the rows' ``version``; ``stamp``: of the rows' log entry of the mark's version, None
-    where the log no longer has it."""
+    """What to do to get from ``mark`` to the rows' ``version``. ``stamp`` is the checksum of the log entry of the
+    mark's version, None if the log no longer has it."""
     if mark is None:
-        return Rebuild(reason="it is new, or was changed by others")
+        return Rebuild(reason="it is new, or others changed it")
     if mark.definition != definition:
-        return Rebuild(reason="its settings were changed")
+        return Rebuild(reason="its settings have changed")
     if mark.source != source:
-        return Rebuild(reason="the table of rows is another one")
+        return Rebuild(reason="the rows table was replaced")
     if version < mark.version or (stamp is not None and mark.stamp and stamp != mark.stamp):
-        return Rebuild(reason=f"the table of rows was brought back from a copy (it was at version {mark.version})")
+        return Rebuild(reason=f"the rows table was restored from a copy (it was at version {mark.version})")
     if version == mark.version:
         return Current()
     return FoldAfter(after=mark.version)

@@ -1,17 +1,17 @@
-"""The newest row of each key, and the bucket (file of the latest table) in which a key lies.
+"""The newest row of each key, and the bucket (file of the latest table) of a key.
 
-The order is total: of any two rows of one key one is newer, whatever else is there. So rows may come in any order, in
-any portions and more than once: ``newest`` of all of them is the same.
+The order is total: of any two rows of a key, one is newer. So rows may come in any order, in any portions and more than
+once, and the result of ``newest`` is the same.
 
     rows ── candidates ──▶ key, order, deleted ── newest ──▶ one for each key
 
-A key's bucket is a hash, with as many buckets as keep each file small:
+A key's bucket is a hash, and there are enough buckets to keep each file small:
 
     10,000 keys     1 bucket
-    1,000,000 keys  64 buckets, or more where their rows are large
+    1,000,000 keys  64 buckets, or more if their rows are large
 
-Doubling splits each bucket in two (``b`` and ``b + count``) and moves no key anywhere else. The hash is of the key's
-values as text, so that it is the same in every version of every library.
+Doubling the number splits each bucket in two (``b`` and ``b + count``) and moves no other keys. The key's values are
+hashed as text, so that the hash does not depend on library versions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _properties = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def candidates(rows: pa.Table, definition: LatestDefinition) -> pa.Table:
-    """For each row its key (``k0``, …), its place in the order (``o0``, …) and whether it deletes (``_deleted``)."""
+    """For each row, its key (``k0``, …), its order (``o0``, …) and whether it deletes the key (``_deleted``)."""
     columns = {f"{KEY}{index}": rows[name] for index, name in enumerate(definition.key)}
     columns |= {f"{ORDER}{index}": _ordered(rows, name) for index, name in enumerate(definition.order)}
     columns[DELETED] = rows[DELETED] if DELETED in rows.column_names else deletes(rows, definition)
@@ -42,11 +42,11 @@ def candidates(rows: pa.Table, definition: LatestDefinition) -> pa.Table:
 
 
 def deletes(rows: pa.Table, definition: LatestDefinition) -> pa.ChunkedArray:
-    """Which rows take their key out."""
+    """Which rows delete their key."""
     found = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])
     for name, values in definition.delete_when.items():
         if name.startswith(PROPERTY):
-            # 1 and true are equal to Python, and not to those who write JSON.
+            # In Python 1 == True, but not in JSON, so compare the types too.
             wanted = {(type(value), value) for value in values}
             said = (_property(text, name.removeprefix(PROPERTY)) for text in rows["properties"].to_pylist())
             hits: pa.ChunkedArray | pa.Array = pa.array([(type(value), value) in wanted for value in said], pa.bool_())
@@ -57,7 +57,7 @@ def deletes(rows: pa.Table, definition: LatestDefinition) -> pa.ChunkedArray:
 
 
 def newest(rows: pa.Table, keys: int, order: int) -> pa.Table:
-    """One row for each key; ``rows`` of ``candidates``, with any columns more; so many columns of key, and of order."""
+    """The newest row of each key. ``rows`` come from ``candidates``, with ``keys`` key and ``order`` order columns."""
     if not rows.num_rows:
         return rows
     by = [(f"{ORDER}{index}", "descending") for index in range(order)]
@@ -75,7 +75,7 @@ def _ordered(rows: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _property(text: str | None, name: str) -> object:
-    """A property that is a single value; None where there is none."""
+    """The value of a property if it is a single value, else None."""
     try:
         raw = _properties.decode(text).get(name) if text else None
         value = None if raw is None else msgspec.json.decode(raw)
@@ -85,15 +85,15 @@ def _property(text: str | None, name: str) -> object:
 
 
 KEYS_MAX: Final = 16_384
-"""Of one bucket, in the mean: a file of some megabytes."""
+"""Mean number of keys in a bucket, which is a file of some megabytes."""
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of its rows, uncompressed, in the mean."""
+"""Mean size of a bucket's rows, uncompressed."""
 BUCKETS_MAX: Final = 4096
 _NULL: Final = "\x00null"
 
 
 def bucket_count(keys: int, at_least: int = 1, *, row_bytes: int = 0) -> int:
-    """Buckets for so many keys whose rows have these bytes each: a power of two, never fewer than there are."""
+    """The number of buckets for this many keys and bytes per row: a power of two times ``at_least``."""
     count = at_least
     while count < BUCKETS_MAX and (keys > count * KEYS_MAX or keys * row_bytes > count * BYTES_MAX):
         count *= 2
@@ -101,7 +101,7 @@ def bucket_count(keys: int, at_least: int = 1, *, row_bytes: int = 0) -> int:
 
 
 def bucket_of(keys: pa.Table, count: int) -> pa.Array:
-    """Each row's bucket; ``keys`` has the key's columns and no others."""
+    """The bucket of each row; ``keys`` has only the key's columns."""
     if count == 1:
         return pa.repeat(pa.scalar(0, pa.int32()), keys.num_rows)
     columns = [column.to_pylist() for column in keys.columns]
@@ -109,12 +109,12 @@ def bucket_of(keys: pa.Table, count: int) -> pa.Array:
 
 
 def split_bucket(bucket: int, count: int, wider: int) -> Iterator[int]:
-    """Where the keys of one bucket of ``count`` lie when there are ``wider``."""
+    """The buckets that get the keys of one bucket when ``count`` buckets become ``wider``."""
     yield from range(bucket, wider, count)
 
 
 def rounds(rows: dict[int, int], most: int) -> Iterator[list[int]]:
-    """Buckets to be worked on together: rows by bucket, so many rows at a time or one bucket."""
+    """Group buckets (with their numbers of rows) into rounds of at most ``most`` rows, at least one bucket each."""
     taken: list[int] = []
     total = 0
     for bucket, number in sorted(rows.items()):

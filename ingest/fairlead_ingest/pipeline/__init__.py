@@ -1,8 +1,8 @@
-"""One pipeline from topics to a table, while it runs: what to do after a failure, and what is reported of it.
+"""Decisions about a running pipeline: what to do after a failure, what to copy of its checkpoint, what to publish.
 
-    failures         wait, search for the message that fails the batch by halving it, or stop
-    checkpoint_copy  which files of a checkpoint outlive its machine
-    events           what is published of commits and stops on the system topic; when a long batch is logged
+    failures         wait, search the batch for a failing message by halving it, or stop
+    checkpoint_copy  which files of a checkpoint are copied to an object store
+    events           events about commits and stops on the system topic; when to log a long batch
 
-``io.pipeline`` runs the Spark query; ``app`` keeps the pipelines of a job going.
+``io.pipeline`` runs the Spark query; ``app`` runs the pipelines of a job.
 """

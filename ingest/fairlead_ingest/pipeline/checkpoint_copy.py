@@ -1,10 +1,10 @@
-"""Which files of a checkpoint have to outlive its machine, and the page that names them in an object store.
+"""Which files of a checkpoint are copied to an object store, and the page that names them there.
 
-    small files (Spark's log of batches, who the query is)    their text stands in the page itself
-    state (what ``dedupe_seconds`` remembers)                 in archives, each of what was new at its batch
+    small files (Spark's log of batches, the query's id)    their text is in the page itself
+    state (the memory of ``dedupe_seconds``)                in archives, each with the files that were new at a batch
 
-Spark keeps more than a start needs: the newest few batches are enough, and of state the last whole one before the batch
-and what changed since.
+A start needs less than Spark keeps: the newest few batches, and of the state the last snapshot before the batch with
+the changes since.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _OURS: Final = "fairlead-"
 
 
 class CheckpointPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One copy: ``texts`` by path, ``archives`` with the paths that are taken from each."""
+    """One copy: ``texts`` of files by path, and ``archives`` with the paths to take from each."""
 
     format: int = FORMAT
     batch: int
     texts: dict[str, str]
     archives: dict[str, list[str]] = {}
     before: list[str] = []
-    """The ``metadata`` of queries whose copies this one has replaced, the last first: a second machine's, say."""
+    """The ``metadata`` of queries whose copies this one has replaced (as of another machine), newest first."""
 
 
 def encode(page: CheckpointPage) -> bytes:
@@ -42,28 +42,28 @@ def encode(page: CheckpointPage) -> bytes:
 
 
 def decode(content: bytes, where: object) -> CheckpointPage:
-    """Raises ``Stop`` for what is no page, or one of a newer version."""
+    """Parse a page. Raises ``Stop`` if it is invalid or has another format."""
     try:
         page = msgspec.json.decode(content, type=CheckpointPage)
         paths = [*page.texts, *(path for some in page.archives.values() for path in some), *page.archives]
     except msgspec.DecodeError as error:
-        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: no copy of a checkpoint: {error}") from None
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: not a copy of a checkpoint: {error}") from None
     if page.format != FORMAT:
-        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: of another version (format {page.format})")
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: the copy has another format ({page.format})")
     if bad := next((path for path in paths if path.startswith("/") or ".." in path.split("/")), None):
-        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: no copy of a checkpoint: the path {bad!r}")
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{where}: not a copy of a checkpoint: it has the path {bad!r}")
     return page
 
 
 def replaced(page: CheckpointPage | None) -> list[str]:
-    """What a copy that takes the place of ``page`` says it has replaced."""
+    """The value of ``before`` for a copy that replaces ``page``."""
     if page is None:
         return []
     return list(dict.fromkeys([page.texts.get("metadata", ""), *page.before]))[:BEFORE_KEPT]
 
 
 def needed(paths: Iterable[str], batch: int) -> tuple[list[str], list[str]]:
-    """(texts, state) that a start at ``batch`` takes, of the paths in a checkpoint's folder."""
+    """The paths (texts, state) in a checkpoint's folder that a start at ``batch`` needs."""
     texts: dict[str, list[str]] = {}
     state: dict[str, list[str]] = {}
     for path in sorted(paths):
@@ -84,14 +84,14 @@ def _newest(folder: str, names: list[str]) -> list[str]:
 
 
 def _from_last_whole(names: list[str], batch: int) -> list[str]:
-    """``batch`` reads the state of that number; what is no file of a known kind is taken along."""
+    """The last snapshot up to ``batch`` and everything after it, with files of unknown kinds."""
     numbers = {name: int(found[1]) for name in names if (found := _STATE_FILE.fullmatch(name))}
     whole = [number for name, number in numbers.items() if name.endswith(".snapshot") and number <= batch]
     return [name for name in names if numbers.get(name, batch) >= max(whole, default=0)]
 
 
 def grouped(archive_of: Mapping[str, str], paths: Collection[str]) -> dict[str, list[str]]:
-    """By archive, which of ``paths`` are taken from it."""
+    """Group ``paths`` by their archive."""
     found: dict[str, list[str]] = {}
     for path in sorted(paths):
         found.setdefault(archive_of[path], []).append(path)

@@ -1,9 +1,9 @@
-"""What ingest publishes about its tables on the system topic, made from the table's own log, and when it logs progress.
+"""The events about tables on the system topic, derived from the table's own log; also when to log progress.
 
-    commit ─of_commit─▶ table.committed, and table.gap where something was never read
+    commit ─of_commit─▶ table.committed, and table.gap if messages were never read
     Stop ───of_stop───▶ job.stopped
 
-A commit's events are numbered by its batch: publishing them again (after a kill, a lost answer) stores nothing twice.
+A commit's events are numbered by its batch, so publishing them again (after a kill or a lost answer) stores them once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fairlead_ingest.table.commit_info import Committed
 from fairlead_wire.event import Event, short
 
 EVENTS_PER_BATCH = 2
-"""Numbers a batch takes: its commit, and its gaps."""
+"""How many numbers a batch uses: one for its commit, one for its gaps."""
 GAPS_MAX = 32
-"""Gaps of one batch named in its event; the table of gaps has them all."""
+"""How many gaps of a batch its event lists; the gaps table has all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def of_commit(committed: Committed, *, pipeline: str, table: str) -> list[Number
 
 
 def of_stop(code: str, sentence: str, pipelines: list[str], *, now: float) -> Event:
-    """The pipeline stopped and someone has to look; ``now`` is in seconds since 1970."""
+    """The event for pipelines that stopped and need a person; ``now`` is in seconds since 1970."""
     data = {"reason": code, "message": short(sentence), "pipelines": pipelines}
     return Event(type="job.stopped", time=_text(now), subject=pipelines[0] if pipelines else "", data=data)
 
@@ -92,17 +92,17 @@ LINE_SECONDS = 10.0
 
 
 class ProgressLog:
-    """Of one pipeline; ask ``due`` often, it answers rarely."""
+    """Decides when to log the progress of one pipeline's batch."""
 
     def __init__(self, every_seconds: float = LINE_SECONDS) -> None:
         self._every_seconds = every_seconds
         self._batch: int | None = None
         self._since = self._logged = 0.0
 
-    def due(self, now: float, *, batch: int, at_work: bool) -> float | None:
-        """Seconds the batch has been at work, when it is time to say so; None otherwise."""
-        if not at_work or batch != self._batch:
-            self._batch = batch if at_work else None
+    def due(self, now: float, *, batch: int, is_running: bool) -> float | None:
+        """Seconds the batch has been running, if it is time to log that; otherwise None."""
+        if not is_running or batch != self._batch:
+            self._batch = batch if is_running else None
             self._since = self._logged = now
             return None
         if now - self._logged < self._every_seconds:

@@ -1,19 +1,17 @@
-"""What to do after a query has failed: wait and try again, find the message that causes it by halving, or stop.
+"""Decides what to do after a query has failed: wait and retry, search for the failing message by halving, or stop.
 
-Only failures of one batch for one cause, one after the other and not long apart, count together. An error with one of
-our codes says itself whether waiting helps; one without may be a worker that was killed, or one message that none of
-our codes covers.
+The code of an error says whether waiting helps. An error without a code may be a killed worker, or a message that our
+codes do not cover. Such failures count together if the same batch fails for the same cause several times in a row:
 
-    1st the same   wait        it may have been the machine
-    2nd            halve       the batch is halved until the message stands alone
-    6th            stop        someone has to look
+    1st failure    wait        it may have been the machine
+    2nd            halve       the batch is halved until the failing message is alone
+    6th            stop        a person has to look
 
-    whole fails → left passes, right fails → … → one message, and the reason it fails with
+    whole fails → left passes, right fails → … → one message, with the reason
 
-``search`` does not know how a range is tried or cut: it asks for one trial after the other, ``split`` cuts.
+``search`` asks for one trial after another, and ``split`` divides ranges; it does not know how either is done.
 
-A store or a catalog that refuses credentials it took before is waited for, as long as it takes to renew them:
-``DENIED_SECONDS``.
+If a store or catalog refuses credentials that worked before, the pipeline waits for new ones up to ``DENIED_SECONDS``.
 """
 
 from __future__ import annotations
@@ -29,19 +27,19 @@ from fairlead_ingest.source.offset_ranges import OffsetRange
 RETRY_SECONDS_FIRST = 1.0
 RETRY_SECONDS_MAX = 15.0
 DOUBLED_MAX = 10
-# Failures without a code are tried again this often in a row.
+# How often the same failure without a code is retried.
 UNKNOWN_FAILURES_MAX = 5
 HALVED_AT = 2
-# A failure this long after the one before has nothing to do with it.
+# A failure this long after the previous one is counted separately.
 RESET_SECONDS = 900.0
-# Credentials that were good end, or are replaced: what renews them in their files or elsewhere has this long.
+# How long to wait until expired or replaced credentials have been renewed.
 DENIED_SECONDS = 900.0
-# What differs between two failures for one cause: places, identities, times.
+# The parts of a message that differ between failures of the same cause: addresses, ids, times.
 _CHANGING = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|[0-9]+", re.IGNORECASE)
 
 
 class Next(Enum):
-    """WAIT: try again later.  HALVE: look for the message first.  STOP: nothing heals by itself."""
+    """WAIT: retry later. HALVE: search for the failing message. STOP: a person has to look."""
 
     WAIT = 1
     HALVE = 2
@@ -50,7 +48,7 @@ class Next(Enum):
 
 @dataclass(slots=True)
 class Failures:
-    """Those of one pipeline since it last got anywhere."""
+    """The failures of one pipeline since its last progress."""
 
     _tries: int = 0
     _same: int = 0
@@ -60,16 +58,16 @@ class Failures:
     _denied_since: float | None = None
 
     def progressed(self) -> None:
-        """A batch was committed: what was before is over."""
+        """A batch was committed, so earlier failures no longer count."""
         self._has_worked, self._denied_since = True, None
         self._forget()
 
     def answered(self) -> None:
-        """The query has come through its start, so that table and store were asked and answered."""
+        """The query has started, so the table and store accepted the credentials."""
         self._has_worked = True
 
     def note(self, code: str | None, sentence: str, batch: int, now: float) -> Next:
-        """One more failure, of ``batch``, at ``now`` (seconds of a clock that never goes back)."""
+        """Note a failure of ``batch`` at ``now`` (seconds of a monotonic clock); returns what to do."""
         if self._tries and now - self._last > RESET_SECONDS:
             self._forget()
         self._last = now
@@ -87,7 +85,7 @@ class Failures:
         return Next.HALVE if self._same == HALVED_AT else Next.WAIT
 
     def renewal_seconds(self, code: str | None, now: float) -> float | None:
-        """How much longer new credentials are waited for, None where they are not: none was good, or it is over."""
+        """How much longer to wait for new credentials; None if they never worked or the time is over."""
         if code not in (errors.STORE_DENIED, errors.CATALOG_DENIED) or not self._has_worked:
             return None
         left = DENIED_SECONDS - (now - (now if self._denied_since is None else self._denied_since))
@@ -99,28 +97,28 @@ class Failures:
     @property
     def retry_seconds(self) -> float:
         """How long to wait before the next try."""
-        # Bounded before it is taken: after a thousand failures, four hours, the power is no float any more.
+        # Limit the exponent: after a thousand failures (four hours), the power would overflow a float.
         doubled = min(max(0, self._tries - 1), DOUBLED_MAX)
         return min(RETRY_SECONDS_MAX, RETRY_SECONDS_FIRST * float(2**doubled))
 
 
-# More than this in one batch, and someone has to look: it is no single message any more.
+# With more failing messages than this in one batch, the problem is not single messages.
 FOUND_MAX = 100
-# So many failures and never a pass: what fails is the pipeline, whatever the messages.
+# After this many failing messages and no part that passed, the pipeline itself is to blame.
 NEVER_PASSED_MAX = 8
 
 
 class TooMany(Exception):
-    """It is not single messages that fail; ``str()`` says what is known."""
+    """The failure is not caused by single messages; ``str()`` says why."""
 
 
 def search(
     whole: Sequence[OffsetRange], split: Callable[[OffsetRange], Sequence[OffsetRange]]
 ) -> Generator[Sequence[OffsetRange], str | None, dict[OffsetRange, str]]:
-    """Yields what to try, is sent the reason why it failed or None; returns the ranges that fail alone, with reasons.
+    """A generator that yields ranges to try and is sent the reason of their failure, or None if they passed.
 
-    ``split`` gives a range's halves, one range where it can be cut no further, none where nothing is left of it.
-    Raises ``TooMany``.
+    Returns the ranges that fail alone, with reasons. ``split`` returns a range's halves, one range if it cannot be
+    split further, none if it is empty. Raises ``TooMany``.
     """
     found: dict[OffsetRange, str] = {}
     passed = False
@@ -133,11 +131,11 @@ def search(
         if len(halves) < 2:
             found.update(dict.fromkeys([each for half in halves for each in half], reason))
             if len(found) >= NEVER_PASSED_MAX and not passed:
-                raise TooMany(f"each message that was tried fails alone too: {reason}")
+                raise TooMany(f"every message that was tried alone fails: {reason}")
             if len(found) > FOUND_MAX:
                 raise TooMany(f"more than {FOUND_MAX} messages of one batch fail: {reason}")
             continue
-        # The first half is looked at first: what is pushed last comes off first.
+        # Push the first half last, so that it is popped first.
         for half in reversed(halves):
             why = yield half
             passed = passed or why is None

@@ -1,10 +1,10 @@
-"""The page that `fairlead ingest report` writes: what tables hold, how fast they follow, and what their files cost.
+"""The page that ``fairlead ingest report`` writes: contents of tables, their freshness, and the cost of their files.
 
-    over_time   counts by time: what arrived, what was taken in, what waited, how long it took
-    facts       what the page says; files by size, and what a reader pays for small ones
-    plot        values over time as a picture (SVG), tables and bars
-    page        all of it as one file of HTML
+    over_time   counts by time: messages published, ingested and waiting, and their delays
+    facts       the facts on the page; files by size, and what small files cost readers
+    plot        SVG plots of values over time, tables and bars
+    page        everything as one HTML file
 
-Nothing here reads a table: ``io.table_report`` counts, this package computes and draws. No script, no file beside the
-page, nothing loaded from elsewhere: a page that is mailed or archived must still show everything in ten years.
+``io.table_report`` reads the tables; this package computes and draws. The page has no scripts and loads nothing, so it
+still works when it is mailed or archived.
 """

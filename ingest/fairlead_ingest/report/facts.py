@@ -1,7 +1,7 @@
-"""What the report page says about a table: sizes of its files, delays, gaps, dead letters.
+"""The facts about a table on the report page: sizes of its files, delays, gaps, dead letters.
 
-A reader opens each file: it asks for its end (the footer), reads where columns lie, then asks for them. That costs the
-same for a file of one row, so many small files make slow queries. What opening costs was measured at this table.
+A reader opens each file: it reads the footer, which says where the columns are, and then the columns. That takes the
+same time for a file of one row, so many small files make queries slow. The time is measured on this table.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fairlead_ingest.report.over_time import Point
 
 MIB = 1024 * 1024
 CLASSES = (MIB, 8 * MIB, 32 * MIB, 128 * MIB)
-"""Upper bounds; one more class holds what is larger."""
+"""Upper bounds of size classes; one more class has the larger files."""
 TARGET_BYTES = 128 * MIB
-"""What `fairlead ingest compact` aims at."""
+"""The target size of ``fairlead ingest compact``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSize:
-    """A file that readers find; ``date`` is its partition's, ``2026-11-20``."""
+    """A file of the newest version; ``date`` is its partition's, such as ``2026-11-20``."""
 
     topic: str
     date: str
@@ -31,7 +31,7 @@ class FileSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeClass:
-    """Files up to a size (None: larger than the largest bound)."""
+    """The files up to a size; None for files above the largest bound."""
 
     up_to: int | None
     files: int
@@ -40,9 +40,9 @@ class SizeClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLayout:
-    """The files of one table. ``compacted``: how many there would be after a compaction.
+    """The files of one table. ``compacted`` is how many there would be after a compaction.
 
-    ``open_seconds``: the median of opening one, of ``opened`` that were; None where none could be.
+    ``open_seconds`` is the median time to open one of ``opened`` files, None if none was opened.
     """
 
     files: int
@@ -55,7 +55,7 @@ class FileLayout:
 
 
 def file_layout(found: Sequence[FileSize], *, open_seconds: float | None = None, opened: int = 0) -> FileLayout:
-    """Of the files of the newest version."""
+    """The layout of the files of the newest version."""
     counts, sizes = [0] * (len(CLASSES) + 1), [0] * (len(CLASSES) + 1)
     partitions: Counter[tuple[str, str]] = Counter()
     for each in found:
@@ -78,7 +78,7 @@ def file_layout(found: Sequence[FileSize], *, open_seconds: float | None = None,
 
 
 def read_cost(layout: FileLayout) -> str:
-    """What small files cost a reader of all of it, in a sentence, and what to do about it."""
+    """A sentence about what small files cost a reader of the whole table, and what to do about it."""
     if not layout.files:
         return "There are no files yet."
     if layout.open_seconds is None:
@@ -89,10 +89,10 @@ def read_cost(layout: FileLayout) -> str:
         f" everything spends {_seconds(now)} of one thread's time on opening {layout.files:,} files."
     )
     if layout.files < 2 * layout.compacted:
-        return sentence + " They are as few as a compaction would leave, nearly."
+        return sentence + " A compaction would leave nearly as many."
     return sentence + (
         f" After `fairlead ingest compact` there would be {layout.compacted:,}: {_seconds(then)}."
-        " A longer trigger makes fewer to begin with."
+        " A longer trigger writes fewer files."
     )
 
 
@@ -110,13 +110,13 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.2f} s"
 
 
-# Of dead letters that an older version wrote, which had no codes.
+# Stands for the missing code of dead letters that an older version wrote.
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityDelay:
-    """How long messages of one priority took, in seconds, from the edge to messaging and to the batch."""
+    """Delays of one priority's messages in seconds (p50, p95, p99), from the edge to messaging and to the batch."""
 
     priority: int | None
     rows: int
@@ -126,7 +126,7 @@ class PriorityDelay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterCount:
-    """How many dead letters have one code and are about the same fields; ``example``: the error of one of them."""
+    """The number of dead letters with one code and the same fields; ``example`` is the error of one of them."""
 
     code: str
     fields: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportGap:
-    """Messages of a topic that were never read; ``seconds`` since 1970 at which the job noticed."""
+    """Messages of a topic that were never read; ``seconds`` since 1970 is when the job noticed."""
 
     reason: str
     topic: str
@@ -148,7 +148,7 @@ class ReportGap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPoint:
-    """Seconds since 1970, and how old half and 95 % of its messages were when their rows became visible."""
+    """A commit's time in seconds since 1970, and the ages of its messages when their rows became visible."""
 
     seconds: float
     p50: float | None
@@ -157,7 +157,7 @@ class CommitPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLag:
-    """How far the table is behind a topic now; None: not known. ``state``: ok, or why not."""
+    """The table's current lag behind a topic, None if unknown; ``state`` is ok or says why not."""
 
     topic: str
     state: str
@@ -167,18 +167,18 @@ class TopicLag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What the page says about one table."""
+    """The facts about one table."""
 
     name: str
     table: str
-    # All of the table's.
+    # Rows of the whole table.
     rows: int
-    # Of the days that were asked for: everything below is about these; None days: all of them.
+    # Rows of the selected days; everything below is about these. ``days`` is None for all days.
     counted: int = 0
     days: int | None = None
-    # As `status` says it: seconds for half, and for 95 %, of what the last commits brought; None: unknown.
+    # The age in seconds of half, and of 95 %, of the messages in the last commits; None if unknown.
     fresh: tuple[float | str | None, float | str | None] = (None, None)
-    # None: the service was not asked.
+    # None if the service was not asked.
     lags: Sequence[TopicLag] | None = None
     points: Sequence[Point] = ()
     commits: Sequence[CommitPoint] = ()
@@ -189,5 +189,5 @@ class TableFacts:
     delays: Sequence[PriorityDelay] = ()
     gaps: Sequence[ReportGap] = ()
     dead_letters: Sequence[LetterCount] = ()
-    # Of the dead letters, how many have their row now.
+    # How many of the dead letters are repaired.
     repaired: int = 0

@@ -1,13 +1,13 @@
-"""Messages and their delays counted by time: what arrived, what was taken in, what waited meanwhile, how long it took.
+"""Counts messages and their delays by time: published, ingested, waiting, and how long it took.
 
     arrived, taken     messages by when they were published (``_published_at``) and read (``_ingested_at``)
-    delayed            of those published in a step: their delay from the device to the batch, counted
+    delayed            for the messages published in a step, counts of their delays from the device to the batch
 
-Counting begins by the second; where that makes too many steps they are joined, so memory is bounded whatever time a
-table spans. A picture has room for ``POINTS_MAX`` points, and steps are joined for it again.
+Counting starts with steps of a second; if there are too many, they are joined, so memory is bounded. A plot has at most
+``POINTS_MAX`` points, and steps are joined again for it.
 
-Delays are counts in buckets, which add up over files and days, as percentiles do not: twenty buckets for each power of
-ten, from a millisecond to a year, so that a quantile is right to within 12 %.
+Delays are counted in buckets, since counts can be added over files and days, unlike percentiles. There are twenty
+buckets for each power of ten from a millisecond to a year, so a quantile is accurate to within 12 %.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Delays = Counter[int]
 """Messages by bucket."""
 POINTS_MAX = 240
 KEPT_MAX = 20_000
-"""Steps that are counted apart."""
+"""The largest number of steps before they are joined."""
 STEPS = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
-"""Widths of a step in seconds, each a multiple of the one before, none of which surprises a reader."""
+"""Widths of a step in seconds, each a multiple of the previous one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One step of a picture, ``seconds`` since 1970 at its beginning.
+    """One step of a plot, which begins ``seconds`` after 1970.
 
-    Rates are messages a second; ``waiting``: published and not in the table at its end. Delays in seconds, None where
-    nothing was published.
+    ``arrived`` and ``taken`` are messages a second; ``waiting`` is the number published but not in the table at the end
+    of the step. Delays are in seconds, None if nothing was published.
     """
 
     seconds: int
@@ -52,7 +52,7 @@ class Point:
 
 
 class OverTime:
-    """Messages counted by time. Not thread-safe."""
+    """Counts messages by time. Not thread-safe."""
 
     def __init__(self) -> None:
         self.step = STEPS[0]
@@ -61,25 +61,25 @@ class OverTime:
         self._delayed: dict[int, Delays] = {}
 
     def add_arrived(self, counts: Iterable[tuple[int, int]]) -> None:
-        """(second since 1970, messages published in it)."""
+        """Add (second since 1970, messages published in it)."""
         self._add(self._arrived, counts)
 
     def add_taken(self, counts: Iterable[tuple[int, int]]) -> None:
-        """(second since 1970, messages read in it)."""
+        """Add (second since 1970, messages read in it)."""
         self._add(self._taken, counts)
 
     def add_delayed(self, counts: Iterable[tuple[int, int, int]]) -> None:
-        """(second since 1970 of publishing, bucket of the delay, messages)."""
+        """Add (second since 1970 of publishing, bucket of the delay, messages)."""
         for second, bucket, count in counts:
             at = second // self.step * self.step
             self._delayed.setdefault(at, Counter())[bucket] += count
 
     def by_hour(self) -> list[tuple[int, int]]:
-        """(second at which an hour begins, messages published in it), oldest first; of years the steps are longer."""
+        """(second at which an hour begins, messages published in it), oldest first; steps are longer over years."""
         return sorted(_joined(self._arrived, max(self.step, 3600)).items())
 
     def points(self) -> list[Point]:
-        """From the first to the last step with a message, none left out between them; oldest first."""
+        """All steps from the first to the last one with a message, oldest first."""
         known = [*self._arrived, *self._taken]
         if not known:
             return []
@@ -131,18 +131,15 @@ def _joined(counts: Mapping[int, int], width: int) -> Counter[int]:
 
 
 def delay_buckets(micros: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """The bucket of each delay in microseconds; what is below a millisecond, or negative (clocks differ), is lowest."""
-    # Unsafe: a clock that is centuries behind makes numbers that floats hold with less than a microsecond's accuracy.
+    """The bucket of each delay in microseconds; the lowest for less than a millisecond, or negative (clocks differ)."""
+    # Unsafe, because a clock that is centuries behind gives numbers that a float cannot hold to the microsecond.
     seconds = pc.divide(pc.cast(micros, pa.float64(), safe=False), 1_000_000.0)
     bounded = pc.min_element_wise(pc.max_element_wise(seconds, SECONDS_MIN), SECONDS_MAX)
     return pc.cast(pc.floor(pc.multiply(pc.log10(bounded), float(PER_DECADE))), pa.int32())
 
 
 def quantile(counts: Mapping[int, int], fraction: float) -> float | None:
-    """Seconds that this part of the messages did not exceed: the upper bound of a bucket. None without messages.
-
-    In the lowest bucket, 0.
-    """
+    """The quantile in seconds, as the upper bound of its bucket; 0 in the lowest bucket, None without messages."""
     total = sum(counts.values())
     if not total:
         return None

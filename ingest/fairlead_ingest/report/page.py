@@ -1,4 +1,4 @@
-"""One HTML page about tables, from facts alone; no script, no file beside it, readable without a network."""
+"""Makes one HTML page from the facts about tables; it has no scripts and needs no network."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ EXAMPLE_CHARS_MAX = 200
 
 
 def page(tables: Sequence[TableFacts], now: datetime.datetime) -> str:
-    """The whole page; every text from outside is escaped."""
+    """The whole page; all external texts are escaped."""
     body = "\n".join(_table(facts) for facts in tables)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Fairlead ingest</title>\n'
-        # What a name of a node or topic may try, the browser refuses once more.
+        # A second defence against markup in names of nodes and topics.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         f"<style>{STYLE}</style></head>\n"
         f"<body><main><h1>Fairlead ingest</h1><p>As of {escape(now.isoformat(timespec='seconds'))}."
@@ -175,7 +175,7 @@ def _rate(value: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As people say it: 40 ms, 2.5 s, 3 min, 5 h, 2 d."""
+    """A readable duration: 40 ms, 2.5 s, 3 min, 5 h, 2 d."""
     for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"
@@ -183,9 +183,9 @@ def _duration(seconds: float) -> str:
 
 
 def by_field(dead_letters: Sequence[LetterCount], repaired: int = 0) -> list[list[str]]:
-    """By code and field, the most frequent first, then what was left out, then the sum.
+    """Lines by code and field, the most frequent first, then the rest and the total.
 
-    A row counts at each field it names.
+    A dead letter counts for each field it names.
     """
     found: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}

@@ -1,8 +1,7 @@
-"""Parts of the report page as HTML and SVG, drawn here: sections, tables, bars, and values over time with axes.
+"""Parts of the report page as HTML and SVG: sections, tables, bars, and plots of values over time.
 
-Lines differ by colour and by dashes, so that colours are not needed to read them; each point shows its values when it
-is pointed at, and a mark stands where something happened. Colours come from the page's style, for both schemes. Texts
-are escaped here.
+Lines differ by colour and by dashes, so they can be read without colours. Each point shows its values on hover, and
+marks show events. The page's style defines the colours for light and dark schemes. Texts are escaped here.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ X_TICKS = 6
 Y_TICKS = 4
 MARKS_MAX = 100
 SMALLEST = 0.001
-"""Values between this and zero are of no interest: less than a millisecond, less than four messages an hour."""
+"""Smaller positive values are not distinguished: less than a millisecond, less than four messages an hour."""
 _STEPS_OF_TIME = (1, 5, 15, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """``values`` stand at the seconds of the picture; None: a hole."""
+    """A line with a value at each second of the plot; None leaves a gap."""
 
     name: str
     values: Sequence[float | None]
@@ -33,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotMark:
-    """Something that happened, at seconds since 1970."""
+    """An event at ``seconds`` since 1970."""
 
     seconds: float
     text: str
@@ -48,14 +47,14 @@ def draw(
     marks: Sequence[PlotMark] = (),
     is_logarithmic: bool = False,
 ) -> str:
-    """The picture and its legend; "" without values. ``shown``: a value as text.
+    """The plot and its legend, "" without values. ``shown`` formats a value.
 
-    ``is_logarithmic`` is for delays, of which the short ones matter beside the long; zero lies at the bottom then.
+    ``is_logarithmic`` is for delays, to show short ones beside long ones; zero is then at the bottom.
     """
     known = [value for line in lines for value in line.values if value is not None]
     if not known or not seconds:
         return ""
-    # A picture of one moment has a width all the same.
+    # A plot of a single moment needs a width, too.
     times = _Scale(seconds[0], max(seconds[-1], seconds[0] + 1), LEFT, WIDTH - RIGHT)
     values = _logarithmic(known) if is_logarithmic else _linear(known)
     parts = [
@@ -77,7 +76,7 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """From values to places in the picture."""
+    """Maps values to positions in the plot."""
 
     low: float
     high: float
@@ -104,7 +103,7 @@ def _logarithmic(known: Sequence[float]) -> _Scale:
 
 
 def _nice(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20, … that is not below."""
+    """Round up to 1, 2, 5, 10, 20, …"""
     if value < SMALLEST:
         return SMALLEST if value else 0.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -120,7 +119,7 @@ def _y_ticks(values: _Scale) -> list[float]:
 
 
 def _x_ticks(times: _Scale) -> list[tuple[int, str]]:
-    """Seconds and what is written below them: no more of the moment than tells it from the others."""
+    """The seconds of ticks with their labels, as short as the time span allows."""
     span = times.high - times.low
     step = next((each for each in _STEPS_OF_TIME if span / each <= X_TICKS), None)
     step = step or math.ceil(span / X_TICKS / _STEPS_OF_TIME[-1]) * _STEPS_OF_TIME[-1]
@@ -154,7 +153,7 @@ def _marks(marks: Sequence[PlotMark], times: _Scale) -> Iterator[str]:
 
 
 def _line(index: int, line: Line, seconds: Sequence[int], times: _Scale, values: _Scale) -> Iterator[str]:
-    """Stretches between holes; a point alone is a dot."""
+    """The segments of a line between gaps; a single point is a dot."""
     stretch: list[str] = []
     for second, value in [*zip(seconds, line.values, strict=True), (0, None)]:
         if value is not None:
@@ -170,7 +169,7 @@ def _line(index: int, line: Line, seconds: Sequence[int], times: _Scale, values:
 def _hover(
     seconds: Sequence[int], lines: Sequence[Line], times: _Scale, shown: Callable[[float], str]
 ) -> Iterator[str]:
-    """Invisible columns, each with what its moment says."""
+    """Invisible columns with the values of each moment as their tooltips."""
     if len(seconds) < 2:
         return
     width = round((times.end - times.start) / (len(seconds) - 1), 1)
@@ -186,7 +185,7 @@ def _hover(
 
 BAR_WIDTH = 560
 BAR_HEIGHT = 16
-# More bars than this are of no use to a reader; the rest is summed up.
+# How many bars are shown; the rest is summed up.
 BARS_MAX = 48
 STYLE = """
 :root{color-scheme:light dark;--ink:#1c2b33;--soft:#5b6b73;--line:#d5dde1;--paper:#fff;--bar:#2a7f9e;
@@ -214,14 +213,14 @@ def section(title: str, content: str, note: str = "") -> str:
 
 
 def bars(counts: Sequence[tuple[str, int]], *, is_over_time: bool = False) -> str:
-    """Labelled bars, the longest as wide as ``BAR_WIDTH``, and their sum; "" without any.  Labels are whole.
+    """Labelled bars, the longest ``BAR_WIDTH`` wide, and their total; "" without any.
 
-    Of many the first are shown; ``is_over_time``: the last, which are the newest.
+    If there are too many, the first are shown, or with ``is_over_time`` the last, which are the newest.
     """
     if not counts:
         return ""
     shown = list(counts[-BARS_MAX:] if is_over_time else counts[:BARS_MAX])
-    # The sum of all others would leave those that are shown no length: its bar is no longer than theirs.
+    # The sum of the rest does not scale the other bars; its own bar is clipped.
     most = max(count for _, count in shown) or 1
     if len(counts) > BARS_MAX:
         others = len(counts) - BARS_MAX
@@ -238,7 +237,7 @@ def bars(counts: Sequence[tuple[str, int]], *, is_over_time: bool = False) -> st
 
 
 def grid(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table of texts; "" without lines."""
+    """A table of texts, "" without lines."""
     if not lines:
         return ""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
@@ -247,5 +246,5 @@ def grid(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def _wide(table: str) -> str:
-    """May be wider than a small screen; the keyboard reaches it then."""
+    """A table that scrolls on a small screen, also with the keyboard."""
     return f'<div class="wide" tabindex="0" role="group" aria-label="table">{table}</div>'

@@ -1,16 +1,16 @@
-"""From a message's payload to the columns of a row, or to the reason why it becomes a dead letter.
+"""Turns a message's payload into the columns of a row, or into the reason why it becomes a dead letter.
 
-envelope    payload → columns that every upstream message has
-contract_file  a contract as its author writes it: JSON, TOML or DDL
-contract    a contract: which columns are read from bodies, its routes, and what becomes of a body that does not fit
-rules       what is asked of a column beyond its type: required, allowed values, bounds
-ddl         the types in such a file, read without a Spark session
-fitting     does a body fit its columns exactly, decided before Spark reads it; columns to add for unknown fields
-column_looks  the same for the values of one column, dates, timestamps and time zones included
-transforms  column expressions: typed columns, deduplication, lineage; the traces that rows belong to
-letter_code code and fields of a dead letter
-gap_record  what an edge agent sends in place of messages that its disk lost
+envelope    reads the columns that every upstream message has from a payload
+contract_file  parses a contract's file: JSON, TOML or DDL
+contract    a contract: the columns read from bodies, its routes, and how misfits are handled
+rules       rules for a column's values: required, allowed values, bounds
+ddl         parses types without a Spark session
+fitting     decides before Spark reads a body whether it fits its columns exactly; columns for unknown fields
+column_check  the same for the values of one column, including dates, timestamps and time zones
+transforms  column expressions: typed columns, deduplication, lineage; the traces of rows
+letter_code the code and fields of a dead letter
+gap_record  messages with which an edge agent reports what its disk lost
 
-transforms, envelope, contract_file ─▶ contract ─▶ fitting ─▶ column_looks ─▶ rules
+transforms, envelope, contract_file ─▶ contract ─▶ fitting ─▶ column_check ─▶ rules
 letter_code ─▶ envelope        contract_file ─▶ ddl
 """

@@ -1,14 +1,13 @@
-"""A contract: which typed columns are read from bodies, which values they may have, and what happens to other bodies.
+"""A contract: the typed columns read from bodies, the values they may have, and what happens to other bodies.
 
 ``mode`` says what happens to a body that does not fit: ``freeze`` (default) makes it a dead letter; ``rescue`` keeps
-the row, with nulls in the typed columns and the body in ``_rescued``; ``evolve`` does the same, and fields that have no
-column get one (``fitting``). ``decimals`` is ``exact`` (default: a number with more places than its column does not
-fit) or ``round``.
+the row, with nulls in the columns that do not fit and the body in ``_rescued``; ``evolve`` does the same and adds
+columns for unknown fields (``fitting``). ``decimals`` is ``exact`` (default: a number with more decimal places than its
+column does not fit) or ``round``.
 
-A message belongs to the first route that takes it, by its source, its topic and its properties. A route that leaves
-out, say, the topic takes messages of any; ``*`` stands for any characters, including none and ``/``. A message that no
-route takes is judged by the columns that all messages share. Columns of a route are read from its messages alone and
-are null in all others.
+A message belongs to the first route that matches its source, topic and properties. A route without a topic, for
+example, matches any topic; ``*`` matches any characters, including none and ``/``. A message that no route matches is
+judged by the shared columns. Columns of a route are read only from its messages and are null in all others.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from pyspark.sql import types
 from fairlead_ingest.rows.fitting import MISFITS_MAX, Judge, UnfitColumn, Verdict
 from fairlead_ingest.rows.rules import ColumnRule
 
-# Sources are what devices write into messages; so many are remembered with their route.
+# How many sources are cached with their route; devices choose them, so the number is limited.
 REMEMBERED_MAX = 4_096
 SHARED = -1
-"""The number of no route."""
+"""Stands for messages that no route matches."""
 _PROPERTIES = msgspec.json.Decoder(dict[str, str | None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRoute:
-    """``source``, ``topic``: empty for any; ``properties``: what each has to be; ``columns``: those it adds."""
+    """A route. Empty ``source`` or ``topic`` match any; ``properties`` must be equal; ``columns`` are added ones."""
 
     name: str
     source: str = ""
@@ -44,7 +43,7 @@ class RowRoute:
     description: str = ""
 
     def takes(self, topic: str, source: str | None, properties: Mapping[str, str | None]) -> bool:
-        """A message without a source has none that fits."""
+        """Whether the route matches; a message without a source never matches a route that has one."""
         if self.topic and not matches(self.topic, topic):
             return False
         if self.source and (source is None or not matches(self.source, source)):
@@ -53,7 +52,7 @@ class RowRoute:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """In time that grows with the text alone, whatever it holds."""
+    """Whether ``text`` matches ``pattern``, in linear time."""
     first, *rest = pattern.split("*")
     if not rest:
         return text == pattern
@@ -70,7 +69,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 class RowRouter:
-    """Finds the number of a message's route, ``SHARED`` where none takes it."""
+    """Finds the number of a message's route, ``SHARED`` if no route matches."""
 
     def __init__(self, routes: Sequence[RowRoute]) -> None:
         self._routes = routes
@@ -78,7 +77,7 @@ class RowRouter:
         self._remembered: dict[tuple[str, str | None], int] = {}
 
     def route(self, topic: str, source: str | None, properties: str | None) -> int:
-        """``properties``: the JSON text of an object, as a row has it."""
+        """The number of the route; ``properties`` is a JSON object as text."""
         if self._looks_at_properties:
             return self._find(topic, source, _read(properties))
         known = self._remembered.get((topic, source))
@@ -106,7 +105,7 @@ def _read(properties: str | None) -> Mapping[str, str | None]:
 
 
 def _texts(properties: str) -> Mapping[str, str | None]:
-    """Of properties some of which are no text: those that are."""
+    """The properties that are texts, if some are not."""
     try:
         values = msgspec.json.decode(properties, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -123,18 +122,18 @@ def _texts(properties: str) -> Mapping[str, str | None]:
 FREEZE, RESCUE, EVOLVE = MODES = ("freeze", "rescue", "evolve")
 EXACT, ROUND = DECIMALS = ("exact", "round")
 RESCUED = "_rescued"
-# How a dead letter's error begins whose body does not fit.
+# The beginning of the error of a dead letter whose body does not fit.
 MISFIT = "body does not fit the schema"
-# Names a typed column may not take: they are the row's own.
+# The row's own columns, whose names typed columns must not use.
 ENVELOPE_COLUMNS = (
     "id", "node", "epoch", "stream", "sequence", "source", "priority", "enqueued_at",
     "properties", "system_properties", "body",
 )  # fmt: skip
 LINEAGE_COLUMNS = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date")
 OWN_COLUMNS = frozenset((*ENVELOPE_COLUMNS, *LINEAGE_COLUMNS, RESCUED))
-# Between the columns of a misfit and the body it shows; JSON on one line has none of its own.
+# Separates the columns of a misfit from the body that is shown; one line of JSON does not contain it.
 _END = "\n"
-# What Spark alone could not read.
+# For a body that only Spark could not read.
 NOTHING_KNOWN = f"[]{_END}"
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _WRONG = msgspec.json.Decoder(list[UnfitColumn])
@@ -142,9 +141,9 @@ _WRONG = msgspec.json.Decoder(list[UnfitColumn])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """``columns``: all of them, those of routes too; ``rules``: of columns that all messages share.
+    """A contract. ``columns`` includes those of routes; ``rules`` are those of shared columns.
 
-    ``name`` and ``version`` are its author's: empty and 0 where the file says none.
+    ``name`` and ``version`` come from the file; empty and 0 if it has none.
     """
 
     columns: types.StructType
@@ -155,61 +154,61 @@ class Contract:
     description: str = ""
     rules: Mapping[str, ColumnRule] = field(default_factory=dict)
     routes: tuple[RowRoute, ...] = ()
-    # Columns that only messages of some route have.
+    # Columns that only messages of some routes have.
     routed: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """Name and version as people read them; empty for a file without."""
+        """Name and version as text; empty if it has no name."""
         return f"{self.name} version {self.version}" if self.name else ""
 
     def judge(self) -> BodyJudge:
-        """Who looks at bodies before Spark does."""
+        """The judge that checks bodies before Spark reads them."""
         return BodyJudge(self)
 
     def columns_of(self, route: int) -> types.StructType:
-        """Those that messages of this route have."""
+        """The columns of messages of this route."""
         foreign = set(self.foreign_to(route))
         return types.StructType([each for each in self.columns.fields if each.name not in foreign])
 
     def foreign_to(self, route: int) -> tuple[str, ...]:
-        """Those that only messages of other routes have."""
+        """The columns that only messages of other routes have."""
         own = set() if route == SHARED else set(self.routes[route].columns)
         return tuple(name for name in self.routed if name not in own)
 
     def rules_of(self, route: int) -> Mapping[str, ColumnRule]:
-        """What is asked of messages of this route; its own word counts where both say something of a column."""
+        """The rules for messages of this route, which override shared rules of the same column."""
         return self.rules if route == SHARED else {**self.rules, **self.routes[route].rules}
 
     def encode(self) -> str:
-        """As text, for the tasks; ``decode`` is its inverse."""
+        """The contract as text for the tasks; ``decode_contract`` is the inverse."""
         plain = {"columns": self.columns.jsonValue(), "rules": self.rules, "routes": self.routes}
         rest = {name: getattr(self, name) for name in ("mode", "decimals", "name", "version", "description", "routed")}
         return msgspec.json.encode({**plain, **rest}).decode()
 
 
 class BodyJudge:
-    """Looks at the bodies of one contract's messages, each by the columns of its route."""
+    """Judges bodies by a contract, each with the columns of its route."""
 
     def __init__(self, contract: Contract) -> None:
         self._router = RowRouter(contract.routes) if contract.routes else None
         self.is_routed = self._router is not None
         self._judges = {number: _judge_of(contract, number) for number in range(SHARED, len(contract.routes))}
-        self.look = self._judges[SHARED].look
+        self.judge = self._judges[SHARED].judge
 
-    def looks(
+    def verdicts(
         self,
         topic: str,
         bodies: Sequence[bytes | None],
         sources: Sequence[str | None] = (),
         properties: Sequence[str | None] = (),
     ) -> list[Verdict | None]:
-        """The verdict on each body, None where there is none; the last two are looked at where there are routes."""
+        """The verdict on each body, None for no body; sources and properties are used only if there are routes."""
         if self._router is None:
-            look = self.look
-            return [None if body is None else look(body) for body in bodies]
+            judge = self.judge
+            return [None if body is None else judge(body) for body in bodies]
         return [
-            None if body is None else self._judges[self._router.route(topic, source, given)].look(body)
+            None if body is None else self._judges[self._router.route(topic, source, given)].judge(body)
             for body, source, given in zip(bodies, sources, properties, strict=True)
         ]
 
@@ -225,7 +224,7 @@ def _judge_of(contract: Contract, route: int) -> Judge:
 
 
 def decode_contract(text: str) -> Contract:
-    """What ``encode`` gave."""
+    """The inverse of ``Contract.encode``."""
     plain: dict[str, Any] = json.loads(text)
     columns = types.StructType.fromJson(plain.pop("columns"))
     rules = msgspec.convert(plain.pop("rules"), dict[str, ColumnRule])
@@ -234,19 +233,19 @@ def decode_contract(text: str) -> Contract:
 
 
 def sentence(contract: Contract) -> str:
-    """How the error of a body begins that does not fit; ``_END`` and what was wrong follow (``wrong_text``)."""
+    """The beginning of the error of a misfit; its columns (``wrong_text``) follow."""
     return f"{MISFIT} {contract.title}".rstrip()
 
 
 def wrong_text(verdict: Verdict) -> str:
-    """What is wrong with a body, as it travels beside its row; ``misfit`` reads it."""
+    """The columns that a body does not fit, as text beside its row; ``misfit`` parses it."""
     return msgspec.json.encode(verdict.wrong).decode() + _END
 
 
 def misfit(error: str, body: str | None, empty: Collection[str]) -> tuple[str, Sequence[str]] | None:
-    """(sentence for people, columns) for the error of a body that did not fit; None for another error.
+    """The sentence and columns for the error of a misfit; None for other errors.
 
-    ``empty``: typed columns that are null in the row, for a body that Spark alone could not read.
+    ``empty`` are the typed columns that are null in the row, for a body that only Spark could not read.
     """
     if not error.startswith(MISFIT):
         return None
@@ -255,7 +254,7 @@ def misfit(error: str, body: str | None, empty: Collection[str]) -> tuple[str, S
     try:
         wrong = _WRONG.decode((bracket + rest).encode()) if is_ours else []
     except msgspec.MsgspecError:
-        return error, ()  # a transform's own sentence
+        return error, ()  # a transform changed the error
     if not is_ours:
         return error, ()
     wrong = wrong or [UnfitColumn(name) for name in misfits(body, empty)[:MISFITS_MAX]]
@@ -263,13 +262,13 @@ def misfit(error: str, body: str | None, empty: Collection[str]) -> tuple[str, S
 
 
 def misfit_text(begin: str, wrong: Sequence[UnfitColumn], shown: str) -> str:
-    """``begin`` at its columns, with reasons, and the body's first characters."""
+    """The sentence: ``begin``, the columns with reasons, and the beginning of the body."""
     names = ", ".join(f"{each.column} ({each.reason})" if each.reason else each.column for each in wrong)
     return f"{begin} at {names}: {shown}" if names else f"{begin}: {shown}"
 
 
 def misfits(body: str | None, empty: Collection[str]) -> list[str]:
-    """Typed columns that are ``empty`` in a row although its body has a value for them."""
+    """The typed columns that are ``empty`` in a row although its body has values for them."""
     try:
         fields = _FIELDS.decode(body) if body else {}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -278,7 +277,7 @@ def misfits(body: str | None, empty: Collection[str]) -> list[str]:
 
 
 def grown(contract: Contract, held: types.StructType) -> Contract:
-    """The contract with the columns that a table has ``held`` beyond it and beside the row's own."""
+    """The contract with the further columns of a table, ``held``, except the row's own."""
     names = {name.lower() for name in (*contract.columns.names, *OWN_COLUMNS)}
     more = [each for each in held.fields if each.name.lower() not in names]
     return replace(contract, columns=types.StructType([*contract.columns.fields, *more]))

@@ -1,13 +1,13 @@
-"""A contract as its author writes it: JSON or TOML, or no more than Spark's schema.
+"""Parses a contract's file: JSON or TOML, or just a Spark schema.
 
     {"name": "telemetry", "version": 2, "mode": "freeze", "columns": {
         "temperature": {"type": "double", "required": true, "minimum": -60, "maximum": 150},
         "tags": "array<string>"},
      "routes": [{"name": "doors", "source": "/messages/modules/door/*", "columns": {"open": "boolean"}}]}
 
-A file that grows a column later grows the table in any mode: columns are only ever added, a changed type is refused.
-Spark's own schema JSON (``{"type": "struct", …}``) and plain DDL text (``temperature DOUBLE, tags ARRAY<STRING>``) are
-taken too.
+A column that is added to the file later is added to the table in any mode; columns are never removed, and a changed
+type is refused. Spark's schema JSON (``{"type": "struct", …}``) and DDL (``temperature DOUBLE, tags ARRAY<STRING>``)
+are accepted too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types
 
 from fairlead_ingest import errors
-from fairlead_ingest.rows import column_looks, ddl
+from fairlead_ingest.rows import column_check, ddl
 from fairlead_ingest.rows.contract import DECIMALS, EVOLVE, EXACT, FREEZE, MODES, OWN_COLUMNS, Contract, RowRoute
 from fairlead_ingest.rows.rules import NO_RULE, ColumnRule, check_rule
 from fairlead_wire.validation import mistakes
@@ -70,14 +70,14 @@ class _ContractFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse(text: str, source: str) -> Contract:
-    """The contract in a file's ``text``; ``source`` names the file. Raises ``Stop``."""
+    """Parse the ``text`` of the file named ``source``. Raises ``Stop``."""
     try:
         if len(text) > FILE_CHARS_MAX:
-            raise ValueError(f"over {FILE_CHARS_MAX} characters")
+            raise ValueError(f"longer than {FILE_CHARS_MAX} characters")
         contract = _parse(text.strip(), source)
         _check_names(contract)
         for each in contract.columns.fields:
-            with_name(each.name, column_looks.check_type, each.dataType)
+            with_name(each.name, column_check.check_type, each.dataType)
     except (msgspec.MsgspecError, PySparkException, ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.Stop(errors.SCHEMA_BROKEN, f"{source}: {_line(error)}") from None
     except RecursionError:
@@ -86,7 +86,7 @@ def parse(text: str, source: str) -> Contract:
 
 
 def with_name(name: str, check: Any, *arguments: Any) -> Any:
-    """``check`` of ``arguments``; a ``ValueError`` of it begins with ``name``."""
+    """Call ``check``, and put ``name`` before the text of a ``ValueError``."""
     try:
         return check(*arguments)
     except ValueError as error:
@@ -98,7 +98,7 @@ def _parse(text: str, source: str) -> Contract:
         try:
             return _of_file(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            quotes = "; is it text without quotes?" if "Invalid value" in str(error) else ""
+            quotes = "; are quotes missing around a text?" if "Invalid value" in str(error) else ""
             raise ValueError(f"{error}{quotes}") from None
     if not text.startswith("{"):
         return Contract(columns=ddl.columns_of(text))
@@ -110,11 +110,11 @@ def _parse(text: str, source: str) -> Contract:
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> None:
-    # JSON readers take the last of two; in a file that two people changed the first would be gone without a word.
+    # JSON readers silently drop the first of two equal keys, as after a bad merge.
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:
-            raise ValueError(f"{name[:40]}: named twice")
+            raise ValueError(f"{name[:40]}: repeated name")
         names.add(name)
 
 
@@ -124,11 +124,11 @@ def _of_file(plain: dict[str, Any]) -> Contract:
     file = msgspec.convert(plain, _ContractFile)
     for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
         if value not in allowed:
-            raise ValueError(f"{key}: one of {', '.join(allowed)}, not {value!r}")
+            raise ValueError(f"{key}: must be one of {', '.join(allowed)}, not {value!r}")
     if (file.name or file.version) and not _NAME.fullmatch(file.name):
-        raise ValueError(f"name: letters, digits, '.', '_' and '-', at most 128, not {file.name[:40]!r}")
+        raise ValueError(f"name: must be up to 128 letters, digits, '.', '_' and '-', not {file.name[:40]!r}")
     if file.name and not 1 <= file.version <= VERSION_MAX:
-        raise ValueError(f"version: a whole number from 1 on, not {file.version}")
+        raise ValueError(f"version: must be a whole number, at least 1, not {file.version}")
     columns, asked = _columns(file.columns)
     shared = set(columns)
     routes = []
@@ -138,7 +138,7 @@ def _of_file(plain: dict[str, Any]) -> Contract:
             if columns.setdefault(name, data_type) != data_type:
                 raise ValueError(
                     f"route {each.name}: {name}: {data_type.simpleString()} here and"
-                    f" {columns[name].simpleString()} elsewhere; one table has one type for a column"
+                    f" {columns[name].simpleString()} elsewhere; a column has one type in a table"
                 )
         routes.append(
             RowRoute(
@@ -165,7 +165,7 @@ def _of_file(plain: dict[str, Any]) -> Contract:
 
 
 def _mistakes(plain: Any) -> list[str]:
-    """Keys that nobody knows and types that are none, of the whole file: each with its column and what was meant."""
+    """The unknown keys and types in the whole file, each with its column and a suggestion."""
     found: list[str] = []
 
     def keys(of: Any, known: type[msgspec.Struct], where: str) -> None:
@@ -201,11 +201,12 @@ def _checked(routes: list[_Route]) -> list[_Route]:
     names = [each.name for each in routes]
     for each in routes:
         if not _NAME.fullmatch(each.name):
-            raise ValueError(f"routes: name: letters, digits, '.', '_' and '-', at most 128, not {each.name[:40]!r}")
+            given = f"{each.name[:40]!r}"
+            raise ValueError(f"routes: name: must be up to 128 letters, digits, '.', '_' and '-', not {given}")
         if names.count(each.name) > 1:
-            raise ValueError(f"route {each.name}: named twice")
+            raise ValueError(f"route {each.name}: repeated name")
         if not (each.source or each.topic or each.properties):
-            raise ValueError(f"route {each.name}: say which messages it takes, by source, topic or properties")
+            raise ValueError(f"route {each.name}: set source, topic or properties to say which messages it takes")
     return routes
 
 
@@ -215,7 +216,7 @@ def _columns(written: _Columns) -> tuple[dict[str, types.DataType], Mapping[str,
         said = _Column(type=column) if isinstance(column, str) else column
         columns[name] = with_name(name, ddl.type_of, said.type)
         if said.enum == ():
-            raise ValueError(f"{name}: enum: no value is listed, so none would fit")
+            raise ValueError(f"{name}: enum: the list is empty, so no value would fit")
         rule = ColumnRule(required=said.required, allowed=said.enum or (), minimum=said.minimum, maximum=said.maximum)
         if rule != NO_RULE:
             with_name(name, check_rule, rule, columns[name])
@@ -227,11 +228,11 @@ def _check_names(contract: Contract) -> None:
     names: set[str] = set()
     for name in (each.name.lower() for each in contract.columns.fields):
         if not name.strip() or len(name) > NAME_CHARS_MAX:
-            raise ValueError(f"{name[:40]!r}: 1 to {NAME_CHARS_MAX} characters a name")
+            raise ValueError(f"{name[:40]!r}: a name must have 1 to {NAME_CHARS_MAX} characters")
         if name in OWN_COLUMNS or name.startswith("_"):
             raise ValueError(f"{name}: the row already has a column of this name")
         if name in names:
-            raise ValueError(f"{name}: named twice")
+            raise ValueError(f"{name}: repeated name")
         names.add(name)
     if not names and contract.mode != EVOLVE:
         raise ValueError("no columns")

@@ -1,4 +1,4 @@
-"""Spark's text for types and columns, read without Spark: so a mistake is found before anything is started.
+"""Parses Spark's text for types and columns without Spark, so that mistakes are found before anything is started.
 
 array<struct<lat:double,lon:double>>          temperature DOUBLE NOT NULL COMMENT 'in C', `odd name` STRING
 """
@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from fairlead_wire.validation import mistakes
 
-# No schema of ours is nested as deep; a text that is would only fill the stack.
+# A limit against stack overflow; real schemas are not nested as deeply.
 DEPTH_MAX = 50
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|([A-Za-z0-9_]+)|([<>(),:]))")
 _SIMPLE: dict[str, types.DataType] = {
@@ -30,7 +30,7 @@ _PRECISION_MAX = 38
 
 
 def type_of(text: str) -> types.DataType:
-    """One type. Raises ``ValueError`` saying what is wrong with it."""
+    """Parse one type. Raises ``ValueError``."""
     reader = _Reader(text)
     found = reader.type(0)
     reader.end()
@@ -38,7 +38,7 @@ def type_of(text: str) -> types.DataType:
 
 
 def columns_of(text: str) -> types.StructType:
-    """A list of columns, ``name TYPE`` or ``name: TYPE`` each. Raises ``ValueError``."""
+    """Parse a list of columns, each ``name TYPE`` or ``name: TYPE``. Raises ``ValueError``."""
     reader = _Reader(text)
     found = reader.fields("", 0)
     reader.end()
@@ -46,7 +46,7 @@ def columns_of(text: str) -> types.StructType:
 
 
 def of_arrow(data_type: pa.DataType) -> str:
-    """An Arrow type as a contract writes it; Arrow's own word where Spark has none."""
+    """An Arrow type as written in a contract, or Arrow's own name if Spark has no such type."""
     try:
         return from_arrow_type(data_type).simpleString()
     except PySparkException:
@@ -62,14 +62,14 @@ class _Reader:
         while self._at < end:
             found = _TOKEN.match(text, self._at)
             if found is None:
-                raise ValueError(f"{text[self._at :].strip()[:40]!r} is no part of a type")
+                raise ValueError(f"{text[self._at :].strip()[:40]!r} cannot be part of a type")
             self._tokens.append(found[0].strip())
             self._at = found.end()
         self._at = 0
 
     def end(self) -> None:
         if self._at < len(self._tokens):
-            raise ValueError(f"{self._peek()!r} is too much in {self._text[:100]!r}")
+            raise ValueError(f"unexpected {self._peek()!r} at the end of {self._text[:100]!r}")
 
     def type(self, depth: int) -> types.DataType:
         if depth > DEPTH_MAX:
@@ -102,7 +102,7 @@ class _Reader:
             self._expect(">")
             return found
         meant = mistakes.nearest(name[:40], (*_SIMPLE, *_DECIMALS, "array", "map", "struct"))
-        raise ValueError(f"{name!r} is no type of a column" + (f", did you mean {meant}?" if meant else ""))
+        raise ValueError(f"{name!r} is not a type of a column" + (f", did you mean {meant}?" if meant else ""))
 
     def fields(self, closing: str, depth: int) -> types.StructType:
         found: list[types.StructField] = []
@@ -113,19 +113,19 @@ class _Reader:
             if name.startswith("`"):
                 name = name[1:-1].replace("``", "`")
             elif not re.fullmatch(r"[A-Za-z0-9_]+", name):
-                raise ValueError(f"{name!r} is no name of a column")
+                raise ValueError(f"{name!r} is not a name of a column")
             if self._peek() == ":":
                 self._at += 1
             data_type = self.type(depth)
             if self._peek().lower() == "not":
-                # Taken and not enforced: any column of ours may be null.
+                # Accepted but not enforced: all our columns may be null.
                 self._at += 1
                 self._expect("null")
             if self._peek().lower() == "comment":
                 self._at += 1
                 _ = self._next("a comment")
                 while self._peek().startswith(("'", '"')):
-                    self._at += 1  # a quote doubled inside of quotes
+                    self._at += 1  # a doubled quote inside a quoted comment
             found.append(types.StructField(name, data_type))
         return types.StructType(found)
 
@@ -140,14 +140,14 @@ class _Reader:
             self._expect(")")
         if not 1 <= precision <= _PRECISION_MAX or not 0 <= scale <= precision:
             raise ValueError(
-                f"decimal({precision},{scale}): 1 to {_PRECISION_MAX} digits, and no more places than digits"
+                f"decimal({precision},{scale}): must have 1 to {_PRECISION_MAX} digits, and no more places than digits"
             )
         return types.DecimalType(precision, scale)
 
     def _number(self) -> int:
         text = self._next("a number")
         if not text.isdecimal():
-            raise ValueError(f"{text!r} is no number")
+            raise ValueError(f"{text!r} is not a number")
         return int(text[:9])
 
     def _peek(self) -> str:
@@ -163,4 +163,4 @@ class _Reader:
     def _expect(self, token: str) -> None:
         found = self._next(repr(token))
         if found.lower() != token:
-            raise ValueError(f"{token!r} should stand where {found!r} does in {self._text[:100]!r}")
+            raise ValueError(f"expected {token!r} instead of {found!r} in {self._text[:100]!r}")

@@ -1,12 +1,12 @@
-"""From a message's payload to the columns of a row, or to the reason why not.
+"""Reads the columns of a row from a message's payload, or the reason why it cannot be read.
 
-The payload is the JSON text of an upstream message. The body and both property maps are taken over as the text they
-were, never decoded and encoded again, so a number keeps its digits and a string stays a JSON string. A body that is no
-JSON text arrives as ``bodyBase64`` and becomes the JSON text ``{"bodyBase64": "…"}``, so that it is in the one column.
+The payload is the JSON text of an upstream message. The body and both property maps are kept as the original text,
+never decoded and encoded again, so a number keeps its digits and a string stays a JSON string. A body that is not JSON
+arrives as ``bodyBase64`` and becomes the JSON text ``{"bodyBase64": "…"}`` in the same column.
 
-One bad payload costs its own row, never its page. Limits: integers must fit their columns; text must be UTF-8; times
-lie in the years 1 to 9999 (UTC), because no Python program can read others; ``NESTING_MAX`` levels of arrays and
-objects, far below where any reader of JSON on the way gives up, which each does at a depth of its own.
+A bad payload affects only its own row, not its page. Limits: integers must fit their columns; text must be UTF-8; times
+must be in the years 1 to 9999 (UTC), because Python cannot represent others; arrays and objects may be nested
+``NESTING_MAX`` levels deep, far below the limits of all JSON readers involved.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NESTING_MAX = 500
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 # Years 1 to 9999 in microseconds since 1970.
 MICROS_MIN, MICROS_MAX = -62_135_596_800_000_000, 253_402_300_799_999_999
-# What a decoded page looks like, in the contract's order; ``_payload`` only where ``_error`` is.
+# The columns of a decoded page, in the documented order; ``_payload`` is set only with ``_error``.
 PAGE_SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -53,8 +53,8 @@ PAGE_SCHEMA = pa.schema(
         ("_payload", pa.binary()),
     ]
 )
-# Two more where a schema's columns are to be read: the text to read them from, null for the body itself, and where the
-# body does not fit them, null where it does. What a query makes of them is in ``transforms``.
+# Two more columns for typed columns, used in ``transforms``: the text to read them from, null for the body itself, and
+# the columns that the body does not fit, null if it fits.
 TYPED, MISFIT = "_typed", "_misfit"
 TYPED_PAGE_SCHEMA = pa.schema([*PAGE_SCHEMA, (TYPED, pa.string()), (MISFIT, pa.string())])
 RAW_SCHEMA = pa.schema(
@@ -65,7 +65,7 @@ SIFTED_RAW_SCHEMA = pa.schema([*RAW_SCHEMA, ("_error", pa.string()), ("_payload"
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """An upstream message as it lies in its topic; what identifies it is required, what describes it may be absent."""
+    """An upstream message as stored in its topic; fields that identify it are required, others are optional."""
 
     id: str
     node: str
@@ -83,8 +83,8 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 _decode = msgspec.json.Decoder(Envelope).decode
 _TOO_DEEP = f"nested deeper than {NESTING_MAX} levels"
-_NO_TIME = "`enqueued_at` lies outside the years 1 to 9999 in UTC"
-# Strings are passed over whole.
+_NO_TIME = "`enqueued_at` is outside the years 1 to 9999 in UTC"
+# Brackets outside strings; a string is matched as a whole.
 _BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|([\[{])|([\]}])', re.DOTALL)
 _NO_MAP = "Expected `object | null`, got something else - at `$.{}`"
 _NO_BODY = "Object missing required field `body` (or `bodyBase64`)"
@@ -92,7 +92,7 @@ _NOTHING = (None,) * len(Envelope.__struct_fields__)
 
 
 class Rejected(Exception):
-    """This payload is no upstream message; ``str()`` is the reason with field path or byte position."""
+    """The payload is not an upstream message; ``str()`` is the reason with field path or byte position."""
 
 
 def page(
@@ -104,10 +104,10 @@ def page(
     judge: BodyJudge | None = None,
     set_aside: Mapping[str, str] | None = None,
 ) -> pa.RecordBatch:
-    """A page of messages as rows of ``PAGE_SCHEMA``, one for each message and in their order.
+    """Decode a page of messages to rows of ``PAGE_SCHEMA``, one for each message, in order.
 
-    ``judge``: of ``TYPED_PAGE_SCHEMA``, with its verdict on each body. ``set_aside``: message id (hex) to the reason
-    why it is a dead letter whatever it holds.
+    With ``judge``, rows have ``TYPED_PAGE_SCHEMA``, with its verdict on each body. ``set_aside`` maps ids (hex) of
+    messages that must become dead letters to the reason.
     """
     plain: list[bytes] = payloads.to_pylist()
     names = hex_ids(ids)
@@ -142,9 +142,9 @@ def raw_page(
     *,
     set_aside: Mapping[str, str] | None = None,
 ) -> pa.RecordBatch:
-    """A page of messages as rows of ``RAW_SCHEMA``: the payload as it is.
+    """A page of messages as rows of ``RAW_SCHEMA``, with the payload unchanged.
 
-    ``set_aside``: of ``SIFTED_RAW_SCHEMA``, in which a message that is named has its reason and payload beside it.
+    With ``set_aside``, rows have ``SIFTED_RAW_SCHEMA``, and the messages it names have their reason and payload there.
     """
     if set_aside is not None:
         names = hex_ids(ids)
@@ -161,7 +161,7 @@ def raw_page(
     )
 
 
-# What a dead letter is made of again.
+# The columns from which ``payload_again`` restores a payload.
 LETTER_COLUMNS = (
     "id", "node", "epoch", "stream", "sequence", "source", "priority", "enqueued_at", "properties",
     "system_properties", "body", "_error", "_payload",
@@ -169,7 +169,7 @@ LETTER_COLUMNS = (
 
 
 def payload_again(values: dict[str, Any]) -> bytes:
-    """The upstream message of a decoded row, as JSON: the same content, for a dead letter found after decoding."""
+    """Restore the upstream message of a decoded row as JSON, for a dead letter found after decoding."""
     envelope: dict[str, Any] = {
         name: values[name] for name in ("id", "node", "epoch", "stream", "sequence", "source", "priority")
     }
@@ -188,19 +188,19 @@ def hex_ids(ids: pa.Array) -> pa.Array:
 def _verdicts(topic: str, arrays: Sequence[pa.Array], judge: BodyJudge) -> tuple[pa.Array, pa.Array]:
     sources, properties, bodies = arrays[5], arrays[8], arrays[10]
     given = (sources.to_pylist(), properties.to_pylist()) if judge.is_routed else ((), ())
-    looked = judge.looks(topic, bodies.cast(pa.binary()).to_pylist(), *given)
+    looked = judge.verdicts(topic, bodies.cast(pa.binary()).to_pylist(), *given)
     texts = pa.array([verdict and verdict.text for verdict in looked], pa.string())
     wrong = pa.array(
         [None if verdict is None or verdict.fits else wrong_text(verdict) for verdict in looked], pa.string()
     )
-    # A contract is about what devices measure; a gap record is the agent's own.
+    # A contract describes measurements of devices; gap records come from the agent itself.
     is_gap = gap_record.among(sources, bodies)
     return pc.if_else(is_gap, gap_record.NO_BODY, texts), pc.if_else(is_gap, pa.scalar(None, pa.string()), wrong)
 
 
 def is_too_deep(payload: bytes) -> bool:
-    """Whether it has more than ``NESTING_MAX`` levels of arrays and objects."""
-    # What opens has to close, or is refused as it is.
+    """Whether a payload has more than ``NESTING_MAX`` levels of arrays and objects."""
+    # Every bracket needs a closing one, so a short payload cannot be too deep; an unclosed one is refused as JSON.
     if len(payload) <= 2 * NESTING_MAX or payload.count(b"[") + payload.count(b"{") <= NESTING_MAX:
         return False
     depth = deepest = 0
@@ -211,7 +211,7 @@ def is_too_deep(payload: bytes) -> bool:
 
 
 def _one_by_one(payloads: Sequence[bytes], reasons: Sequence[str | None]) -> tuple[list[pa.Array], list[str | None]]:
-    """A page with something wrong in it: each payload is looked at alone, so that only the bad ones are rejected."""
+    """Decode each payload of a page separately, so that only the bad ones are rejected."""
     messages: list[Envelope | None] = []
     errors: list[str | None] = []
     for payload, reason in zip(payloads, reasons or [None] * len(payloads), strict=True):
@@ -232,7 +232,7 @@ def _one_by_one(payloads: Sequence[bytes], reasons: Sequence[str | None]) -> tup
 
 
 def _checked(message: Envelope) -> Envelope:
-    """The message itself if its columns will take it; what ``_arrays`` refuses a page for, for one message."""
+    """Return the message if ``_arrays`` will accept it, else raise ``Rejected``."""
     for name in ("properties", "systemProperties"):
         text = bytes(getattr(message, name)).decode()
         if text and text != "null" and not text.startswith("{"):
@@ -245,7 +245,7 @@ def _checked(message: Envelope) -> Envelope:
 
 
 def is_in_range(moment: datetime.datetime) -> bool:
-    """Whether it lies in the years 1 to 9999 in UTC."""
+    """Whether a time is in the years 1 to 9999 in UTC."""
     try:
         moment.astimezone(datetime.UTC)
     except OverflowError:
@@ -254,7 +254,7 @@ def is_in_range(moment: datetime.datetime) -> bool:
 
 
 def _arrays(messages: Sequence[Envelope | None]) -> list[pa.Array]:
-    """The eleven envelope columns. Raises ``Rejected`` or what Arrow raises when any message does not fit them."""
+    """The eleven envelope columns. Raises ``Rejected`` or Arrow's errors if a message does not fit them."""
     rows = [_NOTHING if message is None else msgspec.structs.astuple(message) for message in messages]
     columns = list(zip(*rows, strict=True)) or [()] * len(_NOTHING)
     plain = [pa.array(column, field.type) for column, field in zip(columns[:8], PAGE_SCHEMA, strict=False)]
@@ -269,7 +269,7 @@ def _arrays(messages: Sequence[Envelope | None]) -> list[pa.Array]:
 def _map_texts(column: Sequence[msgspec.Raw | None], name: str) -> pa.Array:
     texts = _texts([None if raw is None else bytes(raw) or None for raw in column])
     texts = pc.if_else(pc.equal(texts, "null"), None, texts)
-    # Nulls are skipped: a page without properties is all right.
+    # ``any`` skips nulls, which are messages without properties.
     if pc.any(pc.invert(pc.starts_with(texts, "{"))).as_py():
         raise Rejected(_NO_MAP.format(name))
     return texts
@@ -286,7 +286,7 @@ def _bodies(bodies: Sequence[msgspec.Raw | None], base64s: Sequence[str | None])
 
 
 def _texts(column: list[bytes | None]) -> pa.Array:
-    # As binary first, so that the cast checks what was taken over from JSON as UTF-8.
+    # First as binary, so that the cast checks the raw JSON text for valid UTF-8.
     return pa.array(column, pa.binary()).cast(pa.string())
 
 

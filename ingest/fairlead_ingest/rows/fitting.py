@@ -1,23 +1,23 @@
-"""Does a body fit the columns of its schema, exactly? Decided before Spark reads it, which would rather change a value.
+"""Decides whether a body fits its columns exactly, before Spark reads it, which would silently change values.
 
-    body ──fast look (C)──▶ fits as it is
-           └─ else ──close look, field by field──▶ the text to read instead: what fits, and texts as they were written
+    body ──fast check (C)──▶ fits as it is
+           └─ else ──exact check, field by field──▶ the text to read instead, with the values that fit
 
-Spark makes 200 a ``tinyint`` of -56, 1e39 an infinite ``float``, "12:30" a ``timestamp`` of today, and a number of many
-digits in a ``string`` column another number. Here a value that the column cannot hold is a misfit, and Spark reads
-everything else (except a time zone by a name that its Java does not know). Floating point columns hold the nearest
-value of a fraction, but no zero for a number that is not zero, and an integer only exactly. Dates and timestamps lie in
-the years 1 to 9999 (UTC), because no Python program can read others. A value in a ``string`` column that is not a
+Spark turns 200 into the ``tinyint`` -56, 1e39 into an infinite ``float``, "12:30" into a ``timestamp`` of today, and a
+number of many digits in a ``string`` column into another number. Here, a value that the column cannot hold is a misfit,
+and Spark reads everything else (except names of time zones that its Java does not know). Floating point columns take
+the nearest value of a fraction, but not zero for a nonzero number, and integers only exactly. Dates and timestamps must
+be in the years 1 to 9999 (UTC), because Python cannot represent others. A value in a ``string`` column that is not a
 string becomes its JSON text.
 
-Under the contract's mode ``evolve``, fields that have no column yet get one:
+In the contract's mode ``evolve``, unknown fields get a column:
 
-    tasks    look at the bodies they write: which fields have no column, and what is in them
-    driver   adds the columns, then has the batch tried again: the query restarts and reads the fields into them
+    tasks    collect the unknown fields and their types from the bodies they write
+    driver   adds the columns and fails the batch; the restarted query reads the fields into them
 
-A column's type follows from the first batch that has the field: numbers are ``double`` (a sensor that says 20 today
-says 20.5 tomorrow), true and false ``boolean``, all else ``string``, objects and arrays as their JSON text. Only fields
-at the top level with a valid column name get a column; the rest stays in the body, as everything does.
+A column's type comes from the first batch with the field: numbers are ``double`` (a sensor that sends 20 today may send
+20.5 tomorrow), true and false ``boolean``, everything else ``string`` (objects and arrays as JSON text). Only top-level
+fields with a valid column name get a column; the others are only in the body.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import types
 
-from fairlead_ingest.rows.column_looks import (
+from fairlead_ingest.rows.column_check import (
     BROKEN,
     NAME_CHARS_MAX,
     NULL,
-    ColumnLook,
+    ColumnCheck,
     Misfit,
     has_floats,
-    names_looked_at_once,
+    names_checked_after_decoding,
 )
 from fairlead_ingest.rows.rules import NO_RULE, ColumnRule
 
-# So many columns are named for one body; a body with more misfits is of another schema.
+# How many misfits of one body are listed; a body with more has another schema.
 MISFITS_MAX = 10
-TWIN = "differs from a column in the case of its letters"
-# A number so small may become zero; inside of a column it is found by its look.
+TWIN = "differs from a column only in case"
+# A number this small may become zero, which the fast check cannot see inside nested columns.
 _SMALL = re.compile(rb"[eE]-[0-9]{2}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-# How a name may be written that is not as it is: one of letters of ASCII, and any.
+# Escapes with which a field name may be written: a plain ASCII name, and any name.
 _PLAIN = re.compile(r"[A-Za-z0-9_ .-]*")
 _ESCAPED, _ANY_ESCAPE = re.compile(rb"\\u00[0-7]"), re.compile(rb"\\")
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class UnfitColumn(NamedTuple):
-    """A column that a body does not fit, and what its rule has against the value; empty: it is not of its type."""
+    """A column that a body does not fit, with the rule it breaks; empty if the value has the wrong type."""
 
     column: str
     reason: str = ""
@@ -63,9 +63,9 @@ class UnfitColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``text``: what the columns are to be read from, None for the body itself. Not fitting, it lacks what did not.
+    """The result for one body. ``text`` is what to read the columns from, without misfits; None for the body itself.
 
-    ``wrong``: where it does not fit, at most ``MISFITS_MAX``; empty also for a body that is no object.
+    ``wrong`` lists up to ``MISFITS_MAX`` misfits; it is also empty for a body that is not an object.
     """
 
     fits: bool = True
@@ -78,11 +78,11 @@ _NO_OBJECT = Verdict(fits=False, text="{}")
 
 
 class Judge:
-    """Looks at bodies for one set of columns.
+    """Judges bodies for one set of columns.
 
-    ``rounds``: decimals are rounded to their column's places. ``evolves``: a field that differs from a column in the
-    case of its letters alone will never have one, so its body does not fit. ``rules``: what is asked of columns beyond
-    their type. ``foreign``: columns of the table that are not read from these bodies, whatever they hold.
+    ``rounds``: decimals are rounded to their column's places. ``evolves``: a field that differs from a column only in
+    case is a misfit, because it can never get a column. ``rules``: further rules by column. ``foreign``: columns of the
+    table that are never read from these bodies.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Judge:
     ) -> None:
         asked = rules or {}
         self._columns = [
-            ColumnLook.of(field.name, field.dataType, rounds, asked.get(field.name, NO_RULE))
+            ColumnCheck.of(field.name, field.dataType, rounds, asked.get(field.name, NO_RULE))
             for field in columns.fields
         ]
         self._has_columns = bool(self._columns or foreign)
@@ -109,13 +109,13 @@ class Judge:
         body = msgspec.defstruct("Body", [*fields, *strangers], gc=False, kw_only=True)
         self._decode = msgspec.json.Decoder(body).decode
         self._has_inner_floats = any(has_floats(field.dataType) for field in columns.fields)
-        once = {name for field in columns.fields for name in names_looked_at_once(field.name, field.dataType)}
+        once = {name for field in columns.fields for name in names_checked_after_decoding(field.name, field.dataType)}
         self._once = [msgspec.json.encode(name) for name in once]
         self._escape = _ESCAPED if all(map(_PLAIN.fullmatch, once)) else _ANY_ESCAPE
         checks = [(index, each.check) for index, each in enumerate(self._columns) if each.check is not None]
         self._checked = [*checks, *((len(fields) + index, _is_null) for index in range(len(strangers)))]
 
-    def look(self, body: bytes) -> Verdict:
+    def judge(self, body: bytes) -> Verdict:
         """The verdict on one JSON text."""
         if not self._has_columns:
             return _FITS
@@ -131,7 +131,7 @@ class Judge:
             value = values[index]
             if value is not None and not check(value):
                 return self._closely(body)
-        # One letter is found many times faster than two.
+        # Searching for a single byte first is much faster than the patterns.
         if b"\\" in body and (_SURROGATE.search(body) or (self._once and self._escape.search(body))):
             return self._closely(body)
         for name in self._once:
@@ -180,7 +180,7 @@ def _is_null(raw: msgspec.Raw) -> bool:
     return memoryview(raw)[0] == 110  # n
 
 
-# A producer that numbers its fields must not make a table that no reader can open.
+# A limit, because a producer that numbers its fields would make a table that no reader can open.
 COLUMNS_MAX = 1_000
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 TYPES: Mapping[str, pa.DataType] = {"double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
@@ -192,7 +192,7 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def unknown_fields(bodies: Iterable[str | None], known: Iterable[str]) -> dict[str, str]:
-    """Field to type for what is in the objects among ``bodies`` and not in ``known``; a null says nothing of a type."""
+    """The type by name of fields in ``bodies`` that are not in ``known``; nulls are ignored."""
     columns = {name.lower() for name in known}
     found: dict[str, str] = {}
     for body in bodies:
@@ -201,7 +201,7 @@ def unknown_fields(bodies: Iterable[str | None], known: Iterable[str]) -> dict[s
         try:
             fields = _decode(body)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            continue  # a transform's own text, say; the row keeps it as it is
+            continue  # for example, a transform changed the text
         for name, value in fields.items():
             if name in columns or name.lower() in columns:
                 continue
@@ -212,7 +212,7 @@ def unknown_fields(bodies: Iterable[str | None], known: Iterable[str]) -> dict[s
 
 
 def merge_fields(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """What several tasks found, in order of name."""
+    """Merge the fields that several tasks found, ordered by name."""
     found: dict[str, str] = {}
     for part in parts:
         for name, data_type in part.items():
@@ -221,7 +221,7 @@ def merge_fields(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def new_columns(found: Mapping[str, str], held: Iterable[str]) -> pa.Schema:
-    """The columns to add for ``found`` beside ``held``: none twice, whatever the case of its letters, none too many."""
+    """The columns to add for ``found`` to those ``held``, up to ``COLUMNS_MAX``; names are not case-sensitive."""
     there = {name.lower() for name in held}
     room = COLUMNS_MAX - len(there)
     added: list[pa.Field] = []

@@ -1,10 +1,10 @@
-"""Gap records: what an edge agent sends in place of messages that its disk lost.
+"""Gap records: messages that an edge agent sends instead of messages that its disk lost.
 
     rows ─┬─▶ rows of the table
-          └─▶ records: which sequences of which queue are missing, and why; rows of ``<table>_gaps``
+          └─▶ records: the missing sequences of a queue, and why; rows of ``<table>_gaps``
 
-Such a message has the source ``/fairlead/gaps`` and a body of five fields. It measures nothing, so it is no row of the
-table. One whose body is anything else stays an ordinary row.
+Such a message has the source ``/fairlead/gaps`` and a body of five fields, and does not become a row of the table. A
+message from that source with any other body is an ordinary row.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import pyarrow.compute as pc
 
 SOURCE: Final = "/fairlead/gaps"
 NO_BODY: Final = "{}"
-"""What columns of a contract are read from in a gap record: none of its fields is a measurement."""
+"""The text from which a contract's columns are read for a gap record, which has no measurements."""
 RECORDS_MAX: Final = 10_000
-"""Of one task; what comes beyond stays among the rows. The driver holds all of a batch."""
+"""Per task, as the driver holds all records of a batch; further ones stay rows."""
 TEXT_CHARS_MAX: Final = 1024
-"""Of a queue's name and a reason: commits and events hold them. A message with longer ones is a row; a node is cut."""
+"""Length of a queue's name and a reason, which commits and events contain. Longer: a row; node names are cut."""
 _COLUMNS: Final = ("source", "body", "node", "_topic", "_id")
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Text = Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)]
 
 
 class GapRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``count`` messages at most are missing from ``from_sequence`` to ``to_sequence``, both inclusive."""
+    """At most ``count`` messages are missing from ``from_sequence`` to ``to_sequence``, both inclusive."""
 
     topic: str
     id: str
@@ -52,7 +52,7 @@ _decode = msgspec.json.Decoder(_Body).decode
 
 
 def split(rows: pa.Table, room: int = RECORDS_MAX) -> tuple[pa.Table, list[GapRecord]]:
-    """The rows that go into the table, and at most ``room`` gap records that were among them."""
+    """Separate the rows of the table from up to ``room`` gap records."""
     if room <= 0 or not all(_is_text(rows, name) for name in _COLUMNS):
         return rows, []
     of_source = pc.fill_null(pc.equal(rows["source"], SOURCE), False)
@@ -71,7 +71,7 @@ def split(rows: pa.Table, room: int = RECORDS_MAX) -> tuple[pa.Table, list[GapRe
 
 
 def among(sources: pa.Array, bodies: pa.Array) -> pa.Array:
-    """For each message whether it is a gap record, by its source and its body."""
+    """For each message, whether it is a gap record, by its source and body."""
     of_source = pc.fill_null(pc.equal(sources, SOURCE), False)
     if not pc.any(of_source).as_py():
         return of_source
@@ -80,7 +80,7 @@ def among(sources: pa.Array, bodies: pa.Array) -> pa.Array:
 
 
 def _is_text(rows: pa.Table, name: str) -> bool:
-    """Transforms drop columns, and make others of them."""
+    """Whether the column exists and is text, as transforms may drop or replace columns."""
     if name not in rows.column_names:
         return False
     kind = rows.schema.field(name).type

@@ -1,6 +1,6 @@
-"""Why a message is a dead letter, for programs: a code and the fields it is about.  Its sentence is for people.
+"""The machine-readable reason why a message is a dead letter: a code and the fields concerned.
 
-The code is found in the payload itself, which is looked at once more: the texts of decoders are theirs to change.
+The code is derived from the payload itself, not from the decoders' error texts, which may change.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ NOT_JSON = "not_json"
 NOT_AN_OBJECT = "not_an_object"
 TOO_DEEP = "too_deep"
 BAD_FIELD = "bad_field"
-"""A field of the envelope is missing or cannot be read."""
+"""A field of the envelope is missing or invalid."""
 MISFIT = "misfit"
-"""The body does not fit the schema of the job."""
+"""The body does not fit the job's schema."""
 OTHER = "other"
-"""A transform of the job refused it, or it made its batch fail."""
+"""A transform of the job rejected it, or it made its batch fail."""
 
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TYPES: dict[str, Any] = typing.get_type_hints(envelope.Envelope, include_extras=True)
@@ -34,22 +34,22 @@ _NULL = b"null"
 
 
 class LetterCode(NamedTuple):
-    """``fields`` are names of the envelope, or of the body's columns for a misfit."""
+    """``fields`` are fields of the envelope, or for a misfit columns of the body."""
 
     code: str
     fields: Sequence[str] = ()
 
 
 def of(payload: bytes | None, misfits: Sequence[str] | None) -> LetterCode:
-    """``payload``: what could not be decoded, None for a row that was; ``misfits``: its columns that did not fit, None
-    for a row that is a dead letter for another reason."""
+    """The code. ``payload`` is the one that could not be decoded, None for a decoded row; ``misfits`` are the columns
+    that did not fit, None if the reason is another one."""
     if payload is None:
         return LetterCode(OTHER) if misfits is None else LetterCode(MISFIT, tuple(misfits[:MISFITS_MAX]))
     return of_payload(payload) or LetterCode(OTHER)
 
 
 def of_payload(payload: bytes) -> LetterCode | None:
-    """What makes this payload no upstream message; None when it is one."""
+    """Why this payload is not an upstream message; None if it is one."""
     try:
         payload.decode()
     except UnicodeDecodeError:

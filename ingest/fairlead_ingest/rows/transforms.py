@@ -1,8 +1,8 @@
-"""From what the source fetched to what the table holds: functions from DataFrame to DataFrame.
+"""Functions from DataFrame to DataFrame that turn the source's rows into the table's.
 
-Everything here is a column expression, so Spark plans it together with the read and the write. A user's own transform
-is a function of the same shape. ``_error`` and ``_payload`` travel beside the columns: a row with an error becomes a
-dead letter in the sink, and no transform has to know.
+They are column expressions, so Spark plans them together with the read and the write. Users' transforms have the same
+signature. The columns ``_error`` and ``_payload`` are passed along: a row with an error becomes a dead letter in the
+sink, without any transform having to know.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from fairlead_wire.traces.trace import LATE_SECONDS, LINKS_MAX, TRACEPARENT
 _BAD = "_does_not_fit"
 _PARSED = "_parsed"
 _KEY = "_producer_key"
-# Of a number or a text in a body; what a column takes is decided already (``fitting``), other fields may be anything.
+# Lift Spark's limits on numbers and texts: values of columns are already checked (``fitting``), others do not matter.
 _NO_LIMITS = {"maxNumLen": str(2**31 - 1), "maxStringLen": str(2**31 - 1)}
-# What the sink takes off again: never columns of the table.
+# Columns that the sink removes; they are never columns of the table.
 PASSENGERS = ("_error", "_payload")
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes any."""
+    """Quote a column's name for Spark."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def typed(rows: DataFrame, contract: Contract) -> DataFrame:
-    """Add the contract's columns, read from ``body``; a body that does not fit follows the contract's mode."""
+    """Add the contract's columns, read from ``body``; misfits are handled by the contract's mode."""
     if not contract.columns.fields:
         return rows.withColumn(RESCUED, F.lit(None).cast("string")).drop(TYPED, MISFIT_SEEN)
     parsing = StructType([*contract.columns.fields, StructField(_BAD, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD, **_NO_LIMITS}
-    # Only what fits exactly is left to Spark, which would change what does not.
+    # Let Spark read only values that fit exactly, because it would change others.
     text = F.coalesce(F.col(TYPED), F.col("body"))
     parsed = rows.withColumn(_PARSED, F.from_json(text, parsing, options))
     is_misfit = F.col(MISFIT_SEEN).isNotNull() | F.col(f"{_PARSED}.{_BAD}").isNotNull()
@@ -60,9 +60,9 @@ def typed(rows: DataFrame, contract: Contract) -> DataFrame:
 
 
 def deduplicated(rows: DataFrame, seconds: float) -> DataFrame:
-    """Drop what one producer sent again, under another message id, within ``seconds`` of publishing.
+    """Drop messages that a producer sent again under another message id within ``seconds`` of publishing.
 
-    The key is the producer's own numbering; rows that are dead letters have none and are all kept.
+    The key is the producer's own numbering; dead letters have none and are all kept.
     """
     producer = F.concat_ws("/", "node", F.col("epoch").cast("string"), "stream", F.col("sequence").cast("string"))
     keyed = rows.withColumn(_KEY, F.when(F.col("_error").isNull(), producer).otherwise(F.concat(F.lit("/"), "_id")))
@@ -71,18 +71,18 @@ def deduplicated(rows: DataFrame, seconds: float) -> DataFrame:
 
 
 def lineage(rows: DataFrame) -> DataFrame:
-    """Add when the row was taken in and which day it belongs to (UTC day of publishing)."""
+    """Add the time of ingestion and the date of the row (UTC date of publishing)."""
     return rows.withColumn("_ingested_at", F.current_timestamp()).withColumn("_date", F.to_date("_published_at"))
 
 
-# The traces rows belong to, by the property their messages carry.
+# How a sampled trace appears in the text of a message's properties.
 _MARK = f'"{TRACEPARENT}":"00-'
 _properties = msgspec.json.Decoder(dict[str, str | None])
 
 
 def find(rows: pa.RecordBatch, now: float, limit: int = LINKS_MAX) -> list[tuple[str, bool]]:
-    """Sampled ``traceparent`` of messages, and whether each is late by now: seconds since 1970."""
-    # A user's transform may drop these columns, or make something else of them.
+    """The sampled ``traceparent`` values of messages, and whether each is late at ``now`` (seconds since 1970)."""
+    # Transforms may drop or replace these columns.
     if not _is(rows, "properties", pa.types.is_string, pa.types.is_large_string):
         return []
     properties = rows["properties"]
@@ -95,7 +95,7 @@ def find(rows: pa.RecordBatch, now: float, limit: int = LINKS_MAX) -> list[tuple
         try:
             origin = trace.sampled(_properties.decode(properties[index].as_py()).get(TRACEPARENT))
         except (msgspec.MsgspecError, UnicodeError):
-            continue  # properties that are no text each; the rows are not about them
+            continue  # not all properties are texts
         if origin is None:
             continue
         micros = rows["enqueued_at"][index].value if is_timed else None  # Spark's only unit

@@ -1,12 +1,12 @@
-"""Which messages a batch reads, decided from positions alone.
+"""Decides which messages a batch reads, from positions alone.
 
-    offsets        where each topic begins and how far it was read; the text Spark keeps in its checkpoint
-    batch_size     how large a batch may be to take so many seconds, how topics share it, and the default limits
+    offsets        the positions of each topic at the beginning and end of a batch; the text in Spark's checkpoint
+    batch_size     how large a batch may be for a target duration, how topics share it, and the default limits
     offset_ranges  which ranges of a plan become one task
-    gaps           messages that expired unread, topics deleted and recreated: what to do, and rows of ``<table>_gaps``
-    pushdown       conditions of a batch query that the service can answer: topics and times
+    gaps           expired messages and recreated topics: what to do, and rows of ``<table>_gaps``
+    pushdown       conditions of a batch query that the service supports: topics and times
 
     batch_size, gaps ─▶ offsets
 
-Nothing here asks the service or knows Spark; ``io.topics`` does.
+``io.topics`` asks the service and knows Spark; nothing here does.
 """

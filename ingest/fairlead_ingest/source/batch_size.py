@@ -1,13 +1,13 @@
-"""How large a batch may be, so that it takes about the wanted number of seconds, and how its topics share it.
+"""Decides how large a batch may be for a target duration, and how its topics share it.
 
     seconds of a batch  =  fixed (planning, Spark's logs, the table's commit)  +  rows x seconds of work for a row
 
-Messages that arrive while a batch is at work wait for its end, and then for the whole next batch: live messages beside
-a backlog are as late as one to two batches are long. So while there are both, batches are held to the seconds asked
-for, but never to less than ``FIXED_TIMES_MIN`` times the fixed part, or a store with slow commits would do little else.
+Messages that arrive during a batch wait for its end and for the whole next batch, so live messages are delayed by one
+to two batches if another topic has a backlog. While there are both, batches are limited to the target duration, but
+never to less than ``FIXED_TIMES_MIN`` times the fixed part, or a store with slow commits would do little else.
 
-Topics share a batch equally at first; what some leave unused goes to those that have more. Otherwise one busy topic
-beside ninety-nine quiet ones would be read a hundredth of a batch at a time, by one task, with all other cores idle.
+Topics share a batch equally at first; unused shares go to topics that have more. Otherwise one busy topic beside
+ninety-nine quiet ones would be read a hundredth of a batch at a time, by one task, with all other cores idle.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-# A round asks the service once for each topic that has more; by the third, next to nothing is left.
+# Rounds of distributing unused shares; after the third, hardly anything is left.
 ROUNDS_MAX: Final = 3
-# Less than an eighth of a batch left is not worth another round.
+# If less than an eighth of a batch is left, there is no further round.
 _LEFT_PART: Final = 8
 
 Limits = tuple[int | None, int | None]
-"""Rows and bytes; None: as much as there is."""
+"""Limits of rows and bytes; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What a topic takes of the batch, and whether it has more than it was allowed."""
+    """A topic's part of the batch, and whether it has more messages."""
 
     rows: int
     size_bytes: int
@@ -35,7 +35,7 @@ class Used:
 
 
 def larger_limits(used: Mapping[str, Used], limit_rows: int | None, limit_bytes: int | None) -> dict[str, Limits]:
-    """For the topics that have more, while the batch has room; empty where it has none."""
+    """Larger limits for the topics that have more, if the batch has room; otherwise empty."""
     with_more = [topic for topic, each in used.items() if each.has_more]
     rows = _left(limit_rows, sum(each.rows for each in used.values()))
     size = _left(limit_bytes, sum(each.size_bytes for each in used.values()))
@@ -51,40 +51,40 @@ def larger_limits(used: Mapping[str, Used], limit_rows: int | None, limit_bytes:
 
 
 def smaller_limits(used: Mapping[str, Used], limit_rows: int | None) -> dict[str, Limits]:
-    """For the topics that have more, where the batch is to be smaller than it was planned; else empty."""
+    """Smaller limits for the topics that have more, if the planned batch is too large; otherwise empty."""
     with_more = [topic for topic, each in used.items() if each.has_more]
     if limit_rows is None or sum(each.rows for each in used.values()) <= limit_rows:
         return {}
-    # The others keep what they took: a topic that is up to date stays so.
+    # The other topics keep their parts, so that they stay up to date.
     left = max(limit_rows - sum(each.rows for each in used.values() if not each.has_more), len(with_more))
     return {topic: (min(used[topic].rows, left // len(with_more)), used[topic].size_bytes) for topic in with_more}
 
 
 def _left(limit: int | None, used: int) -> int | None:
-    """None without a limit; 0 where it is not worth asking."""
+    """What is left of a limit, None without one; 0 if it is not worth another request."""
     if limit is None:
         return None
     left = limit - used
     return left if left * _LEFT_PART >= limit else 0
 
 
-# Before anything was measured: what two cores do in a quarter of a second to a second.
+# The limit before the first measurement: two cores take a quarter of a second to a second for it.
 START_ROWS: Final = 50_000
-# Below this the work is not in the rows.
+# In smaller batches, rows are not what takes the time.
 ROWS_MIN: Final = 1_000
-# A batch is at least this many times as long as what is fixed of it: three quarters of the time go into rows.
+# A batch takes at least this many times its fixed part, so that three quarters of the time are spent on rows.
 FIXED_TIMES_MIN: Final = 4.0
-# From one batch to the next; it shrinks at once.
+# How much the limit may grow from one batch to the next; it may shrink without limit.
 GROWTH_MAX: Final = 2.0
-# A batch smaller than this part of what it could be says little about large ones.
+# Only batches that use at least this part of the limit are measured.
 _FULL_PART: Final = 0.5
-# A topic is live as long as its latest messages are no older: programs wait for its rows.
+# A topic is live if it had messages within this time.
 LIVE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTimes:
-    """How long a batch took in all, and its tasks, from the first one's begin to the last one's end."""
+    """How long a batch took in total, and from the start of its first task to the end of its last one."""
 
     seconds: float
     work_seconds: float
@@ -92,7 +92,7 @@ class BatchTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPace:
-    """``rows`` are what a batch of ``seconds`` may have now."""
+    """The current limit: a batch that should take ``seconds`` may have ``rows``."""
 
     seconds: float
     rows: int
@@ -109,9 +109,9 @@ class BatchPace:
 
 
 def is_live_beside_backlog(used: Mapping[str, Used], had_rows: Mapping[str, float], now: float) -> bool:
-    """Some topics have more than a batch takes while others, that are live, are up to date.
+    """Whether some topics have a backlog while others are live and up to date.
 
-    ``had_rows``: when a batch last had rows of a topic, by the clock of ``now``.
+    ``had_rows`` is when a batch last had rows of a topic, on the clock of ``now``.
     """
     is_any_live = any(
         not each.has_more and topic in had_rows and now - had_rows[topic] < LIVE_SECONDS for topic, each in used.items()
@@ -119,20 +119,20 @@ def is_live_beside_backlog(used: Mapping[str, Used], had_rows: Mapping[str, floa
     return is_any_live and any(each.has_more for each in used.values())
 
 
-# Defaults of all limits on how much is read at once; each is written here and nowhere else.
-# Messages of one batch, and their payloads together.
+# The defaults of all limits.
+# Messages of one batch, and the bytes of their payloads.
 BATCH_ROWS: Final = 500_000
 BATCH_BYTES: Final = 512 * 1024 * 1024
-# How long a batch should take while live topics wait beside a backlog.
+# How long a batch should take while there are live topics and a backlog.
 BATCH_SECONDS: Final = 1.0
-# Messages of one answer of the service, and their payloads together.
+# Messages of one response of the service, and the bytes of their payloads.
 PAGE_ROWS: Final = 10_000
 PAGE_BYTES: Final = 8 * 1024 * 1024
-# An offset range smaller than this is not worth a task of its own.
+# Smaller offset ranges do not get a task of their own.
 SPLIT_BYTES: Final = 8 * 1024 * 1024
-# How long one request to a silent service may take before it counts as down.
+# How long to wait for the service's answer before it counts as unreachable.
 REQUEST_SECONDS: Final = 30.0
-# How long a transaction that is written into a topic lives while no task renews it.
+# How long a transaction of a topic writer lives without renewal.
 TRANSACTION_SECONDS: Final = 600.0
-# How long a query of a user's own waits in the service while there is nothing to read.
+# How long a user's own query waits in the service if there is nothing to read.
 WAIT_MS: Final = 1000

@@ -1,17 +1,16 @@
-"""What to do where a topic no longer holds what should be read next, and the rows of ``<table>_gaps`` that record it.
+"""Decides what to do if a topic no longer has the messages to read next, and makes the rows of ``<table>_gaps``.
 
-A gap row stands for a range of a topic in which messages were never read and never will be, or for a range of an edge
-queue that the agent itself reported as lost.
+A gap row records a range of a topic whose messages were never read and never will be, or a range of an edge queue that
+the agent reported as lost.
 
 start_position ── expired start ──▶ gap.upto ── short-lived messages among the rest ──▶ position
-                  one row: all of it             one row: so many of it
+                  one row: all of it             one row: their number
 
-The service deletes rows for one reason only: their time to live has passed. So a start that has expired means unread
-messages outlived their time to live. By default that is counted and reading goes on at the oldest row; ``gap`` also
-leaves a row in the table of gaps, ``fail`` stops. A topic that was deleted and recreated is another matter:
-a person did it, and the rest of the old one is gone whatever its age, so the default is to stop; ``restart`` reads the
-new one from its beginning and leaves a gap row for the old one. A different service behind the same address is never
-read from.
+The service deletes messages only when their time to live has passed, so an expired start means that messages expired
+unread. By default they are counted, and reading continues at the oldest message; ``gap`` also adds a row to the gaps
+table, and ``fail`` stops. A topic that was deleted and recreated is different: a person did it, and the rest of the old
+topic is gone whatever its age. So the default is to stop; ``restart`` reads the new topic from its beginning and adds a
+gap row for the old one. A different service at the same address is never read.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from dataclasses import dataclass, replace
 from fairlead_ingest import errors
 from fairlead_ingest.source.offsets import EXPIRED, RECREATED, Gap, Offsets, TopicOffset
 
-# The policy under which an expired range is worth a gap row; under "count" it is only counted.
+# The policy that adds a gap row for an expired range; with "count" it is only counted.
 EXPIRED_IS_GAP = "gap"
 
 
-# Fields of what an agent reported; commits of other gaps are stored without them, as before there were any.
+# Fields of losses that an agent reported; other gaps are stored in commits without them.
 REPORTED = ("node", "queue", "from_sequence", "to_sequence", "count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRow:
-    """From ``from_position`` (exclusive) of ``from_generation`` to ``to_position`` (inclusive), ``rows`` were not read.
+    """``rows`` messages were not read, from ``from_position`` (exclusive) to ``to_position`` (inclusive).
 
-    ``to_position`` is "" where the end is unknown (the old generation is gone), ``rows`` None where it is not known.
-    What an agent reported names its ``node``, ``queue`` and sequences (both inclusive), at most ``count`` of them; both
-    positions are then the report's own, and the generations 0.
+    ``to_position`` is "" if the end is unknown because the generation is gone; ``rows`` is None if unknown. A loss
+    reported by an agent has its ``node``, ``queue`` and sequences (both inclusive), at most ``count`` of them; both
+    positions are then that of the report, and the generations 0.
     """
 
     topic: str
@@ -61,10 +60,10 @@ def of(
     missing: Mapping[str, int] | None = None,
     recreated: Mapping[str, int] | None = None,
 ) -> list[GapRow]:
-    """The gaps of a batch that ends at ``end``, in order of topic.
+    """The gaps of a batch that ends at ``end``, ordered by topic.
 
-    ``missing``: by topic, what was planned and had expired when it was read; ``recreated``: what was planned and had
-    gone with its topic.
+    ``missing`` is the number of planned messages by topic that had expired when they were read; ``recreated`` of those
+    that were lost with their topic.
     """
     found = []
     for topic, offset in sorted(end.topics.items()):
@@ -103,7 +102,7 @@ def _gap(topic: str, reason: str, begin: tuple[int, str], end: tuple[int, str], 
 
 
 def beyond(missing: Iterable[GapRow], known: Iterable[GapRow]) -> list[GapRow]:
-    """What of ``missing`` is not in ``known``: a gap that begins where a known one does is only its continuation."""
+    """The part of ``missing`` that ``known`` does not cover; a gap that begins where a known one does continues it."""
     held: defaultdict[tuple[str, str, int, str, int], deque[GapRow]] = defaultdict(deque)
     for gap in known:
         held[_begins(gap)].append(gap)
@@ -124,11 +123,11 @@ def _begins(gap: GapRow) -> tuple[str, str, int, str, int]:
 
 
 def _after(gap: GapRow, known: GapRow) -> GapRow | None:
-    """The rest of ``gap`` where ``known``, which begins where it does, ends; None where nothing is left."""
+    """The rest of ``gap`` after ``known``, which begins at the same position; None if nothing is left."""
     if gap.to_position < known.to_position:
         return None
     if gap.to_position == known.to_position:
-        # The batch was tried again, and more of it had expired by then.
+        # The batch was tried again, and more messages had expired by then.
         more = 0 if gap.rows is None or known.rows is None else gap.rows - known.rows
         return replace(gap, rows=more) if more > 0 else None
     rows = None if gap.rows is None or known.rows is None else max(0, gap.rows - known.rows)
@@ -141,22 +140,21 @@ ON_RECREATED = ("fail", "restart")
 
 
 def expired(topic: str, position: str, oldest: str, rows: int | None, policy: str) -> Gap:
-    """Note that ``rows`` after ``position`` are gone up to ``oldest``; reading goes on there.
+    """The gap of ``rows`` messages from ``position`` to ``oldest``, where reading continues.
 
-    What is alive now is younger than a start that has expired, so nothing is read twice. Raises ``Stop`` under
-    the policy ``fail``.
+    Live messages are younger than expired ones, so nothing is read twice. Raises ``Stop`` with the policy ``fail``.
     """
     if policy == "fail":
         raise errors.Stop(
             errors.EXPIRED,
-            f"{topic}: wanted to read on after {position or 'the beginning'}, but what followed has expired; what is"
-            f' left begins after {oldest}. Set on_expired = "gap" or "count" to go on there',
+            f"{topic}: the next messages after {position or 'the beginning'} have expired; the remaining ones begin"
+            f' after {oldest}. Set on_expired = "gap" or "count" to continue there',
         )
     return Gap(reason=EXPIRED, upto=oldest, rows=rows)
 
 
 def further(known: Gap | None, gap: Gap) -> Gap:
-    """``gap``, after ``known`` had been found: more has expired since. Of a topic made again the reason stays."""
+    """Extend ``known`` by ``gap``, as more messages have expired; the reason ``recreated`` stays."""
     if known is None:
         return gap
     rows = None if known.rows is None or gap.rows is None else known.rows + gap.rows
@@ -164,14 +162,14 @@ def further(known: Gap | None, gap: Gap) -> Gap:
 
 
 def recreated(topic: str, offset: TopicOffset, generation: int, policy: str) -> TopicOffset:
-    """Where to go on when the topic is now of another ``generation``. Raises ``Stop`` under ``fail``."""
+    """Where to continue in a new ``generation`` of the topic. Raises ``Stop`` with the policy ``fail``."""
     if offset.generation == 0:
         return TopicOffset.at(generation, offset.position, offset.total)
     if policy == "fail":
         raise errors.Stop(
             errors.RECREATED,
-            f"{topic} was deleted and made again (generation {offset.generation} became {generation}); what was unread"
-            ' of the old one is gone. Set on_recreated = "restart" to read the new one from its beginning',
+            f"{topic} was deleted and created again (generation {offset.generation} became {generation}); unread"
+            ' messages of the old topic are lost. Set on_recreated = "restart" to read the new one from its beginning',
         )
     return TopicOffset(
         generation=generation,
@@ -184,11 +182,11 @@ def recreated(topic: str, offset: TopicOffset, generation: int, policy: str) -> 
 
 
 def same_service(known: str, now: str) -> str:
-    """The service's identity. Raises ``Stop`` when another one answers than the one the positions came from."""
+    """The service's id. Raises ``Stop`` if it is not the service the positions came from."""
     if known and now and known != now:
         raise errors.Stop(
             errors.OTHER_SERVICE,
-            f"the positions belong to messaging service {known}, but {now} answers; another service, or a"
-            " backup restored --as-copy, cannot be read on from them",
+            f"the positions belong to messaging service {known}, but {now} answers; another service, or a backup"
+            " restored --as-copy, cannot be read from them",
         )
     return now or known

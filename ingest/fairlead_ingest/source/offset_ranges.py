@@ -1,4 +1,4 @@
-"""Which offset ranges of a plan become tasks: a task costs more than a small range saves.
+"""Decides which offset ranges of a plan become tasks; small ranges are combined, because a task has a cost.
 
 plan of a topic ──merged──▶ its ranges, none small ──grouped──▶ one tuple for each task, over all topics
 """
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-# What a range costs beside its bytes: a request and an answer, about as long as so many bytes take.
+# The cost of a range's request, in equivalent bytes.
 RANGE_BYTES = 64 * 1024
 
 
 class Planned(Protocol):
-    """A range of a topic as the service's plan names it."""
+    """A range of a topic in the service's plan."""
 
     @property
     def after(self) -> str: ...
@@ -28,7 +28,7 @@ class Planned(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """Of ``topic`` in ``generation``: after ``after`` (exclusive) up to ``upto`` (inclusive), about so many rows."""
+    """A range of a topic from ``after`` (exclusive) to ``upto`` (inclusive); ``rows`` is an estimate."""
 
     topic: str
     generation: int
@@ -39,7 +39,7 @@ class OffsetRange:
 
 
 def merged(topic: str, generation: int, planned: Sequence[Planned], bytes_min: int) -> list[OffsetRange]:
-    """Neighbours joined until each range has ``bytes_min`` bytes; what is left over goes to the last one."""
+    """Join neighbours until each range has ``bytes_min`` bytes; a smaller rest goes to the last one."""
     joined: list[list[Planned]] = []
     for each in planned:
         if joined and _bytes(joined[-1]) < bytes_min:
@@ -63,16 +63,16 @@ def merged(topic: str, generation: int, planned: Sequence[Planned], bytes_min: i
 
 
 def grouped(ranges: Sequence[OffsetRange], tasks_min: int, bytes_min: int) -> list[tuple[OffsetRange, ...]]:
-    """The ranges of one batch, one group for each task and none empty; groups take about equally long.
+    """Group the ranges of a batch into tasks of about equal size, none of them empty.
 
-    As many tasks as ranges up to ``tasks_min``, and more only while each still has ``bytes_min`` bytes: a hundred
-    topics with a few messages each are ``tasks_min`` tasks.
+    There are as many tasks as ranges up to ``tasks_min``, and more only if each has ``bytes_min`` bytes. So a hundred
+    topics with a few messages each make ``tasks_min`` tasks.
     """
     total = sum(each.size_bytes for each in ranges)
     count = min(len(ranges), max(tasks_min, total // bytes_min))
     groups: list[list[int]] = [[] for _ in range(count)]
     loads = [0] * count
-    # The largest first, each to the group that has least: none is far above the mean.
+    # Assign the largest first, each to the smallest group, so that no group is far above the mean.
     for index in sorted(range(len(ranges)), key=lambda each: -ranges[each].size_bytes):
         lightest = loads.index(min(loads))
         groups[lightest].append(index)

@@ -1,15 +1,15 @@
-"""How far each topic has been read, where reading begins and where a batch ends.
+"""Offsets: the position of each topic at the beginning and end of a batch.
 
-The offset Spark keeps in its checkpoint and the table keeps in its log:
+The offset as Spark stores it in its checkpoint, and the table in its log:
 
     {"svc": "5f0c…", "topics": {"default/telemetry": {"f": "…", "fg": 3, "g": 3, "p": "0000018b…", "r": 912}}, "v": 1}
 
-Stored names are short because each checkpoint and each commit holds them; ``TopicOffset`` and ``Gap`` say which name
-stands for what. ``svc`` is the service's identity. Spark compares offsets as text: keys are sorted, no clocks are
-inside, and an offset that did not move is returned as it came. A position is the hex text of a message id; ids have one
-length, so positions sort as ids do.
+Stored names are short because every checkpoint and commit contains them; ``TopicOffset`` and ``Gap`` define them.
+``svc`` is the service's id. Spark compares offsets as text, so keys are sorted, there are no times, and an offset that
+did not move is returned unchanged. A position is a message id in hex; ids have a fixed length, so positions sort like
+ids.
 
-Spark's workers import this module and are started often, so it loads no settings model.
+Spark's workers import this module and are started often, so it must not import the settings.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ EXPIRED, RECREATED = "expired", "recreated"
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Reading jumped: ``reason`` is ``expired`` or ``recreated``; ``upto`` is where it went on (exclusive)."""
+    """Messages were skipped; ``reason`` is ``expired`` or ``recreated``, and reading continues after ``upto``."""
 
     reason: str
     upto: str = ""
-    # Rows known to be missing; None where that cannot be known.
+    # The number of missing messages; None if unknown.
     rows: int | None = None
 
 
@@ -54,25 +54,25 @@ class TopicOffset(
         "gap": "skip",
     },
 ):
-    """How far one topic was read when a batch ended, and where that batch began."""
+    """The position of one topic at the end of a batch, and where that batch began."""
 
-    # Each deletion of a topic begins a new generation; 0: the topic was not there yet.
+    # A topic that is created again has a new generation; 0 if the topic did not exist yet.
     generation: int = 0
-    # The last message that was read or passed over, included; "" before the first.
+    # The last message that was read or skipped; "" before the first.
     position: str = ""
     start_generation: int = 0
     start_position: str = ""
-    # Rows promised for the batch.
+    # The planned number of rows.
     rows: int = 0
-    # How many messages the topic had ever held at ``position`` and at ``start_position``, where the service says so.
+    # How many messages the topic had in its whole life up to ``position`` and ``start_position``, if known.
     total: int | None = None
     start_total: int | None = None
-    # Why reading did not simply go on from ``start_position``.
+    # Set if reading could not continue directly from ``start_position``.
     gap: Gap | None = None
 
     @classmethod
     def at(cls, generation: int, position: str, total: int | None = None) -> TopicOffset:
-        """A place nothing has been read from yet."""
+        """An offset that begins and ends at the same position."""
         return cls(
             generation=generation,
             position=position,
@@ -84,38 +84,38 @@ class TopicOffset(
 
     @classmethod
     def from_starting(cls, plain: Mapping[str, Any]) -> TopicOffset:
-        """The place that an explicit ``startingOffsets`` names: ``{"g", "p"}`` and perhaps ``"n"``."""
+        """The offset of an explicit ``startingOffsets``: ``{"g", "p"}`` and optionally ``"n"``."""
         total = plain.get("n")
         return cls.at(int(plain["g"]), str(plain["p"]), None if total is None else int(total))
 
     def to_starting(self) -> dict[str, Any]:
-        """This place as an explicit ``startingOffsets``."""
+        """This position as an explicit ``startingOffsets``."""
         return {"g": self.generation, "p": self.position} | ({} if self.total is None else {"n": self.total})
 
     def at_rest(self) -> TopicOffset:
-        """The same place, as the entry of a batch in which this topic gave nothing."""
+        """The same position as the entry of a batch that reads nothing from this topic."""
         return TopicOffset.at(self.generation, self.position, self.total)
 
     @property
     def read_from(self) -> str:
-        """Where reading of this batch begins, exclusive. Not before a gap's end: what had expired there is counted,
-        and may be alive again when the batch is read (a longer time to live, a clock set back)."""
+        """Where reading of this batch begins, exclusive. It begins after a gap, because messages counted as expired
+        may be visible again when the batch is read (a longer time to live, a clock set back)."""
         return self.start_position if self.gap is None else self.gap.upto
 
     @property
     def known_total(self) -> int | None:
-        """As ``total``, which is 0 before the first message; None where it was not counted."""
+        """``total``, or 0 before the first message; None if unknown."""
         return self.total if self.position else 0
 
     @property
     def expired(self) -> int:
-        """Messages of this range that were gone when the batch was planned."""
+        """The number of messages in this range that had expired when the batch was planned."""
         if self.total is None or self.start_total is None:
             return (self.gap.rows or 0) if self.gap is not None and self.gap.reason == EXPIRED else 0
         return max(0, self.total - self.start_total - self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is stored: short names, sorted; no totals and no gap where there are none."""
+        """The stored form: short names, sorted, without missing totals and gap."""
         plain = msgspec.to_builtins(self)
         if self.total is None or self.start_total is None:
             del plain["n"], plain["fn"]
@@ -127,30 +127,30 @@ class TopicOffset(
 
 
 class Offsets(msgspec.Struct, frozen=True, kw_only=True):
-    """The places of all topics of one query. ``service`` is "" until the service has said who it is."""
+    """The positions of all topics of a query. ``service`` is "" until the service's id is known."""
 
     service: str = ""
     topics: dict[str, TopicOffset] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """What Spark stores: plain values, keys sorted, the same text for the same places."""
+        """The stored form: plain values with sorted keys, so that equal offsets have equal texts."""
         topics = {name: self.topics[name].to_dict() for name in sorted(self.topics)}
         return {"svc": self.service, "topics": topics, "v": VERSION}
 
     def since(self, before: Offsets) -> Offsets:
-        """The same places, as the end of a batch that began at ``before``: at rest when it is where that ended too."""
+        """These offsets as the end of a batch that began at ``before``; at rest if they are equal."""
         if self != before:
             return self
         return Offsets(service=self.service, topics={name: offset.at_rest() for name, offset in self.topics.items()})
 
     @property
     def rows(self) -> int:
-        """Rows promised for the batch that ends here."""
+        """The planned number of rows of the batch that ends here."""
         return sum(offset.rows for offset in self.topics.values())
 
 
 def parse_offsets(value: Mapping[str, Any] | bytes | str) -> Offsets:
-    """The offset in Spark's dictionary or its JSON text. Raises ``Stop`` where it is none of ours."""
+    """Parse the offset in Spark's dictionary or its JSON text. Raises ``Stop`` if it is not one of ours."""
     try:
         plain: Any = msgspec.json.decode(value) if isinstance(value, (bytes, str)) else dict(value)
         if plain.get("v") != VERSION:
@@ -162,7 +162,7 @@ def parse_offsets(value: Mapping[str, Any] | bytes | str) -> Offsets:
 
 
 def share_rows(limit_rows: int | None, topics: int) -> list[int | None]:
-    """Split a limit over ``topics`` so that each may read something (1 at least) and none more than its share."""
+    """Split a limit equally over ``topics``, at least 1 for each."""
     if limit_rows is None:
         return [None] * topics
     each, rest = divmod(max(limit_rows, topics), topics)
@@ -170,13 +170,13 @@ def share_rows(limit_rows: int | None, topics: int) -> list[int | None]:
 
 
 def place_after_batch(offset: TopicOffset, plan: Plan, target: str | None) -> TopicOffset:
-    """The place after the batch that ``plan`` allows; ``offset`` itself where there is nothing to take or to count.
+    """The offset after the batch of ``plan``; ``offset`` itself if there is nothing to read or to count.
 
-    Messages with a short time to live may leave a topic unread. The totals of both ends say how many: where nothing
-    is left to read, what has gone is a batch of its own, of no rows.
+    Messages with a short time to live may expire unread; the totals at both ends say how many. If nothing is left to
+    read, they make a batch without rows.
     """
     before, total = offset.known_total, plan.passed
-    # What has expired is behind us even if nothing follows it yet; else it would be met, and counted, again.
+    # Move past expired messages even if nothing follows yet, or they would be counted again.
     reached = max(plan.upto or "", offset.position, offset.gap.upto if offset.gap else "")
     if not plan.rows and total is not None and (offset.gap is not None or (before is not None and total > before)):
         stable = plan.stable or ""
@@ -185,7 +185,7 @@ def place_after_batch(offset: TopicOffset, plan: Plan, target: str | None) -> To
         return offset
     end = begin = None
     if total is not None:
-        # Counted from below: a total in the middle of a topic may be too low, and then the next one makes up for it.
+        # A total in the middle of a topic may be too low; the next one corrects it.
         end = total if before is None else max(total, before + plan.rows)
         begin = max(0, end - plan.rows) if before is None else before
     return TopicOffset(
@@ -204,10 +204,7 @@ STARTING_NAMES: Final = ("earliest", "latest", "table")
 
 
 def parse_starting_position(position: Any) -> str | int:
-    """As the source takes it: a name, or milliseconds since 1970.  A time without a zone is UTC.
-
-    Raises ``ValueError``.
-    """
+    """Parse a name, an ISO time (UTC without a zone) or milliseconds since 1970. Raises ``ValueError``."""
     if isinstance(position, str) and position in STARTING_NAMES:
         return position
     if isinstance(position, int) and not isinstance(position, bool):

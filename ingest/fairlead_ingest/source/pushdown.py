@@ -1,7 +1,6 @@
-"""Which of a batch query's conditions the service can answer: topics and times of publishing.
+"""Uses a batch query's conditions that the service supports: topics and times of publishing.
 
-A condition taken here narrows what is fetched; Spark is still asked to check it, so taking one too many can only cost
-speed, never rows.
+They narrow what is fetched. Spark still checks all conditions, so the scope may be too wide, but never too narrow.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ MOMENT = "_published_at"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadScope:
-    """Topics to read (None: all), published from ``from_ms`` (inclusive) to ``until_ms`` (exclusive), since 1970."""
+    """Topics to read (None for all), published from ``from_ms`` to before ``until_ms`` (milliseconds since 1970)."""
 
     topics: frozenset[str] | None = None
     from_ms: int | None = None
     until_ms: int | None = None
 
     def within(self, condition: tuple[str, str, Any]) -> ReadScope:
-        """The scope narrowed by ``(column, relation, value)``; a condition that says nothing here changes nothing."""
+        """The scope narrowed by ``(column, relation, value)``; unsupported conditions change nothing."""
         column, relation, value = condition
         if column == TOPIC and relation in ("=", "in"):
             wanted = frozenset([value] if relation == "=" else value)
             return self._with(topics=wanted if self.topics is None else self.topics & wanted)
         if column == MOMENT and isinstance(value, datetime.datetime):
             moment = _milliseconds(value)
-            # Ids carry whole milliseconds: the bounds are widened to them.
+            # Ids have whole milliseconds, so the bounds are widened to them.
             if relation in (">", ">=", "="):
                 narrowed = self._with(from_ms=moment if self.from_ms is None else max(self.from_ms, moment))
                 return narrowed.within((column, "<=", value)) if relation == "=" else narrowed
@@ -45,7 +44,7 @@ class ReadScope:
 
 
 def narrowed(scope: ReadScope, conditions: Iterable[tuple[str, str, Any]]) -> ReadScope:
-    """``scope`` within all ``conditions``."""
+    """``scope`` narrowed by all ``conditions``."""
     for condition in conditions:
         scope = scope.within(condition)
     return scope

@@ -1,12 +1,12 @@
-"""What is stored with each commit of a table, and what its own log says of it.
+"""Decisions about commits to a table, from what its own log records.
 
-    commit       may this batch be appended: already in, refused, or appended with these transactions
-                 which commits the current version is made of (a RESTORE takes some back)
-    commit_info  what we leave in each commit, typed; how old messages were when their row became visible
-    store_path   a place in an object store; a table, its side tables and the checkpoint never overlap
-    catalog      where an Iceberg table is known by name
+    commit       whether a batch is appended, already committed or refused; which commits the current version is based
+                 on, as a RESTORE reverts some
+    commit_info  what each of our commits records; how old messages were when their row became visible
+    store_path   a path in an object store; checks that the folders of a job do not overlap
+    catalog      the catalog of Iceberg tables, and their names in it
 
     commit ─▶ commit_info ─▶ source.offsets, source.gaps
 
-Formats (Delta, Iceberg) are in ``io.table``; they store and read what is decided here.
+The formats (Delta, Iceberg) in ``io.table`` store and read what is decided here.
 """

@@ -1,9 +1,9 @@
-"""Which catalog a job's Iceberg tables are in, and what they are called there.
+"""The catalog of a job's Iceberg tables, and their names in it.
 
     s3://bucket/a/telemetry ─ namespace "plant" ─▶ plant.telemetry, plant.telemetry_dead_letters, plant.telemetry_gaps
 
-A catalog knows by name which metadata of a table is the newest, and changes that in one step: that is what makes a
-commit.  ``Catalog`` holds no secret, for it travels in the options of a query, which Spark shows to those who look.
+A catalog maps a table's name to its newest metadata; changing that atomically is a commit. ``Catalog`` contains no
+secrets, because it is passed in the options of a query, which Spark shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SQL = re.compile(r"(sqlite|postgresql(\+\w+)?|mysql(\+\w+)?)://.*")
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a catalog is reached."""
+    """The address of a catalog and how to access it."""
 
     type: Literal["sql", "rest"]
     uri: str
@@ -42,12 +42,12 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def identifier(catalog: Catalog, table: Place) -> tuple[str, ...]:
-    """What ``table`` is called there."""
+    """The name of ``table`` in the catalog."""
     return (*catalog.namespace.split("."), table.name)
 
 
 def check_table_name(name: str) -> None:
-    """Raises ``ValueError`` where a catalog could not have a table of this name."""
+    """Raise ``ValueError`` if a catalog cannot have a table of this name."""
     if _NAME.fullmatch(name) is None:
         raise ValueError(
             f"its last part is the table's name in the catalog: letters, digits, _ and -, is {mistakes.shown(name)}"
@@ -55,13 +55,13 @@ def check_table_name(name: str) -> None:
 
 
 def check_namespace(name: str) -> None:
-    """Raises ``ValueError``."""
+    """Raise ``ValueError`` if the namespace is invalid."""
     if _NAMESPACE.fullmatch(name) is None:
         raise ValueError(f"must be letters, digits, _ and -, with dots between levels, is {mistakes.shown(name)}")
 
 
 def check_uri(kind: str, uri: str) -> None:
-    """Raises ``ValueError``, which says what is wrong with the address of a catalog; a password in it is not shown."""
+    """Raise ``ValueError`` if the address of a catalog is invalid; its text never shows a password."""
     try:
         parts = urlsplit(uri)
         is_address = parts.port is None or parts.port > 0
@@ -69,7 +69,7 @@ def check_uri(kind: str, uri: str) -> None:
     except ValueError:
         has_password = is_address = False
     if has_password:
-        raise ValueError("must not hold the password; write it into a file and name that in password_file")
+        raise ValueError("must not contain the password; write it to a file and set password_file")
     if kind == "rest":
         store_path.check_endpoint(uri)
     elif not is_address or _SQL.fullmatch(uri) is None:

@@ -1,17 +1,17 @@
-"""What a batch may do to the table, decided from the table's own log.
+"""Decides from the table's own log whether a batch may be committed.
 
-A table remembers three things with every commit of ours: the last batch of each application (a transaction of its
-log), the positions reached per topic, and which service they belong to. From these follow all promises of the sink:
+Each commit of ours records the last batch of its application (as a transaction in the log), the positions reached in
+each topic, and the service they belong to. The guarantees of the sink follow from these:
 
-- a batch already in the table is passed over (a crash between table commit and Spark's commit log);
-- a batch that begins before what the table holds is refused: another job, or a reset checkpoint, would repeat rows;
-- a batch that begins after it is refused too: the table was restored, deleted, or lost commits with the power;
-- two jobs that commit at the same moment collide on its commit sequence: one is let in, the other looks again.
+- a batch that is already in the table is skipped (after a crash between the table's commit and Spark's);
+- a batch that begins before the table's positions is refused: another job or a reset checkpoint would repeat rows;
+- a batch that begins after them is refused too: the table was restored or deleted, or lost commits in a power failure;
+- two jobs that commit at the same time collide on the commit sequence: one succeeds, the other reads and decides again.
 
-A table's log keeps what was taken back: after a RESTORE our newest commit may speak of rows that are gone. So history
-is read from its newest end, and what a RESTORE jumped over is passed over here too.
+The log also keeps reverted commits: after a RESTORE, our newest commit may be about rows that are gone. So history is
+read from the newest entry back, and commits that a RESTORE reverted are skipped.
 
-    12 RESTORE to 7 · 11 batch · … · 8 batch · 7 batch        the newest of ours that counts is 7
+    12 RESTORE to 7 · 11 batch · … · 8 batch · 7 batch        our newest commit that counts is 7
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.commit_info import METADATA_KEY, NO_COUNTS, BatchCounts, CommitInfo, TableTotals
 from fairlead_wire.errors import Temporary
 
-# The transaction every writer of the table takes: two at once collide instead of both appending. One for all topics,
-# because the positions of all of them lie in the newest commit. Its name is stored in every table's log.
+# The transaction of every writer of the table, so that concurrent commits collide. There is one for all topics, because
+# the newest commit has the positions of all of them. The name is stored in every table's log.
 COMMIT_SEQUENCE = "fairlead:turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """What the table's log says now. ``batch``: our application's last, -1 for none; ``reached``: places per topic."""
+    """The state from the table's log. ``batch`` is our application's last, or -1; ``reached`` are the positions."""
 
     batch: int = -1
     reached: Offsets = field(default_factory=Offsets)
-    # How many batches of ours were committed, by any job; 0 for a new table.
+    # How many commits of Fairlead jobs the table has; 0 for a new table.
     commit_sequence: int = 0
     totals: TableTotals = field(default_factory=TableTotals)
-    # The log no longer reaches back to a commit of ours: ``reached`` is what rows say, which may be less than was read.
+    # The log no longer has a commit of ours. ``reached`` is then derived from rows, and may be less than was read.
     is_cut: bool = False
 
     def holds(self, end: Offsets) -> bool:
-        """Everything up to ``end`` is in it."""
+        """Whether the table has everything up to ``end``."""
         return not any(
             _is_short(self.reached.topics.get(topic), offset.generation, offset.position)
             for topic, offset in end.topics.items()
@@ -54,31 +54,31 @@ class TableState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Add the batch's files in one commit with these transactions; ``info`` None: a commit of no batch."""
+    """Append files in one commit with these transactions; ``info`` is None for a commit without positions."""
 
     transactions: dict[str, int] = field(default_factory=dict)
     info: CommitInfo | None = None
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the table's log stores with the commit."""
+        """The metadata of the commit in the table's log."""
         return {} if self.info is None else {METADATA_KEY: self.info.to_dict()}
 
     def follows(self, commit_sequence: int) -> bool:
-        """No other writer committed since this was decided: ``commit_sequence`` is the table's now. Always true for a
-        commit of no batch."""
+        """Whether no other writer has committed since this was decided; ``commit_sequence`` is the table's current
+        one. Always true for a commit without a sequence."""
         return self.transactions.get(COMMIT_SEQUENCE, commit_sequence + 1) == commit_sequence + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyIn:
-    """The table holds this batch; do nothing and say yes."""
+    """The table already has this batch, so there is nothing to do."""
 
 
 class Collided(Temporary):
-    """Another writer committed since the state was looked at; look again and decide again.
+    """Another writer committed since the state was read; read it and decide again.
 
-    ``unanswered``: it may also be the store, which gave no answer, or that of being busy.
+    ``unanswered`` is set if the commit may also have failed because the store did not answer or was busy.
     """
 
     def __init__(self, message: str, unanswered: errors.Wait | None = None) -> None:
@@ -87,7 +87,7 @@ class Collided(Temporary):
 
 
 def application_id(query_id: str) -> str:
-    """One checkpoint's application: batch numbers restart with a new checkpoint, so its identity is in the name."""
+    """The application of a checkpoint. It contains the checkpoint's id, as a new one starts again at batch 0."""
     return f"fairlead:{query_id}"
 
 
@@ -102,13 +102,13 @@ def decide(
     is_side_table: bool = False,
     checkpoint: str = "",
 ) -> Append | AlreadyIn:
-    """What to do with ``batch`` that ends at ``end``. Raises ``Stop`` when appending it would repeat or miss rows.
+    """Decide about ``batch``, which ends at ``end``. Raises ``Stop`` if appending it would repeat or miss rows.
 
-    ``before``: where this checkpoint's batch before ended, None for its first. ``is_side_table``: a table beside the
-    rows gets few of the batches and gets them first, so it may well be behind, and ahead where a checkpoint was lost in
-    between; the caller leaves out what it holds, and its places never go back. ``checkpoint``: where it is copied to.
+    ``before`` is the end of this checkpoint's previous batch, None for its first. ``is_side_table``: a side table gets
+    only some batches, and before the rows, so it may be behind or (after losing a checkpoint) ahead; the caller leaves
+    out what it already has, and its positions never go back. ``checkpoint`` is the store path it is copied to.
     """
-    # The number alone is not enough: a table that was restored still knows numbers of batches that are gone from it.
+    # The number alone is not enough: a restored table still has the numbers of reverted batches.
     if state.batch >= batch and (state.is_cut or state.holds(end)):
         return AlreadyIn()
     if state.reached.service and end.service and state.reached.service != end.service:
@@ -121,9 +121,10 @@ def decide(
         if held is not None and is_ahead(state.reached, topic, offset):
             raise errors.Stop(
                 errors.TABLE_TAKEN,
-                f"the table already holds {topic} up to {held.position}, this batch begins after"
-                f" {offset.start_position or 'the start'}: another job or a backfill brought them, or this checkpoint"
-                " is older than it. Stop the other job, or start with a new checkpoint (it goes on from the table)",
+                f"the table already has {topic} up to {held.position}, but this batch begins after"
+                f" {offset.start_position or 'the start'}: another job or a backfill added them, or this checkpoint is"
+                " older than the table. Stop the other job, or start with a new checkpoint (it continues from the"
+                " table)",
             )
         is_first = held is None and (before is None or topic not in before.topics)
         if not is_first and not state.is_cut and _is_short(held, offset.start_generation, offset.start_position):
@@ -148,10 +149,10 @@ def decide(
 
 
 def of_no_batch(state: TableState, application: str) -> Append:
-    """A commit beside the batches of streams, a backfill's or a repair's.
+    """A commit outside a stream, as of a backfill or a repair.
 
-    It takes the table's commit sequence, so that a writer that looked before it collides. Positions stay where they
-    are, and are said again where the log says them.
+    It takes the table's commit sequence, so that a writer that read the state before collides. Positions do not change;
+    the commit repeats those in the log.
     """
     sequence, info = state.commit_sequence + 1, None
     if state.reached.service and not state.is_cut:
@@ -160,9 +161,9 @@ def of_no_batch(state: TableState, application: str) -> Append:
 
 
 def left_to_job(state: TableState) -> dict[str, str]:
-    """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
+    """By topic, the position after which messages belong to a job that will read them; other topics are free.
 
-    Where only rows say how far the table goes, a job goes on from the highest, so that nothing is left to it.
+    If positions are only derived from rows, a job would continue from the highest id, so nothing is left to it.
     """
     return {
         topic: offset.position
@@ -172,7 +173,7 @@ def left_to_job(state: TableState) -> dict[str, str]:
 
 
 def check_goes_on(state: TableState, last: Offsets) -> None:
-    """Raises ``Stop`` where a checkpoint whose last batch ended at ``last`` cannot go on with the table."""
+    """Raise ``Stop`` if the table is behind a checkpoint whose last batch ended at ``last``."""
     for topic, offset in last.topics.items():
         held = state.reached.topics.get(topic)
         if not state.is_cut and _is_short(held, offset.generation, offset.position):
@@ -180,7 +181,7 @@ def check_goes_on(state: TableState, last: Offsets) -> None:
 
 
 def _is_short(held: TopicOffset | None, generation: int, position: str) -> bool:
-    """``held`` ends before ``position`` of that generation; a generation of 0 stands for any."""
+    """Whether ``held`` ends before ``position`` of that generation; generation 0 means any."""
     if not position:
         return False
     if held is None:
@@ -193,14 +194,14 @@ def _is_short(held: TopicOffset | None, generation: int, position: str) -> bool:
 def _behind(topic: str, held: TopicOffset | None, position: str) -> errors.Stop:
     return errors.Stop(
         errors.TABLE_BEHIND,
-        f"the table holds {topic} up to {(held and held.position) or 'nothing'}, this checkpoint goes on after"
+        f"the table has {topic} up to {(held and held.position) or 'nothing'}, but this checkpoint continues after"
         f" {position}: the table was restored, replaced, deleted or is not mounted, or lost its last commits. Bring it"
-        " back, or start with a new checkpoint (it goes on from what the table holds)",
+        " back, or start with a new checkpoint (it continues from the table)",
     )
 
 
 def is_ahead(reached: Offsets, topic: str, offset: TopicOffset, *, of_end: bool = False) -> bool:
-    """``reached`` goes further in ``topic`` than where the batch that ends at ``offset`` begins, or than its end."""
+    """Whether ``reached`` is past the beginning (or with ``of_end``, the end) of the batch that ends at ``offset``."""
     held = reached.topics.get(topic)
     if held is None:
         return False
@@ -209,14 +210,14 @@ def is_ahead(reached: Offsets, topic: str, offset: TopicOffset, *, of_end: bool 
     )
     if held.generation in (0, generation):
         return held.position > position
-    # A topic that was deleted and made again since: what the table holds of it comes after all of the old one.
+    # The topic was recreated since then: the table's position in the new generation is after all of the old one.
     return 0 < generation < held.generation
 
 
 def starting(configured: Mapping[str, Any], reached: Offsets) -> dict[str, Any]:
-    """Where a fresh checkpoint begins: the table's own position where it has one, else what was configured.
+    """Where a new checkpoint begins: at the table's own position if it has one, else at the configured one.
 
-    A table that holds part of a topic is no first start: beginning again would repeat its rows.
+    Beginning again with a table that already has part of a topic would repeat rows.
     """
     begin: dict[str, Any] = {}
     for topic, start in configured.items():
@@ -233,9 +234,9 @@ _REPLACED = ("CLONE", "CONVERT", "REPLACE TABLE", "CREATE OR REPLACE TABLE", "TR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestCounting:
-    """``info``: what our newest commit that counts says, None where there is none.
+    """Our newest commit that counts, ``info``, or None.
 
-    ``is_replaced``: others put the whole content there, so only the rows say how far they go.
+    ``is_replaced``: others replaced the contents, so positions must be derived from the rows.
     """
 
     info: CommitInfo | None = None
@@ -243,7 +244,7 @@ class NewestCounting:
 
 
 def newest(entries: Iterable[Mapping[str, Any]]) -> NewestCounting:
-    """Our newest commit in the current version's line; ``entries`` of a table's history come newest first."""
+    """Our newest commit that the current version is based on; ``entries`` of the history come newest first."""
     version_max: int | None = None
     time_max: int | None = None
     for entry in entries:
@@ -268,7 +269,7 @@ def newest(entries: Iterable[Mapping[str, Any]]) -> NewestCounting:
 
 
 def _target(parameters: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """(version, milliseconds since 1970), one of them. Raises ``ValueError`` where neither can be read."""
+    """The target of a RESTORE: a version, or milliseconds since 1970. Raises ``ValueError`` if it has neither."""
     version = parameters.get("version")
     if version is not None:
         return int(version), None
@@ -280,6 +281,6 @@ def _target(parameters: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 
 def _overwrites(operation: str, parameters: Mapping[str, Any]) -> bool:
-    """The whole table; a part that was named by a condition is a correction."""
+    """Whether a write replaces the whole table; replacing a part is only a correction."""
     is_whole = not parameters.get("predicate") and not parameters.get("replaceWhere")
     return operation == "WRITE" and str(parameters.get("mode", "")).lower() == "overwrite" and is_whole

@@ -1,24 +1,24 @@
-"""What we leave in the metadata of each commit, typed, with the ages of its messages.
+"""What our commits record in the table's metadata, including the ages of messages.
 
-In the table's log it is plain JSON under one key, beside what others leave there:
+In the table's log it is JSON under one key:
 
     {"fairlead": {"reached": {…}, "application": "fairlead:…", "batch": 12, "totals": {…}, "rows": 912, …}}
 
-``read_commit_info`` and ``CommitInfo.to_dict`` are the only places that know these stored names.
+Only ``read_commit_info`` and ``CommitInfo.to_dict`` know these stored names.
 
-Iceberg's metadata is written whole with each commit. Positions of hundreds of topics in each of a hundred remembered
-snapshots would be megabytes a commit. So a snapshot's summary says what its batch brought, and what the next commit
-must know (positions, last batches, sums) is in the table once, under one property (``NewestCommit``), with the snapshot
-it was written for. Others may take snapshots back; then the property speaks of rows that are gone, and the line of
-snapshots shows it:
+Iceberg rewrites its whole metadata with each commit. Positions of hundreds of topics in each of a hundred retained
+snapshots would be megabytes per commit. So a snapshot's summary has only the counts of its batch; what the next commit
+must know (positions, last batches, totals) is stored once, in a property of the table (``NewestCommit``), with the id
+of its snapshot. If others roll back snapshots, the property is about rows that are gone, which the chain of snapshots
+shows:
 
-    4 ours ◀─ 5 ours (property) ◀─ 6 compaction      the property counts
-    4 ours ◀─ 6 of others                             5 was taken back: only rows say how far they go
-    … ◀─ 9 of others                                  5 has expired: rows say it, and that the log was cut
+    4 ours ◀─ 5 ours (property) ◀─ 6 compaction      the property is valid
+    4 ours ◀─ 6 of others                             5 was rolled back: positions are derived from rows
+    … ◀─ 9 of others                                  5 has expired: the same, and the log is truncated
 
-Ages say how old messages were when their row became visible, in seconds from ``enqueued_at`` at the edge to the commit,
-as counts in fixed buckets. Counts add up over tasks, batches and jobs, which percentiles do not: tasks count, the
-commit carries the sums, and metrics and reports read them from there.
+Ages are the seconds from ``enqueued_at`` at the edge to the commit that makes the row visible, as counts in fixed
+buckets. Unlike percentiles, counts can be added over tasks, batches and jobs: tasks count, the commit records the sums,
+and metrics and reports read them from there.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from fairlead_ingest.source.gaps import REPORTED, GapRow
 from fairlead_ingest.source.offsets import Offsets
 
 METADATA_KEY = "fairlead"
-# Of contracts that judged a table's rows, the newest.
+# How many of the newest contracts are recorded.
 CONTRACTS_MAX = 50
 _STORED = {"filtered": "left_out"}
 
 
 class ContractUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Since which batch, and since when (ISO, UTC), this version of a contract judges what goes into the table."""
+    """A version of a contract, with the batch and time (ISO, UTC) from which it is used for the table."""
 
     name: str
     version: int
@@ -55,26 +55,26 @@ class ContractUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchCounts(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
-    """What one batch brought into the table, and what of it did not come."""
+    """What one batch added to the table, and which of its messages did not become rows."""
 
     rows: int = 0
     dead_letters: int = 0
-    # Of Parquet.
+    # Bytes of the Parquet files.
     bytes: int = 0
-    # Messages that transforms or deduplication took no row of.
+    # Messages that transforms or deduplication left out.
     filtered: int = 0
-    # Messages that outlived their time to live before they were read.
+    # Messages that expired before they were read.
     expired_unread: int = 0
-    # How often reading had to go on at the oldest message left.
+    # How often reading skipped to the oldest message left.
     expired_starts: int = 0
-    # How old messages were when their row became visible: counts by bucket (``freshness``).
+    # Counts by ``AGE_BUCKETS`` of how old messages were when their row became visible.
     ages: list[int] = []
     gaps: list[GapRow] = []
-    # The contract that judged them; None without one that has a name.
+    # The contract that judged the messages; None if it has no name.
     contract: ContractUse | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is stored: nothing at all for a commit without a batch's rows, no gaps where there are none."""
+        """The stored form; empty for a commit outside a batch."""
         if self == NO_COUNTS:
             return {}
         plain: dict[str, Any] = msgspec.to_builtins(self)
@@ -92,7 +92,7 @@ NO_COUNTS = BatchCounts()
 
 
 class TableTotals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
-    """Counts that add up over the table's life, and the contracts that judged it, oldest first."""
+    """The totals over the table's life, and the contracts used for it, oldest first."""
 
     rows: int = 0
     dead_letters: int = 0
@@ -102,7 +102,7 @@ class TableTotals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
     contracts: list[ContractUse] = []
 
     def plus(self, counts: BatchCounts) -> TableTotals:
-        """With one more batch."""
+        """The totals after one more batch."""
         added = {name: count + getattr(counts, name) for name, count in self.counts().items()}
         contracts, used = self.contracts, counts.contract
         if used is not None and (not contracts or contracts[-1].title != used.title):
@@ -110,11 +110,11 @@ class TableTotals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
         return TableTotals(**added, contracts=contracts)
 
     def counts(self) -> dict[str, int]:
-        """What adds up, by name."""
+        """The totals by name."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "contracts"}
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is stored: no contracts where there are none."""
+        """The stored form."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         if not self.contracts:
             del plain["contracts"]
@@ -122,21 +122,21 @@ class TableTotals(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED):
 
 
 class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One commit of ours: whose batch it was, how far the table goes since, and what the batch brought."""
+    """One commit of ours: its batch, the positions reached, and the counts."""
 
     reached: Offsets
     application: str = ""
-    # -1: not the batch of a stream.
+    # -1 if it is not a batch of a stream.
     batch: int = -1
-    # Where the job's checkpoint is copied to, which is the same after it has begun anew; "" for one in a folder.
+    # The store path of the job's checkpoint, which outlives a new local one; "" for a checkpoint in a folder.
     checkpoint: str = ""
-    # The table's commit sequence as of this commit; 0: written by a version that did not say.
+    # The table's commit sequence; 0 if an older version wrote the commit.
     sequence: int = 0
     totals: TableTotals = TableTotals()
     counts: BatchCounts = NO_COUNTS
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is stored under ``METADATA_KEY``."""
+        """The form stored under ``METADATA_KEY``."""
         return {
             "reached": self.reached.to_dict(),
             "application": self.application,
@@ -150,7 +150,7 @@ class CommitInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """A commit of ours as the table's log has it."""
+    """A commit of ours in the table's log."""
 
     version: int
     timestamp_ms: int
@@ -159,14 +159,14 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """Any commit of the table's log; ``info`` None where it is not ours."""
+    """Any commit in the table's log; ``info`` is None if it is not ours."""
 
     version: int
     timestamp_ms: int
     info: CommitInfo | None = None
 
     def batch(self, application: str | None = None) -> Committed | None:
-        """The entry if it is a batch of a stream, of this application where one is named."""
+        """The entry as a batch of a stream (of ``application``, if given), else None."""
         info = self.info
         if info is None or info.batch < 0 or application not in (None, info.application):
             return None
@@ -174,13 +174,13 @@ class LogEntry:
 
 
 def read_commit_info(metadata: Mapping[str, Any]) -> CommitInfo | None:
-    """What we left in one commit's metadata, None where the commit is not ours. Raises ``Stop`` where it is broken."""
+    """Our info in a commit's metadata, None if the commit is not ours. Raises ``Stop`` if it is invalid."""
     stored = metadata.get(METADATA_KEY)
     return parse_commit_info(stored) if isinstance(stored, Mapping) and "reached" in stored else None
 
 
 def parse_commit_info(stored: Mapping[str, Any]) -> CommitInfo:
-    """From what ``to_dict`` made, also of older versions, which left less. Raises ``Stop``."""
+    """The inverse of ``CommitInfo.to_dict``, also for older versions with fewer fields. Raises ``Stop``."""
     try:
         return CommitInfo(
             reached=offsets.parse_offsets(stored["reached"]),
@@ -192,16 +192,16 @@ def parse_commit_info(stored: Mapping[str, Any]) -> CommitInfo:
             counts=msgspec.convert(dict(stored), BatchCounts),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise errors.Stop(errors.TABLE_UNFIT, f"a commit's metadata is not what this job leaves: {error}") from error
+        raise errors.Stop(errors.TABLE_UNFIT, f"a commit's metadata is not in this job's format: {error}") from error
 
 
 NEWEST_PROPERTY: Final = "fairlead.newest"
 BATCHES_MAX: Final = 100
-"""A new checkpoint is a new application; of so many the last batch is remembered."""
+"""How many applications are remembered; a new checkpoint is a new application."""
 
 
 class TableVersion(NamedTuple):
-    """One of a table's versions; ``number`` counts all there ever were."""
+    """One version of a table; ``number`` increases with each version."""
 
     id: int
     parent: int | None
@@ -209,7 +209,7 @@ class TableVersion(NamedTuple):
 
 
 class Lineage(Enum):
-    """How what was left relates to the table's current version."""
+    """How our newest commit relates to the table's current version."""
 
     CURRENT = "current"
     TAKEN_BACK = "taken back"
@@ -218,7 +218,7 @@ class Lineage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewestCommit:
-    """``batches``: by application, its last batch, in the order of their newest commits."""
+    """Our newest commit; ``batches`` has the last batch of each application, in the order of their newest commits."""
 
     snapshot: int
     number: int
@@ -226,7 +226,7 @@ class NewestCommit:
     batches: Mapping[str, int]
 
     def line(self, newest_first: Iterable[TableVersion]) -> Lineage:
-        """``newest_first``: the current version and those it was made from, as far as they are remembered."""
+        """The relation to the current version, given with its retained ancestors, newest first."""
         for each in newest_first:
             if each.id == self.snapshot:
                 return Lineage.CURRENT
@@ -249,14 +249,14 @@ class NewestCommit:
 def following(
     before: NewestCommit | None, *, snapshot: int, number: int, info: CommitInfo, batches: Mapping[str, int]
 ) -> NewestCommit:
-    """What the commit ``snapshot`` leaves."""
+    """The value that the commit ``snapshot`` records."""
     known = {} if before is None else {name: last for name, last in before.batches.items() if name not in batches}
     kept = list(known.items())[-BATCHES_MAX:]
     return NewestCommit(snapshot=snapshot, number=number, info=info, batches={**dict(kept), **batches})
 
 
 def parse_newest_commit(properties: Mapping[str, str]) -> NewestCommit | None:
-    """None where no commit of ours left anything.  Raises ``Stop`` where it is broken."""
+    """Our newest commit from the table's properties, None if there is none. Raises ``Stop`` if it is invalid."""
     text = properties.get(NEWEST_PROPERTY)
     if text is None:
         return None
@@ -272,11 +272,11 @@ def parse_newest_commit(properties: Mapping[str, str]) -> NewestCommit | None:
         )
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise errors.Stop(
-            errors.TABLE_UNFIT, f"property {NEWEST_PROPERTY} is not what this job leaves: {error}"
+            errors.TABLE_UNFIT, f"property {NEWEST_PROPERTY} is not in this job's format: {error}"
         ) from error
 
 
-# Upper bounds in seconds; one more bucket holds what is older.
+# Upper bounds in seconds; one more bucket has the older ones.
 AGE_BUCKETS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0, 86400.0)
 
 
@@ -290,7 +290,7 @@ def add_ages(counts: Iterable[Sequence[int]]) -> list[int]:
 
 
 def age_quantile(counts: Sequence[int], fraction: float) -> float | None:
-    """The bound below which ``fraction`` of the messages lie; None without messages, inf past the last bound."""
+    """The bound below which ``fraction`` of the messages are; None without messages, inf past the last bound."""
     wanted, seen = sum(counts) * fraction, 0
     if not sum(counts):
         return None

@@ -1,15 +1,13 @@
-"""A place in an object store, used as a folder's ``Path`` is (``/``, ``name``, ``with_name``, ``str``), and the
-folders of a job's pipelines.
+"""A path in an object store with the interface of ``Path`` (``/``, ``name``, ``with_name``, ``str``), and a check that
+the folders of a job do not overlap.
 
     s3://bucket/plant/telemetry   ─ parse ─▶   StorePath(bucket="bucket", key="plant/telemetry", storage=…)
 
-A store has no folders: there is nothing to make, to lock or to sync. ``storage`` says how the store is reached and
-holds no secret, because it travels in the options of a query, which Spark shows to anyone who looks; secrets are read
-where they are needed, from files or the environment.
+A store has no folders to create, lock or sync. ``storage`` has the access settings without secrets, because it is
+passed in the options of a query, which Spark shows; secrets are read from files or the environment where needed.
 
-A pipeline has five folders: rows, dead letters, gaps, repairs and the checkpoint; six where it keeps a latest table. A
-folder inside another would be read as part of a table, or deleted with it by a vacuum; the same folder twice would be
-two tables in one place.
+A pipeline has five folders: rows, dead letters, gaps, repairs and the checkpoint; a sixth for a latest table. A folder
+inside a table would be read as part of it, or deleted by a vacuum, and a folder used twice would contain two tables.
 """
 
 from __future__ import annotations
@@ -32,9 +30,9 @@ UNTRIED: Final = {
     **dict.fromkeys(("az", "azure", "abfs", "abfss", "adl", "wasb", "wasbs"), "Azure"),
     **dict.fromkeys(("gs", "gcs"), "Google Cloud Storage"),
 }
-"""Stores that people name, by the schemes they write."""
+"""Unsupported stores by their usual schemes."""
 KEY_CHARS_MAX: Final = 700
-"""A store takes 1,024 bytes; names of partitions and files come behind it."""
+"""A store allows 1,024 bytes, and names of partitions and files are appended."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _HEADER = re.compile(r"[!-~]+")
@@ -42,7 +40,7 @@ _PART = re.compile(r"[A-Za-z0-9!_.*'()=+@,&$ -]+")
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a store is reached; what is absent is taken from the environment (``AWS_…``), else from the machine."""
+    """Access to a store; missing values are taken from the environment (``AWS_…``), else from the machine's role."""
 
     endpoint_url: str | None = None
     region: str | None = None
@@ -56,7 +54,7 @@ FROM_ENVIRONMENT: Final = Storage()
 
 @dataclass(frozen=True, slots=True)
 class StorePath:
-    """See the module.  ``str()`` is the URL."""
+    """See the module. ``str()`` is the URL."""
 
     bucket: str
     key: str
@@ -73,7 +71,7 @@ class StorePath:
         return self.key.rpartition("/")[2]
 
     def with_name(self, name: str) -> StorePath:
-        """The same beside it."""
+        """The path with another last part."""
         above, slash, _ = self.key.rpartition("/")
         return StorePath(self.bucket, f"{above}{slash}{name}", self.storage)
 
@@ -82,16 +80,16 @@ class StorePath:
 
 
 Place = Path | StorePath
-"""Where a table lies."""
+"""The place of a table: a folder or a path in a store."""
 
 
 def is_header(text: str) -> bool:
-    """It can stand in the header of a request, as names of keys, tokens and regions do."""
+    """Whether a key id, token or region can be sent in a request header."""
     return _HEADER.fullmatch(text) is not None
 
 
 def check_endpoint(address: str) -> None:
-    """Raises ``ValueError``, which says what is wrong with the address of a store."""
+    """Raise ``ValueError`` if the address of a store is invalid."""
     try:
         url = urlsplit(address)
         host = "" if url.port == 0 else url.hostname or ""
@@ -104,21 +102,21 @@ def check_endpoint(address: str) -> None:
 
 
 def is_url(text: str) -> bool:
-    """Also one with a slash too few, which would be a folder called `s3:`."""
+    """Whether the text is a URL, even with a slash missing, which would otherwise be a folder named ``s3:``."""
     return "://" in text or _URL.match(text) is not None
 
 
 def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:
-    """Raises ``ValueError``, which says what is wrong with it."""
+    """Parse the URL of a path in a store. Raises ``ValueError``."""
     scheme = text.partition(":")[0].lower()
     if scheme in UNTRIED:
         raise ValueError(
-            f"only {SCHEME}bucket/path is supported, not {UNTRIED[scheme]}: no emulator of it runs with delta-rs, and"
-            f" only what was run is promised; use a store that speaks S3, or a folder; is {mistakes.shown(text)}"
+            f"only {SCHEME}bucket/path is supported, not {UNTRIED[scheme]}, which has not been tested; use a store with"
+            f" the S3 API, or a folder; is {mistakes.shown(text)}"
         )
     if scheme in ("s3a", "s3n"):
         raise ValueError(
-            f"only {SCHEME}bucket/path is supported: write {SCHEME}, none of Hadoop's jars are needed;"
+            f"only {SCHEME}bucket/path is supported: write {SCHEME}, Hadoop's jars are not needed;"
             f" is {mistakes.shown(text)}"
         )
     if not text.startswith(SCHEME):
@@ -134,7 +132,7 @@ def parse(text: str, storage: Storage = FROM_ENVIRONMENT) -> StorePath:
 
 
 def place(text: str, storage: Storage = FROM_ENVIRONMENT) -> Place:
-    """A folder, absolute, or a place in a store.  Raises ``ValueError``."""
+    """An absolute folder or a path in a store. Raises ``ValueError``."""
     return parse(text, storage) if is_url(text) else Path(text).absolute()
 
 
@@ -145,8 +143,8 @@ REPAIRS = "_repairs"
 
 
 def check(pipelines: Iterable[tuple[str, str, str]], with_latest: Collection[str] = ()) -> None:
-    """Raises ``mistakes.Wrong`` naming the key; a pipeline is its name, table and checkpoint; ``with_latest`` names
-    those that keep a latest table."""
+    """Raise ``mistakes.Wrong`` if folders overlap. Pipelines are given as (name, table, checkpoint); ``with_latest``
+    names those that have a latest table."""
     used: list[tuple[tuple[str, ...], str, str]] = []
     for name, table, checkpoint in pipelines:
         for suffix, what in (("", "rows"), (DEAD_LETTERS, "dead letters"), (GAPS, "gaps"), (REPAIRS, "repairs")):
@@ -154,7 +152,7 @@ def check(pipelines: Iterable[tuple[str, str, str]], with_latest: Collection[str
         if name in with_latest:
             used.append((_parts(table.rstrip("/") + LATEST), "table", f"the latest table of {name}"))
         used.append((_parts(checkpoint), "checkpoint", f"the checkpoint of {name}"))
-    # Sorted, a folder stands right before what lies in it.
+    # When sorted, a folder comes directly before those inside it.
     outer: list[tuple[tuple[str, ...], str, str]] = []
     for folder in sorted(used, key=lambda each: each[0]):
         while outer and folder[0][: len(outer[-1][0])] != outer[-1][0]:
@@ -169,10 +167,10 @@ def _refuse(outer: tuple[tuple[str, ...], str, str], inner: tuple[tuple[str, ...
     key = "checkpoint" if "checkpoint" in keys else "table"
     path = "/".join(inner[0]).replace(":/", "://", 1) or "/"
     if outer[0] == inner[0]:
-        raise wrong(key, f"{path} would be {outer[2]} and {inner[2]}; give each a folder of its own")
+        raise wrong(key, f"{path} would be {outer[2]} and {inner[2]}; use separate folders")
     if outer[1] == "table" and inner[0][len(outer[0])][:1] in ("_", "."):
-        return  # hidden from readers and from vacuum
-    raise wrong(key, f"{path}, {inner[2]}, lies in {outer[2]}; put it beside, not inside")
+        return  # hidden from readers and vacuum
+    raise wrong(key, f"{path}, {inner[2]}, is inside {outer[2]}; move it outside")
 
 
 def _parts(path: str) -> tuple[str, ...]:

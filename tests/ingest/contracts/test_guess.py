@@ -36,16 +36,14 @@ from fairlead_ingest.contracts.guess import DEPTH_MAX, FIELDS_MAX, Guess
         ('{"x":"\\ud800"}', None),
     ],
 )
-def test_the_narrowest_type_that_holds_them_all(values: str, expected: str | None) -> None:
-    """A null says nothing; what no type holds has none."""
+def test_the_narrowest_type_that_holds_them_all(values, expected):
     guess = Guess()
     for value in values.split():
         guess.add(value.encode())
     assert guess.type() == expected
 
 
-def test_what_is_wide_or_deep_stays_text() -> None:
-    """A map is no struct."""
+def test_what_is_wide_or_deep_stays_text():
     wide = "{" + ",".join(f'"k{number}":1' for number in range(FIELDS_MAX + 1)) + "}"
     guess = Guess()
     guess.add(wide.encode())
@@ -56,8 +54,7 @@ def test_what_is_wide_or_deep_stays_text() -> None:
     assert found is not None and found.count("array") <= DEPTH_MAX + 1
 
 
-def test_numbers_have_a_span() -> None:
-    """For the eyes of an author."""
+def test_numbers_have_a_span():
     guess = Guess()
     for value in (b"1", b"-2.5", b'"x"', b"true"):
         guess.add(value)

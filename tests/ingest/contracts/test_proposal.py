@@ -34,15 +34,14 @@ def proposed(payloads: list[bytes]) -> Contract:
     return contract_file.parse(proposal.text("found", "from a test"), "found.toml")
 
 
-def test_what_every_message_has_is_required() -> None:
-    """And what is the row's own, or has no name for a column, stays in the body."""
+def test_what_every_message_has_is_required():
     contract = proposed([message({"t": 1.5, "x": "a", "node": 1, "_a": 1}), message({"t": 2, "x": None}), b"{"])
     assert (contract.name, contract.version, contract.mode) == ("found", 1, "freeze")
     assert contract.columns.simpleString() == "struct<t:double,x:string>"
     assert contract.rules == {"t": ColumnRule(required=True)}
 
 
-def test_a_name_that_has_to_be_quoted_is_a_column_and_the_others_are_named() -> None:
+def test_a_name_that_has_to_be_quoted_is_a_column_and_the_others_are_named():
     """Headings of a CSV: with spaces and brackets; with the mark that Excel writes first, no table can have it."""
     body = {"Duration (min)": 5, "Straße 😀": "a", "ok": 1, "\ufeffTrip ID": 7, "a.b": 1, "\x1b[2J": 1, "node": 2}
     proposal = Proposal()
@@ -58,8 +57,7 @@ def test_a_name_that_has_to_be_quoted_is_a_column_and_the_others_are_named() -> 
     assert trial.outcome().all_fit
 
 
-def test_sources_that_differ_are_routes() -> None:
-    """What all of them have is shared."""
+def test_sources_that_differ_are_routes():
     contract = proposed(
         [
             message({"t": 1, "open": True}, "/messages/modules/door/outputs/out"),
@@ -75,20 +73,18 @@ def test_sources_that_differ_are_routes() -> None:
     assert contract.routes[0].rules == {"open": ColumnRule(required=True)} and not contract.routes[1].rules
 
 
-def test_as_many_sources_as_devices_are_no_routes() -> None:
-    """They share all columns."""
+def test_as_many_sources_as_devices_are_no_routes():
     contract = proposed([message({f"f{n % 3}": n}, f"/{n}") for n in range(SOURCES_MAX * 3)])
     assert not contract.routes
     assert contract.columns.names == ["f0", "f1", "f2"]
 
 
-def test_bodies_without_fields_leave_a_contract_that_may_grow() -> None:
-    """One without columns would take nothing else."""
+def test_bodies_without_fields_leave_a_contract_that_may_grow():
     assert proposed([message({})]).mode == "evolve"
 
 
 @pytest.mark.parametrize("name", ["\x7f", '"', "\\", "\n", "\x1b[2J", "é"])
-def test_odd_sources_are_quoted(name: str) -> None:
+def test_odd_sources_are_quoted(name):
     """No reader of the file sees a character that it would obey."""
     payloads = [message({"a": 1}, f"/{name}"), message({"b": 1}, "/other")]
     proposal = Proposal()
@@ -116,8 +112,7 @@ SOURCES = st.sampled_from([None, "/messages/modules/a/outputs/o", "/b", "/b*", "
 
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.lists(st.tuples(BODIES, SOURCES), min_size=1, max_size=6))
-def test_messages_fit_the_contract_proposed_from_them(said: list[tuple[dict[str, Any], str | None]]) -> None:
-    """Whatever they hold."""
+def test_messages_fit_the_contract_proposed_from_them(said):
     payloads = [message(body, source) for body, source in said]
     found = Trial(proposed(payloads))
     found.play("a/t", *page(payloads))

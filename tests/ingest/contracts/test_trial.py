@@ -31,8 +31,7 @@ BODIES: list[Any] = [{"t": 1.5}, {"t": 200, "x": 1}, {"t": 300}, {"x": "y"}, [1]
 MESSAGES = [upstream_message(number, body=body) for number, body in enumerate(BODIES)]
 
 
-def test_messages_are_rows_or_dead_letters_with_what_is_wrong() -> None:
-    """The most frequent first, each with an example."""
+def test_messages_are_rows_or_dead_letters_with_what_is_wrong():
     outcome = play({"columns": {"t": HOT}}, [*MESSAGES, b"{", b'{"id": 5}'])
     assert (outcome.messages, outcome.fit, outcome.dead_letters, outcome.rescued) == (7, 1, 6, 0)
     assert told(outcome)[:3] == [
@@ -45,13 +44,12 @@ def test_messages_are_rows_or_dead_letters_with_what_is_wrong() -> None:
     assert not outcome.all_fit
 
 
-def test_what_is_rescued_is_no_dead_letter_and_does_not_fit_either() -> None:
-    """A payload that is no message is one in any mode."""
+def test_what_is_rescued_is_no_dead_letter_and_does_not_fit_either():
     outcome = play({"mode": "rescue", "columns": {"t": HOT}}, [*MESSAGES, b"{"])
     assert (outcome.fit, outcome.rescued, outcome.dead_letters) == (1, 4, 1)
 
 
-def test_fields_without_a_column_are_named_with_a_type() -> None:
+def test_fields_without_a_column_are_named_with_a_type():
     """None for what was only ever null; names of the row's own columns, and twins of a column, stay in the body."""
     bodies = [{"t": 1, "n": 1, "x": None, "node": 1, "T": 1}, {"t": 1, "n": 1.5}]
     outcome = play({"columns": {"t": "double"}}, [upstream_message(n, body=body) for n, body in enumerate(bodies)])
@@ -61,8 +59,7 @@ def test_fields_without_a_column_are_named_with_a_type() -> None:
     ]
 
 
-def test_routes_are_counted_also_those_without_a_message() -> None:
-    """Dead letters that are no messages have none."""
+def test_routes_are_counted_also_those_without_a_message():
     routes = [{"name": name, "source": f"/{name}", "columns": {name: "int"}} for name in ("doors", "engines")]
     message = {**json.loads(upstream_message(1, body={"doors": 1, "engines": "x"})), "source": "/doors"}
     outcome = play({"columns": {"t": "int"}, "routes": routes}, [json.dumps(message).encode(), MESSAGES[0], b"{"])
@@ -70,8 +67,7 @@ def test_routes_are_counted_also_those_without_a_message() -> None:
     assert (outcome.fit, told(outcome)) == (1, [("misfit", "t", "is not of type int", 1), ("not_json", "", "", 1)])
 
 
-def test_what_devices_choose_is_bounded() -> None:
-    """Names of fields, ways not to fit, and how much of a message is shown."""
+def test_what_devices_choose_is_bounded():
     bodies = [{f"field{number}": number} for number in range(trial.FIELDS_MAX + 20)]
     outcome = play({"columns": {"t": "int"}}, [upstream_message(n, body=body) for n, body in enumerate(bodies)])
     assert (len(outcome.unknown), outcome.untold) == (trial.FIELDS_MAX, 20)
@@ -82,6 +78,5 @@ def test_what_devices_choose_is_bounded() -> None:
     assert max(len(each.example) for each in outcome.wrong) == trial.EXAMPLE_CHARS_MAX
 
 
-def test_nothing_played_is_nothing_wrong() -> None:
-    """An empty topic fits."""
+def test_nothing_played_is_nothing_wrong():
     assert play({"columns": {"t": "int"}}, []).all_fit

@@ -1,8 +1,4 @@
-"""Contracts on the disk.
-
-What a table says to a contract.
-Messages of a topic for a check.
-"""
+"""Reading contracts from files, comparing them with a table, and reading messages to check against them."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.support.tables.table_formats import FORMATS, format_of
-from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.contracts.comparison import ContractChange
@@ -22,8 +17,7 @@ from fairlead_messaging.client.io.sync_client import BulkClient
 
 
 @pytest.mark.parametrize("text", [None, "{", '{"columns": {"a": "no such type"}}', "\udcff", "x" * 2_000_000])
-def test_a_file_that_cannot_be_used_stops_with_its_path(tmp_path: Path, text: str | None) -> None:
-    """By code: waiting repairs no file."""
+def test_a_file_that_cannot_be_used_stops_with_its_path(tmp_path, text):
     path = tmp_path / "schema.json"
     if text is not None:
         path.write_bytes(text.encode(errors="surrogateescape"))
@@ -31,8 +25,7 @@ def test_a_file_that_cannot_be_used_stops_with_its_path(tmp_path: Path, text: st
         contracts.read(path)
 
 
-def test_toml_is_known_by_its_ending(tmp_path: Path) -> None:
-    """And JSON by its first letter."""
+def test_toml_is_known_by_its_ending(tmp_path):
     (tmp_path / "c.toml").write_text('name = "t"\nversion = 1\ncolumns = { a = "int" }\n')
     assert contracts.read(tmp_path / "c.toml").title == "t version 1"
 
@@ -44,8 +37,7 @@ def found(table_format: str, table: Path, text: str) -> list[tuple[str, str]] | 
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_columns_are_taken_refused_or_no_longer_filled(tmp_path: Path, table_format: str) -> None:
-    """As opening the table would; all of them at once."""
+def test_columns_are_taken_refused_or_no_longer_filled(tmp_path, table_format):
     table = tmp_path / "rows"
     assert found(table_format, table, "a int") is None
     own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
@@ -59,10 +51,7 @@ def test_columns_are_taken_refused_or_no_longer_filled(tmp_path: Path, table_for
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_type_that_would_change_is_said_in_words_of_a_contract_with_the_remedy(
-    tmp_path: Path, table_format: str
-) -> None:
-    """By a check, and by what opens the table."""
+def test_a_type_that_would_change_is_said_in_words_of_a_contract_with_the_remedy(tmp_path, table_format):
     table, known = tmp_path / "rows", format_of(table_format, tmp_path)
     own = [pa.field("_topic", pa.string()), pa.field("_date", pa.date32())]
     known.ensure(table, pa.schema([pa.field("m", pa.bool_()), pa.field("l", pa.list_(pa.int64())), *own]))
@@ -79,8 +68,7 @@ def test_a_type_that_would_change_is_said_in_words_of_a_contract_with_the_remedy
     assert "is array<bigint> in the table and array<double> in the contract" in whats[1]
 
 
-def test_what_is_not_filled_breaks_nothing() -> None:
-    """A transform of the job may fill it."""
+def test_what_is_not_filled_breaks_nothing():
     assert not ContractChange(kind=contracts.UNFILLED, what="").is_breaking
 
 
@@ -94,7 +82,7 @@ def read(client: BulkClient, topic: str, last: int | None = None, since_ms: int 
     return numbers
 
 
-def test_the_newest_of_a_long_topic_are_found(messaging: MessagingService, topic: str) -> None:
+def test_the_newest_of_a_long_topic_are_found(messaging, topic):
     """Exactly as many, wherever the topic is cut, in order; and no reader's position is left."""
     with BulkClient(messaging.url) as client:
         assert read(client, topic, 5) == []
@@ -108,8 +96,7 @@ def test_the_newest_of_a_long_topic_are_found(messaging: MessagingService, topic
     assert messaging.readers(topic) == []
 
 
-def test_what_is_not_there_is_said(messaging: MessagingService) -> None:
-    """A topic, or the service."""
+def test_what_is_not_there_is_said(messaging):
     with BulkClient(messaging.url) as client, pytest.raises(TopicMissing):
         contracts.stretch(client, "default/never")
     with BulkClient("http://127.0.0.1:9") as client, pytest.raises(errors.Wait, match=errors.UNREACHABLE):

@@ -27,7 +27,6 @@ class Desk:
         self.publisher = self.another()
 
     def another(self) -> EventPublisher:
-        """Of the next run."""
         client = Client(self.url, timeout_seconds=60.0, connect_seconds=60.0)
         return EventPublisher(client, self.metrics, topic=f"system/{self.name}", source="/fairlead/ingest/i")
 
@@ -51,8 +50,7 @@ def committed(*numbers: int) -> list[Numbered]:
 
 
 @pytest.mark.process
-def test_events_make_their_topic_and_keep_their_order(desk: Desk) -> None:
-    """Numbered ones and those of the run, as they came."""
+def test_events_make_their_topic_and_keep_their_order(desk):
     desk.publisher.publish_numbered("ingest/app", committed(0, 2))
     desk.publisher.publish(Event(type="job.stopped", time="t"))
     desk.publisher.publish_numbered("ingest/app", committed(4))
@@ -62,7 +60,7 @@ def test_events_make_their_topic_and_keep_their_order(desk: Desk) -> None:
     assert len({each["id"] for each in found}) == 4 and desk.count("published") == 4
 
 
-def test_what_was_published_before_is_not_published_twice(desk: Desk) -> None:
+def test_what_was_published_before_is_not_published_twice(desk):
     """A restarted job publishes its last commits again; the service knows their numbers."""
     desk.publisher.publish_numbered("ingest/app", committed(0, 2))
     desk.publisher.send()
@@ -73,7 +71,7 @@ def test_what_was_published_before_is_not_published_twice(desk: Desk) -> None:
     assert desk.count("published") == 3
 
 
-def test_events_wait_for_a_service_that_is_away(messaging: MessagingService) -> None:
+def test_events_wait_for_a_service_that_is_away(messaging):
     """It is not asked again at once, so a job is not slowed down by a service that hangs."""
     desk = Desk("http://127.0.0.1:9")
     desk.publisher.publish_numbered("ingest/app", committed(0))
@@ -86,8 +84,7 @@ def test_events_wait_for_a_service_that_is_away(messaging: MessagingService) -> 
     assert desk.count("dropped") == 1, "told at the next start, from the table's log"
 
 
-def test_what_finds_no_room_is_dropped_and_counted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest: the newest says where the table stands."""
+def test_what_finds_no_room_is_dropped_and_counted(desk, monkeypatch):
     monkeypatch.setattr(event_publisher, "WAITING_MAX", 2)
     desk.publisher.publish_numbered("ingest/app", committed(0, 2, 4))
     desk.publisher.send()
@@ -95,8 +92,7 @@ def test_what_finds_no_room_is_dropped_and_counted(desk: Desk, monkeypatch: pyte
     assert desk.count("dropped") == 1
 
 
-def test_what_the_service_refuses_for_good_is_dropped_and_counted(desk: Desk) -> None:
-    """And does not stand before what comes after it."""
+def test_what_the_service_refuses_for_good_is_dropped_and_counted(desk):
     desk.publisher.publish_numbered("ingest/" + "x" * 5000, committed(0))
     desk.publisher.publish_numbered("ingest/app", committed(0))
     desk.publisher.send()

@@ -1,7 +1,4 @@
-"""Health over real HTTP.
-
-Is it in the table, asked over HTTP by a program that cannot read it?
-"""
+"""Health, metrics and receipts over real HTTP."""
 
 from __future__ import annotations
 
@@ -13,17 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
+from tests.ingest.io.table.test_receipt import SCHEMA
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import http_server
 from fairlead_ingest.io.http_server import HealthServer, JobHealth, ReceiptsHttp
 from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.table import delta
-from fairlead_ingest.io.table.tables import UNNUMBERED
-from fairlead_ingest.rows.envelope import TIMESTAMP
 
 
 @pytest.fixture
@@ -47,47 +43,33 @@ def ask(server: HealthServer, path: str) -> tuple[int, str]:
     return answer
 
 
-def test_ready_means_no_pipeline_waits(server: HealthServer, health: JobHealth) -> None:
-    """The answer says who waits for what."""
+def test_ready_means_no_pipeline_waits(server, health):
     assert ask(server, "/readyz") == (503, "ingest: starting\n")
     health.waiting.clear()
     assert ask(server, "/readyz?verbose=1") == (200, "ok\n")
 
 
-def test_healthy_until_broken(server: HealthServer, health: JobHealth) -> None:
-    """A service that is down is no reason to be restarted."""
+def test_healthy_until_broken(server, health):
     assert ask(server, "/healthz")[0] == 200
     health.broken = "the driver hangs"
     assert ask(server, "/healthz") == (500, "the driver hangs\n")
 
 
-def test_metrics_are_prometheus_text(server: HealthServer) -> None:
-    """And nothing else is served."""
+def test_metrics_are_prometheus_text(server):
     assert "fairlead_ingest_rows" in ask(server, "/metrics")[1]
     assert ask(server, "/secret")[0] == 404
 
 
-def test_a_taken_port_is_an_error(server: HealthServer, health: JobHealth) -> None:
-    """The program decides what to say."""
+def test_a_taken_port_is_an_error(server, health):
     with pytest.raises(OSError, match="in use"):
         HealthServer("127.0.0.1", server.port, health, IngestMetrics().registry)
-
-
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()), ("node", pa.string()), ("_topic", pa.string()), ("_id", pa.string()),
-        ("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP), ("_batch", pa.int64()), ("_date", pa.date32()),
-    ]
-)  # fmt: skip
 
 
 def commit(table: Path, name: str, *, days_ago: int = 0) -> None:
     moment = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days_ago)
     delta.ensure(table, SCHEMA)
     row = {"id": name, "node": "edge 1", "_topic": "a/t", "_id": "0a", "_batch": 3, "_date": moment.date()}
-    writing = delta.writing(table)
-    writing.add(pa.Table.from_pylist([{**row, "_published_at": moment, "_ingested_at": moment}], schema=SCHEMA))
-    delta.append(table, writing.close(), UNNUMBERED)
+    append_rows(delta, table, [{**row, "_published_at": moment, "_ingested_at": moment}], SCHEMA)
 
 
 @pytest.fixture
@@ -107,8 +89,7 @@ def ask_receipts(port: int, target: str) -> tuple[int, dict[str, Any]]:
     return answer
 
 
-def test_a_message_in_any_of_the_tables_is_found(port: int, tmp_path: Path) -> None:
-    """By its id as it was published, and its node."""
+def test_a_message_in_any_of_the_tables_is_found(port, tmp_path):
     commit(tmp_path / "rows", "m/1 ü")
     status, found = ask_receipts(port, "m%2F1%20%C3%BC?node=edge%201")
     assert (status, found["pipeline"], found["_topic"], found["_batch"]) == (200, "second", "a/t", 3)
@@ -117,9 +98,7 @@ def test_a_message_in_any_of_the_tables_is_found(port: int, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("error", [errors.Wait(errors.STORE_AWAY, "away"), OSError("away"), DeltaError("away")])
-def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(
-    port: int, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(port, monkeypatch, error):
     def version(_: Path) -> int:
         raise error
 
@@ -128,8 +107,7 @@ def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(
     assert (status, answer["error"]) == (503, {"code": "table_away", "message": "away"})
 
 
-def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
-    """The answer comes with the commit."""
+def test_it_can_be_waited_for(port, tmp_path):
     commit(tmp_path / "rows", "m1")
     later = threading.Timer(0.2, commit, (tmp_path / "rows", "m2"))
     later.start()
@@ -138,8 +116,7 @@ def test_it_can_be_waited_for(port: int, tmp_path: Path) -> None:
     assert (status, found["id"]) == (200, "m2")
 
 
-def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> None:
-    """A table of years is not read for one message of yesterday."""
+def test_only_the_days_asked_for_are_looked_at(port, tmp_path):
     commit(tmp_path / "rows", "old", days_ago=9)
     assert ask_receipts(port, "old")[0] == 404
     assert ask_receipts(port, "old?days=10")[0] == 200
@@ -150,22 +127,20 @@ def test_only_the_days_asked_for_are_looked_at(port: int, tmp_path: Path) -> Non
     [
         ("", "a message id"),
         ("x" * 600, "at most 512 characters"),
-        ("m1?wait=61", "wait: a number from 0 to 60"),
-        ("m1?wait=nan", "wait: a number"),
-        ("m1?days=soon", "days: a number"),
-        ("m1?nodes=a", "nodes: only"),
+        ("m1?wait=61", "wait: must be a number from 0 to 60"),
+        ("m1?wait=nan", "wait: must be a number"),
+        ("m1?days=soon", "days: must be a number"),
+        ("m1?nodes=a", "nodes: unknown"),
     ],
 )
-def test_a_bad_question_is_refused_with_a_sentence(port: int, target: str, reason: str) -> None:
-    """Before any table is opened."""
+def test_a_bad_question_is_refused_with_a_sentence(port, target, reason):
     status, answer = ask_receipts(port, target)
     assert (status, answer["error"]["code"]) == (400, "bad_request")
     assert reason in answer["error"]["message"]
 
 
-def test_only_so_many_are_answered_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is asked to come again."""
-    monkeypatch.setattr(http_server, "ASKING_MAX", 0)
+def test_only_so_many_are_answered_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(http_server, "REQUESTS_MAX", 0)
     receipts_http = ReceiptsHttp([])
     status, body, headers = receipts_http.answer(http_server.PATH + "m1")
     assert (status, json.loads(body)["error"]["code"], dict(headers)) == (429, "busy", {"Retry-After": "1"})

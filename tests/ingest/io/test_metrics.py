@@ -9,8 +9,7 @@ from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.commit_info import BatchCounts
 
 
-def test_commits_add_up() -> None:
-    """Counts come from the table's commits, ages as a cumulative histogram."""
+def test_commits_add_up():
     metrics = IngestMetrics()
     ages = [3, 2] + [0] * (len(commit_info.AGE_BUCKETS) - 1)
     for _ in range(2):

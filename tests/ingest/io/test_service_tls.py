@@ -13,9 +13,6 @@ def settings(security: str) -> Any:
     return SimpleNamespace(security=security, tls_ca="ca.pem", tls_cert="cert.pem", tls_key="key.pem")
 
 
-def test_a_job_with_mutual_tls_shows_its_certificate() -> None:
-    assert tls_of(settings("mtls")) == Tls(ca="ca.pem", cert="cert.pem", key="key.pem")
-
-
-def test_a_plain_loopback_needs_none() -> None:
+def test_a_job_shows_its_certificate_with_mutual_tls_alone():
     assert tls_of(settings("insecure-loopback")) is None
+    assert tls_of(settings("mtls")) == Tls(ca="ca.pem", cert="cert.pem", key="key.pem")

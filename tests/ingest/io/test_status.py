@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
-from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.table import delta
@@ -40,10 +39,7 @@ def commit_rows(tmp_path: Path, topic: str, place: TopicOffset) -> None:
         delta.append(path, writing.close() if batch == 0 else [], decided)
 
 
-def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """Lag in messages and seconds, rows, totals, freshness; fit for JSON."""
+def test_a_table_says_what_is_in_it_and_the_service_what_is_not(messaging, topic, tmp_path):
     messaging.publish(topic, [b"1", b"2", b"3"])
     with BulkClient(messaging.url) as client:
         first = client.plan(topic, after="", limit_rows=2)
@@ -59,8 +55,7 @@ def test_a_table_says_what_is_in_it_and_the_service_what_is_not(
     assert 50 < found["lag_seconds"] < 120
 
 
-def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> None:
-    """After a long outage, say."""
+def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path):
     path = tmp_path / "rows"
     delta.ensure(path, SCHEMA)
     ages = [0] * len(commit_info.AGE_BUCKETS) + [3]
@@ -74,8 +69,7 @@ def test_what_is_older_than_any_bound_is_said_in_json_too(tmp_path: Path) -> Non
     json.dumps(facts, allow_nan=False)
 
 
-def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """There need be no table yet, nor every topic."""
+def test_before_the_first_batch_everything_is_lag(messaging, topic, tmp_path):
     messaging.publish(topic, [b"1"])
     with BulkClient(messaging.url) as client:
         facts = status.of(pipeline(tmp_path, topic, "default/none"), tmp_path / "rows", client, NOW)
@@ -84,7 +78,7 @@ def test_before_the_first_batch_everything_is_lag(messaging: MessagingService, t
     assert facts["topics"][0]["lag_messages"] == 1
 
 
-def test_what_went_wrong_with_a_topic_is_its_state(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_what_went_wrong_with_a_topic_is_its_state(messaging, topic, tmp_path):
     """A service that is down, a topic made anew: the rest of the answer is there all the same."""
     commit_rows(tmp_path, topic, TopicOffset.at(99, "00" * 20))
     with BulkClient(messaging.url) as client:

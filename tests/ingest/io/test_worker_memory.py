@@ -35,8 +35,7 @@ def _thaw() -> Iterator[None]:
 
 @pytest.mark.process
 @pytest.mark.verify
-def test_what_a_worker_has_imported_is_set_aside_once() -> None:
-    """Nearly all of it, and what a later task leaves is collected as ever."""
+def test_what_a_worker_has_imported_is_set_aside_once():
     program = WORKER.format(name=worker_memory.REUSED)
     said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     before, first, rest, last = (int(each) for each in said.split())
@@ -44,8 +43,7 @@ def test_what_a_worker_has_imported_is_set_aside_once() -> None:
     assert last <= first
 
 
-def test_other_programs_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver's, and a user's own that reads a topic."""
+def test_other_programs_are_left_alone(monkeypatch):
     monkeypatch.delenv(worker_memory.REUSED, raising=False)
     before = gc.get_freeze_count()
     worker_memory.settle()

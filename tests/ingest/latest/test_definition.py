@@ -1,7 +1,4 @@
-"""What a latest table is made of, against the columns there are.
-
-`[latest]` of a job.
-"""
+"""Checking the definition of a latest table against the rows' columns, and its settings."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string
     ("definition", "reason"),
     [
         (LatestDefinition(key=("nod",)), r"\[latest\] key: the rows have no column 'nod'; there are node, source"),
-        (LatestDefinition(key=("weight",)), "key: column 'weight' is double; two equal readings"),
+        (LatestDefinition(key=("weight",)), "key: column 'weight' is double; equal measurements"),
         (LatestDefinition(key=("tags",)), "key: column 'tags' is list.*single value"),
         (LatestDefinition(key=("node",), order_by=("tags",)), "order_by: column 'tags'"),
         (LatestDefinition(key=("node",), columns=("none",)), "columns: the rows have no column 'none'"),
@@ -32,13 +29,12 @@ MORE = pa.schema([*SCHEMA, ("weight", pa.float64()), ("tags", pa.list_(pa.string
         (LatestDefinition(key=("node",), delete_when={"value": ("x",)}), "delete_when: 'value' is int64 in the rows"),
     ],
 )
-def test_what_the_rows_cannot_give_is_refused_by_name(definition: LatestDefinition, reason: str) -> None:
-    """With what there is, or what to do."""
+def test_what_the_rows_cannot_give_is_refused_by_name(definition, reason):
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*{reason}"):
         definition.check(MORE)
 
 
-def test_what_the_rows_can_give_is_taken() -> None:
+def test_what_the_rows_can_give_is_taken():
     """Properties are looked into without a column of their own; any single value can be an order."""
     definition = LatestDefinition(
         key=("node", "value"), order_by=("weight", "enqueued_at"), delete_when={"properties.op": ("d",), "op": ("d",)}
@@ -50,23 +46,21 @@ def test_what_the_rows_can_give_is_taken() -> None:
     }  # fmt: skip
 
 
-def test_key_order_and_lineage_are_always_kept() -> None:
-    """Whatever `columns` leaves out."""
+def test_key_order_and_lineage_are_always_kept():
     kept = LatestDefinition(key=("node",), order_by=("weight",), columns=("value",)).kept(MORE)
     lineage = [name for name in SCHEMA.names if name in LINEAGE]
     assert kept.names == ["node", "value", *lineage, "weight", DELETED, BUCKET]
     assert LatestDefinition(key=("node",)).kept(MORE).names == [*MORE.names, DELETED, BUCKET]
 
 
-def test_rows_with_a_column_of_ours_or_without_lineage_are_no_rows() -> None:
-    """A transform can name its column anything."""
-    with pytest.raises(errors.Stop, match="a column '_deleted' of their own"):
+def test_rows_with_a_column_of_ours_or_without_lineage_are_no_rows():
+    with pytest.raises(errors.Stop, match="already have a column '_deleted'"):
         LatestDefinition(key=("node",)).check(pa.schema([*MORE, (DELETED, pa.bool_())]))
     with pytest.raises(errors.Stop, match="the rows lack _id"):
         LatestDefinition(key=("node",)).check(pa.schema([field for field in MORE if field.name != "_id"]))
 
 
-def test_another_definition_has_another_fingerprint() -> None:
+def test_another_definition_has_another_fingerprint():
     """The order of columns that are only kept says nothing."""
     one = LatestDefinition(key=("a", "b"), columns=("x", "y"))
     assert one.fingerprint == LatestDefinition(key=("a", "b"), columns=("y", "x")).fingerprint
@@ -81,8 +75,8 @@ def test_another_definition_has_another_fingerprint() -> None:
     [
         ({"key": "node"}, "latest.key: "),
         ({"key": [""]}, "latest.key: "),
-        ({"key": ["a", "a"]}, "latest.key: one is named twice"),
-        ({"key": ["_bucket"]}, "latest.key: _bucket is the latest table's own"),
+        ({"key": ["a", "a"]}, "latest.key: a name is repeated"),
+        ({"key": ["_bucket"]}, "latest.key: _bucket is reserved"),
         ({"key": ["x" * 256]}, "latest.key: names have 1 to 255"),
         ({"key": ["node"], "seconds": -1}, "latest.seconds: "),
         ({"key": ["node"], "keep_hours": 0}, "latest.keep_hours: "),
@@ -92,25 +86,21 @@ def test_another_definition_has_another_fingerprint() -> None:
         ({"by": ["node"]}, "latest.by: "),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_key(latest: dict[str, Any], reason: str) -> None:
+def test_what_cannot_be_meant_is_refused_by_key(latest, reason):
     said = [str(each) for each in MODELS.find({**BASE, "latest": latest}, IngestSettings)]
     assert [each for each in said if each.startswith(reason)], said
 
 
-def test_another_format_and_a_folder_that_is_taken_are_refused() -> None:
-    """With what to do."""
+def test_another_format_and_a_folder_that_is_taken_are_refused():
     catalog = {"table_format": "iceberg", "catalog": {"uri": "sqlite:////tmp/c.db"}}
-    wrong = [
-        str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)
-    ]
-    assert 'latest: is kept from the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
+    wrong = [str(each) for each in MODELS.find({**BASE, "latest": {"key": ["node"]}, **catalog}, IngestSettings)]
+    assert 'latest: needs the log of a Delta table, not iceberg; use table_format = "delta"' in wrong
     both = {**BASE, "latest": {"key": ["node"]}, "checkpoint": f"{BASE['table']}_latest"}
     (said,) = (str(each) for each in MODELS.find(both, IngestSettings))
     assert "would be the latest table of ingest and the checkpoint of ingest" in said
 
 
-def test_a_pipeline_inherits_it_has_its_own_or_none() -> None:
-    """`key = []` is none."""
+def test_a_pipeline_inherits_it_has_its_own_or_none():
     base = {key: value for key, value in BASE.items() if key not in ("topics", "table", "checkpoint")}
     own: list[dict[str, Any]] = [{}, {"latest": {"key": ["id"]}}, {"latest": {"key": []}}]
     pipelines = [

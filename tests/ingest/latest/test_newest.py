@@ -1,7 +1,4 @@
-"""Of rows the newest of each key: the same in any order, any portions, any number of times.
-
-In which file a key lies.
-"""
+"""The newest row of each key, in any order and any portions, and the bucket of a key."""
 
 from __future__ import annotations
 
@@ -40,8 +37,7 @@ def ids(rows: pa.Table) -> dict[str | None, str]:
 
 
 @given(ROWS, st.sampled_from(ORDERS), st.randoms(use_true_random=False), st.integers(0, 12))
-def test_it_is_the_models_in_any_order_and_in_any_portions(rows: list[Row], order, random, at: int) -> None:
-    """Idempotent, commutative, associative."""
+def test_it_is_the_models_in_any_order_and_in_any_portions(rows, order, random, at):
     definition = LatestDefinition(key=("node",), order_by=order)
     expected = {key[0]: id for key, (id, _, _) in model(rows, definition).items()}
     whole = found(rows, definition)
@@ -52,7 +48,7 @@ def test_it_is_the_models_in_any_order_and_in_any_portions(rows: list[Row], orde
     assert ids(joined) == expected
 
 
-def test_a_clock_that_is_ahead_counts_as_the_time_of_publishing() -> None:
+def test_a_clock_that_is_ahead_counts_as_the_time_of_publishing():
     """Else a device whose clock stood in 2099 for a minute would keep that row for good."""
     definition = LatestDefinition(key=("node",), order_by=("enqueued_at",))
     ahead, right, behind = Row(number=1, enqueued=10**8), Row(number=5, enqueued=4), Row(number=9, enqueued=-500)
@@ -74,7 +70,7 @@ def test_a_clock_that_is_ahead_counts_as_the_time_of_publishing() -> None:
         (Row(properties="[]"), False),
     ],
 )
-def test_a_row_deletes_by_a_column_or_by_a_property(row: Row, deleted: bool) -> None:
+def test_a_row_deletes_by_a_column_or_by_a_property(row, deleted):
     """A property is compared as JSON; what is no object of properties deletes nothing."""
     definition = LatestDefinition(
         key=("node",), delete_when={"op": ("d",), "properties.op": ("delete",), "value": (7,)}
@@ -91,19 +87,16 @@ HOSTILE = ["", "/", "..", "a/b", "é", "\u202e", "\x00", "\x1f", "x" * 100_000, 
     ("keys", "at_least", "count"),
     [(0, 1, 1), (10_000, 1, 1), (16_385, 1, 2), (1_000_000, 1, 64), (5, 8, 8), (10**12, 1, newest.BUCKETS_MAX)],
 )
-def test_a_bucket_stays_small_and_there_are_never_fewer(keys: int, at_least: int, count: int) -> None:
-    """A power of two."""
+def test_a_bucket_stays_small_and_there_are_never_fewer(keys, at_least, count):
     assert newest.bucket_count(keys, at_least) == count
 
 
-def test_large_rows_have_more_buckets() -> None:
-    """A file of them has to be held whole."""
+def test_large_rows_have_more_buckets():
     assert newest.bucket_count(10_000, row_bytes=1_000) == 1
     assert newest.bucket_count(10_000, row_bytes=100_000) == 16
 
 
-def test_doubling_splits_a_bucket_and_moves_nothing_else() -> None:
-    """Whatever the keys are."""
+def test_doubling_splits_a_bucket_and_moves_nothing_else():
     keys = pa.table({"a": HOSTILE * 50, "b": list(range(len(HOSTILE) * 50))})
     for before, after in zip(
         newest.bucket_of(keys, 4).to_pylist(), newest.bucket_of(keys, 16).to_pylist(), strict=True
@@ -113,13 +106,11 @@ def test_doubling_splits_a_bucket_and_moves_nothing_else() -> None:
     assert set(newest.bucket_of(keys, 1).to_pylist()) == {0}
 
 
-def test_the_hash_is_the_same_for_ever() -> None:
-    """Files of older versions are found by it."""
+def test_the_hash_is_the_same_for_ever():
     keys = pa.table({"a": pa.array(["press-1", None, "é"]), "b": pa.array([1, 2, None])})
     assert newest.bucket_of(keys, 4096).to_pylist() == [324, 2826, 2589]
 
 
-def test_rounds_take_so_many_rows_or_one_bucket() -> None:
-    """In order."""
+def test_rounds_take_so_many_rows_or_one_bucket():
     assert list(newest.rounds({3: 5, 1: 4, 2: 9, 0: 1}, 6)) == [[0, 1], [2], [3]]
     assert list(newest.rounds({}, 6)) == []

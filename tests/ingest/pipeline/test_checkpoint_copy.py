@@ -9,7 +9,7 @@ from fairlead_ingest.pipeline import checkpoint_copy
 from fairlead_ingest.pipeline.checkpoint_copy import CheckpointPage
 
 
-def test_of_batches_the_newest_few_and_of_state_what_lies_behind_the_last_whole_one() -> None:
+def test_of_batches_the_newest_few_and_of_state_what_lies_behind_the_last_whole_one():
     paths = ["metadata", "offsets/8", "offsets/9", "offsets/10", "offsets/11", "commits/9", "commits/10"]
     state = [f"state/0/0/{number}.delta" for number in range(1, 13)]
     left_out = [".metadata.crc", "offsets/.12.x.tmp", "fairlead-hidden/1/a.json", "fairlead-lock", "commits/tmp"]
@@ -22,18 +22,18 @@ def test_of_batches_the_newest_few_and_of_state_what_lies_behind_the_last_whole_
     )
 
 
-def test_state_of_another_kind_is_taken_whole() -> None:
+def test_state_of_another_kind_is_taken_whole():
     paths = ["state/0/0/3.zip", "state/0/0/3.changelog", "state/0/0/SSTs/0001.sst"]
     assert sorted(checkpoint_copy.needed(paths, 9)[1]) == sorted(paths)
 
 
-def test_a_page_is_read_as_it_was_written_and_no_path_leads_out_of_the_folder() -> None:
+def test_a_page_is_read_as_it_was_written_and_no_path_leads_out_of_the_folder():
     page = CheckpointPage(batch=3, texts={"metadata": "{}"}, archives={"state/3-a.tar": ["state/0/0/3.delta"]})
     assert checkpoint_copy.decode(checkpoint_copy.encode(page), "s3://a/b") == page
     for content, said in [
-        (b"junk", "no copy"),
-        (b"{}", "no copy"),
-        (checkpoint_copy.encode(CheckpointPage(format=2, batch=3, texts={})), "another version"),
+        (b"junk", "not a copy"),
+        (b"{}", "not a copy"),
+        (checkpoint_copy.encode(CheckpointPage(format=2, batch=3, texts={})), "another format"),
         (checkpoint_copy.encode(CheckpointPage(batch=3, texts={"../x": ""})), "the path"),
         (checkpoint_copy.encode(CheckpointPage(batch=3, texts={"/etc/x": ""})), "the path"),
         (checkpoint_copy.encode(CheckpointPage(batch=3, texts={}, archives={"a": ["a/../../x"]})), "the path"),

@@ -1,7 +1,4 @@
-"""What is published of a commit, and under which number.
-
-A long batch is reported each ten seconds, a short one never.
-"""
+"""The events of a commit with their numbers, and the log lines of a long batch."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def committed(batch: int = 3, **counts: Any) -> Committed:
     return Committed(version=9, timestamp_ms=1_800_000_000_123, info=info)
 
 
-def test_a_commit_is_published_with_what_it_brought() -> None:
+def test_a_commit_is_published_with_what_it_brought():
     """Rows, where each topic stands, and the table's version, so that a reader can open exactly that."""
     [found] = events.of_commit(committed(dead_letters=1, expired_unread=2), pipeline="ingest", table="/t")
     assert (found.number, found.event.type, found.event.time) == (6, "table.committed", "2027-01-15T08:00:00.123Z")
@@ -47,8 +44,7 @@ def test_a_commit_is_published_with_what_it_brought() -> None:
     }
 
 
-def test_what_was_never_read_is_an_event_of_its_own() -> None:
-    """An alarm filters by type."""
+def test_what_was_never_read_is_an_event_of_its_own():
     _, found = events.of_commit(committed(gaps=[GAP] * 40), pipeline="ingest", table="/t")
     assert (found.number, found.event.type, found.event.data["gapsTotal"]) == (7, "table.gap", 40)
     assert len(found.event.data["gaps"]) == events.GAPS_MAX
@@ -63,8 +59,7 @@ def test_what_was_never_read_is_an_event_of_its_own() -> None:
     }
 
 
-def test_numbers_of_batches_never_meet() -> None:
-    """Each batch has its own, so a repeat is known as one."""
+def test_numbers_of_batches_never_meet():
     numbers = [
         found.number
         for batch in range(5)
@@ -73,27 +68,24 @@ def test_numbers_of_batches_never_meet() -> None:
     assert numbers == list(range(10))
 
 
-def test_a_stop_says_its_code_and_reason() -> None:
-    """Cut, because it may quote what Spark said."""
+def test_a_stop_says_its_code_and_reason():
     found = events.of_stop("FAIRLEAD_TABLE_TAKEN", "x" * 9999, ["ingest"], now=1_800_000_000.0)
     assert (found.type, found.subject, found.time) == ("job.stopped", "ingest", "2027-01-15T08:00:00.000Z")
     assert found.data["reason"] == "FAIRLEAD_TABLE_TAKEN" and len(found.data["message"]) == 1024
 
 
-def test_a_long_batch_is_logged_each_ten_seconds() -> None:
-    """With the seconds since it began."""
+def test_a_long_batch_is_logged_each_ten_seconds():
     progress = ProgressLog()
-    assert [progress.due(now, batch=3, at_work=True) for now in (100.0, 105.0, 110.0, 111.0, 125.0)] == [
+    assert [progress.due(now, batch=3, is_running=True) for now in (100.0, 105.0, 110.0, 111.0, 125.0)] == [
         None, None, 10.0, None, 25.0,
     ]  # fmt: skip
 
 
-def test_the_next_batch_begins_anew() -> None:
-    """And so does work after a pause."""
+def test_the_next_batch_begins_anew():
     progress = ProgressLog()
-    progress.due(0.0, batch=1, at_work=True)
-    assert progress.due(9.0, batch=2, at_work=True) is None
-    assert progress.due(18.0, batch=2, at_work=True) is None
-    assert progress.due(19.0, batch=2, at_work=True) == 10.0
-    assert progress.due(20.0, batch=2, at_work=False) is None
-    assert progress.due(40.0, batch=2, at_work=True) is None
+    progress.due(0.0, batch=1, is_running=True)
+    assert progress.due(9.0, batch=2, is_running=True) is None
+    assert progress.due(18.0, batch=2, is_running=True) is None
+    assert progress.due(19.0, batch=2, is_running=True) == 10.0
+    assert progress.due(20.0, batch=2, is_running=False) is None
+    assert progress.due(40.0, batch=2, is_running=True) is None

@@ -1,7 +1,4 @@
-"""What counts together, and what follows.
-
-The search against ranges whose poison is known.
-"""
+"""Which failures count together, what follows from them, and the search for the messages that cause them."""
 
 from __future__ import annotations
 
@@ -32,16 +29,14 @@ def noted(failures: Failures, *causes: str, batch: int = 1, every: float = 1.0) 
     return [failures.note(None, cause, batch, index * every) for index, cause in enumerate(causes)]
 
 
-def test_the_same_failure_again_and_again_is_halved_once_and_stops() -> None:
-    """What differs between two of them, an address or a number, is not the cause."""
+def test_the_same_failure_again_and_again_is_halved_once_and_stops():
     told = noted(Failures(), *[f"Error at 0x{index:x}, part-{index}" for index in range(UNKNOWN_FAILURES_MAX + 1)])
     assert told.index(Next.HALVE) == HALVED_AT - 1
     assert told.count(Next.HALVE) == told.count(Next.STOP) == 1
     assert told[-1] is Next.STOP
 
 
-def test_failures_for_other_causes_or_of_other_batches_do_not_count_together() -> None:
-    """A service that was down, another error, another batch."""
+def test_failures_for_other_causes_or_of_other_batches_do_not_count_together():
     failures = Failures()
     for number in range(50):
         assert failures.note(errors.UNREACHABLE, "down", 1, float(number)) is Next.WAIT
@@ -49,8 +44,7 @@ def test_failures_for_other_causes_or_of_other_batches_do_not_count_together() -
     assert [failures.note(None, "one", batch, 60.0) for batch in range(10)] == [Next.WAIT] * 10
 
 
-def test_progress_and_time_end_a_row_of_failures() -> None:
-    """Both in what is counted and in how long is waited."""
+def test_progress_and_time_end_a_row_of_failures():
     failures = Failures()
     assert noted(failures, "one", "one")[-1] is Next.HALVE
     assert failures.retry_seconds > RETRY_SECONDS_FIRST
@@ -60,8 +54,7 @@ def test_progress_and_time_end_a_row_of_failures() -> None:
     assert noted(Failures(), *["one"] * 20, every=RESET_SECONDS + 1) == [Next.WAIT] * 20
 
 
-def test_what_has_a_code_says_itself_whether_waiting_helps() -> None:
-    """However often."""
+def test_what_has_a_code_says_itself_whether_waiting_helps():
     failures = Failures()
     assert {failures.note(errors.DISK_FULL, "full", 1, float(n)) for n in range(3000)} == {Next.WAIT}
     assert failures.retry_seconds == RETRY_SECONDS_MAX
@@ -69,8 +62,7 @@ def test_what_has_a_code_says_itself_whether_waiting_helps() -> None:
 
 
 @pytest.mark.parametrize("denied", [errors.STORE_DENIED, errors.CATALOG_DENIED])
-def test_credentials_that_were_good_are_waited_for_and_not_for_ever(denied: str) -> None:
-    """Those that never were good are a mistake."""
+def test_credentials_that_were_good_are_waited_for_and_not_for_ever(denied):
     failures = Failures()
     assert failures.note(denied, "denied", 1, 0.0) is Next.STOP
     for work in (failures.answered, failures.progressed):
@@ -111,7 +103,7 @@ def searched(ranges: list[OffsetRange], poison: set[tuple[str, int]]) -> tuple[d
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_exactly_the_poison_is_found(seed: int) -> None:
+def test_exactly_the_poison_is_found(seed):
     """Whatever it is and wherever, in a number of trials that grows with its number and not with the batch."""
     draw = random.Random(seed)
     ranges = [cut(0, draw.randrange(50, 4000), topic) for topic in ("a/t", "b/t", "c/t")[: draw.randrange(1, 4)]]
@@ -123,16 +115,16 @@ def test_exactly_the_poison_is_found(seed: int) -> None:
     assert trials <= 1 + 2 * len(poison) * (math.log2(len(messages)) + 2)
 
 
-def test_a_batch_of_nothing_but_poison_is_set_aside_or_the_pipelines_own_fault() -> None:
+def test_a_batch_of_nothing_but_poison_is_set_aside_or_the_pipelines_own_fault():
     """Few messages say nothing of a pipeline; where none ever passes, it is not the messages."""
     assert len(searched([cut(0, 3)], {("a/t", number) for number in range(1, 4)})[0]) == 3
-    with pytest.raises(TooMany, match="each message that was tried"):
+    with pytest.raises(TooMany, match="every message that was tried"):
         searched([cut(0, 4 * NEVER_PASSED_MAX)], {("a/t", number) for number in range(1, 1000)})
     with pytest.raises(TooMany, match="more than"):
         searched([cut(0, 1000)], {("a/t", number) for number in range(2, 1000, 2)})
 
 
-def test_what_no_longer_fails_is_left_alone() -> None:
+def test_what_no_longer_fails_is_left_alone():
     """The machine had a bad moment, or the parts fail only together."""
     search = failures.search([cut(0, 100)], split)
     next(search)

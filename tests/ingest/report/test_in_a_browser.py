@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 
 import pytest
 from tests.support.browser import chromium, violations, watched
@@ -56,13 +55,13 @@ def facts() -> TableFacts:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_it_is_accessible_and_stays_within_the_screen(tmp_path: Path, scheme: str) -> None:
+async def test_it_is_accessible_and_stays_within_the_screen(tmp_path, scheme):
     """No finding of axe-core, no error, no request, no script that a name brought, no scrolling sideways."""
     file = tmp_path / "report.html"
     file.write_text(page.page([facts()], NOW))
     async with chromium() as browser:
         for width in (390, 1200):
-            async with watched(browser, file.as_uri(), width=width, scheme=scheme) as shown:  # type: ignore[arg-type]
+            async with watched(browser, file.as_uri(), width=width, scheme=scheme) as shown:
                 assert await violations(shown) == [], width
                 assert await shown.evaluate("document.documentElement.scrollWidth") <= width
                 assert await shown.locator("svg[role=img]").count() == 4

@@ -1,7 +1,4 @@
-"""Counts by time, as points of a picture.
-
-Delays in buckets: quantiles are right to within a bucket, and counts add up.
-"""
+"""Counts over time as points of a chart, and delays in buckets."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ NOON = 1_795_262_400
 YEAR = 366 * 86_400
 
 
-def test_what_arrived_and_was_taken_in() -> None:
-    """Rates by the second; what waits is what arrived and was not taken yet."""
+def test_what_arrived_and_was_taken_in():
     counted = OverTime()
     counted.add_arrived([(NOON, 10), (NOON + 1, 10), (NOON + 3, 4)])
     counted.add_taken([(NOON + 1, 8), (NOON + 3, 16)])
@@ -37,11 +33,12 @@ def test_what_arrived_and_was_taken_in() -> None:
     assert points[1].p50 == 10 ** (21 / 20) and points[1].p95 == 10 ** (61 / 20)
 
 
-def test_nothing_has_no_points() -> None:
+def test_nothing_has_no_points_and_no_quantile():
     assert OverTime().points() == [] and OverTime().by_hour() == []
+    assert over_time.quantile({}, 0.5) is None
 
 
-def test_hours() -> None:
+def test_hours():
     counted = OverTime()
     counted.add_arrived([(NOON - 1, 1), (NOON, 2), (NOON + 3599, 3)])
     assert counted.by_hour() == [(NOON - 3600, 1), (NOON, 5)]
@@ -51,8 +48,7 @@ def test_hours() -> None:
     st.lists(st.tuples(st.integers(0, YEAR), st.integers(0, 86_400), st.integers(1, 9)), min_size=1, max_size=40),
     st.sampled_from([1, 3600, YEAR]),
 )
-def test_points_are_few_and_lose_no_message(rows: list[tuple[int, int, int]], span: int) -> None:
-    """At any span; the last one has everything taken in."""
+def test_points_are_few_and_lose_no_message(rows, span):
     counted = OverTime()
     for after, delay, count in rows:
         at = NOON + after % span
@@ -67,7 +63,7 @@ def test_points_are_few_and_lose_no_message(rows: list[tuple[int, int, int]], sp
     assert points[-1].waiting == 0
 
 
-def test_a_long_time_is_counted_in_longer_steps() -> None:
+def test_a_long_time_is_counted_in_longer_steps():
     """Memory is bounded: 80,000 seconds apart become hours or more, and none is lost."""
     counted = OverTime()
     for each in range(80_000):
@@ -90,37 +86,29 @@ def counted(seconds: list[float]) -> Counter[int]:
     st.lists(st.floats(0.002, over_time.SECONDS_MAX / 2), min_size=1, max_size=50),
     st.sampled_from([0.01, 0.5, 0.95, 1.0]),
 )
-def test_a_quantile_is_right_to_within_a_bucket(seconds: list[float], fraction: float) -> None:
-    """Never below the true one, and at most 12 % above."""
+def test_a_quantile_is_right_to_within_a_bucket(seconds, fraction):
     true = sorted(seconds)[max(1, math.ceil(len(seconds) * fraction)) - 1]
     found = over_time.quantile(counted(seconds), fraction)
     assert found is not None and true * 0.999 <= found <= true * WIDTH * 1.001
 
 
 @pytest.mark.parametrize("seconds", [-86_400.0, 0.0, 0.000_5])
-def test_a_delay_below_a_millisecond_is_none(seconds: float) -> None:
-    """A device whose clock is ahead makes no negative one."""
+def test_a_delay_below_a_millisecond_is_none(seconds):
     assert over_time.quantile(counted([seconds]), 0.5) == 0.0
 
 
-def test_a_year_is_the_longest() -> None:
-    """A device that believes in 1970 spoils no picture."""
+def test_a_year_is_the_longest():
     found = over_time.quantile(counted([56 * 365 * 86_400.0]), 0.5)
     assert found is not None and over_time.SECONDS_MAX <= found <= over_time.SECONDS_MAX * WIDTH * 1.001
 
 
 @pytest.mark.parametrize("years", [-8000, 340, 2026])
-def test_a_clock_that_is_ages_away_is_counted(years: int) -> None:
+def test_a_clock_that_is_ages_away_is_counted(years):
     """One that was never set may begin in the year 1; in microseconds that is more than floats hold exactly."""
     micros = pa.array([years * 365 * 86_400 * 1_000_000 + 1], pa.int64())
     assert len(over_time.delay_buckets(micros)) == 1
 
 
-def test_nothing_has_no_quantile() -> None:
-    assert over_time.quantile({}, 0.5) is None
-
-
-def test_counts_add_up() -> None:
-    """Of two files it is the same as of both together."""
+def test_counts_add_up():
     one, two = [0.1, 0.2, 7.0], [3.0, 900.0]
     assert counted(one) + counted(two) == counted(one + two)

@@ -23,7 +23,7 @@ from fairlead_ingest.report.plot import BARS_MAX
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 
 
-def test_the_page_says_what_is_known() -> None:
+def test_the_page_says_what_is_known():
     """Pictures, what is behind, files, nodes, hours, priorities, delays, gaps, dead letters; well-formed."""
     noon = int(NOW.timestamp())
     counted = OverTime()
@@ -68,18 +68,17 @@ def test_the_page_says_what_is_known() -> None:
         assert wanted in text, wanted
 
 
-def test_what_is_not_there_is_said() -> None:
+def test_what_is_not_there_is_said():
     """An empty table has a page too; a service that was not asked is not spoken of."""
     text = read(page.page([TableFacts(name="n", table="/t", rows=0)], NOW))
     assert text.split("\n").count("none") == 11 and "Behind the topics now" not in text
 
 
-def test_names_from_outside_are_text() -> None:
-    """A node may call itself anything."""
+def test_names_from_outside_are_text():
     assert "<script>" not in page.page([TableFacts(name="<script>", table="<b>", rows=1, by_node=[("<i>", 1)])], NOW)
 
 
-def test_dead_letters_are_counted_by_code_and_field() -> None:
+def test_dead_letters_are_counted_by_code_and_field():
     """One that names two fields counts at both, and once in the sum; the example is cut, the field is not."""
     letters = [
         LetterCount(code="misfit", fields=("temperature",), rows=1000, example="x" * 1000),
@@ -99,8 +98,7 @@ def test_dead_letters_are_counted_by_code_and_field() -> None:
     assert page.by_field([]) == []
 
 
-def test_kinds_that_are_left_out_are_summed_up() -> None:
-    """And counted in the sum."""
+def test_kinds_that_are_left_out_are_summed_up():
     letters = [LetterCount(code="misfit", fields=(f"field{n}",), rows=1, example="x") for n in range(100)]
     lines = page.by_field(letters)
     assert lines[-2:] == [[f"{100 - BARS_MAX} more kinds", "", "52", ""], ["dead letters in all", "", "100", ""]]

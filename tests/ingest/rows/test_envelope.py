@@ -27,8 +27,7 @@ def page(*payloads: bytes) -> list[dict[str, object]]:
     return rows
 
 
-def test_a_message_becomes_its_columns() -> None:
-    """In the contract's order and types, with where it came from."""
+def test_a_message_becomes_its_columns():
     found = page(upstream_message(3, enqueued_at="2026-11-20T11:59:00.5Z"))[0]
     assert (found["id"], found["node"], found["sequence"], found["priority"]) == ("edge-1-3", "edge-1", 3, 1)
     assert found["enqueued_at"] == NOON - datetime.timedelta(seconds=59.5)
@@ -39,14 +38,12 @@ def test_a_message_becomes_its_columns() -> None:
 @pytest.mark.parametrize(
     "body", ['{"n": 1.50, "x":[1, 2]}', '"text"', '"{\\"a\\": 1}"', "12345678901234567890.10", "null", "true", "[]"]
 )
-def test_a_body_keeps_its_text_to_the_letter(body: str) -> None:
-    """A string stays a JSON string, a number keeps its digits."""
+def test_a_body_keeps_its_text_to_the_letter(body):
     payload = upstream_message(1).replace(b'{"temperature": 0.1, "tags": ["a", "b"]}', body.encode())
     assert page(payload)[0]["body"] == body
 
 
-def test_a_body_that_is_no_json_text_is_kept_as_base64() -> None:
-    """It is in the one column all the same, and says what it is."""
+def test_a_body_that_is_no_json_text_is_kept_as_base64():
     found = page(upstream_message(1, body=None, bodyBase64="AAE="))[0]
     assert json.loads(str(found["body"])) == {"bodyBase64": "AAE="}
 
@@ -69,27 +66,23 @@ def test_a_body_that_is_no_json_text_is_kept_as_base64() -> None:
         (b"[" * 200_000, "nested deeper than 500 levels"),
     ],
 )
-def test_a_bad_payload_is_kept_with_its_reason_and_alone(payload: bytes, reason: str) -> None:
-    """The error names the field or the byte; its neighbours are rows."""
+def test_a_bad_payload_is_kept_with_its_reason_and_alone(payload, reason):
     before, found, after = page(upstream_message(1), payload, upstream_message(2))
     assert reason in str(found["_error"])
     assert found["_payload"] == payload and found["id"] is None
     assert (before["sequence"], after["sequence"]) == (1, 2)
 
 
-def test_what_only_describes_may_be_absent() -> None:
-    """Identity and body are required; the rest is null."""
+def test_what_only_describes_may_be_absent():
     found = page(b'{"id":"i","node":"n","epoch":1,"stream":"s","sequence":0,"body":1}')[0]
     assert found["_error"] is None
     assert found["source"] is None and found["properties"] is None and found["enqueued_at"] is None
 
 
-def test_an_empty_page_is_an_empty_batch() -> None:
-    """Schema and all."""
+def test_an_empty_page_is_an_empty_batch():
     assert page() == []
 
 
-def test_a_dead_letter_found_late_says_the_same_again() -> None:
-    """A body that misses its schema is set aside as the message it was."""
+def test_a_dead_letter_found_late_says_the_same_again():
     payload = upstream_message(1, enqueued_at="2026-11-20T11:59:00Z")
     assert json.loads(envelope.payload_again(page(payload)[0])) == json.loads(payload)

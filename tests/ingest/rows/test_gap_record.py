@@ -28,12 +28,11 @@ def page(*payloads: bytes, judge: BodyJudge | None = None) -> pa.Table:
     return pa.Table.from_batches([batch])
 
 
-def test_the_source_is_the_agents() -> None:
+def test_the_source_is_the_agents():
     assert gap_record.SOURCE == edge_gaps.SOURCE
 
 
-def test_records_leave_the_rows() -> None:
-    """In their order, with the place at which the report stands."""
+def test_records_leave_the_rows():
     rows, found = gap_record.split(page(upstream_message(1), report(2), upstream_message(3)))
     assert rows["id"].to_pylist() == ["edge-1-1", "edge-1-3"]
     assert found == [GapRecord(topic="a/t", id="01" * 20, node="edge-1", **BODY)]  # type: ignore[arg-type]
@@ -45,18 +44,17 @@ def test_records_leave_the_rows() -> None:
     + [{**BODY, "queue": "q" * 1025}, {**BODY, "reason": "r" * 1025}]
     + [{name: value for name, value in BODY.items() if name != missing} for missing in BODY],
 )
-def test_any_other_body_stays_a_row(body: Any) -> None:
+def test_any_other_body_stays_a_row(body):
     rows, found = gap_record.split(page(report(1, body)))
     assert (rows.num_rows, found) == (1, [])
 
 
-def test_what_a_task_holds_is_bounded() -> None:
-    """What has no room stays among the rows; nothing is lost."""
+def test_what_a_task_holds_is_bounded():
     rows, found = gap_record.split(page(*(report(number) for number in range(5))), 3)
     assert (rows["id"].to_pylist(), len(found)) == (["edge-1-3", "edge-1-4"], 3)
 
 
-def test_payloads_that_are_not_decoded_are_left_alone() -> None:
+def test_payloads_that_are_not_decoded_are_left_alone():
     raw = pa.table({"payload": [report(1)], "_topic": ["a/t"], "_id": ["00"]})
     assert gap_record.split(raw) == (raw, [])
 
@@ -65,23 +63,20 @@ def test_payloads_that_are_not_decoded_are_left_alone() -> None:
     ("column", "value"),
     [("source", 7), ("source", {"path": gap_record.SOURCE}), ("body", BODY), ("node", 7), ("node", {"name": "edge-1"})],
 )
-def test_columns_of_another_type_are_left_alone(column: str, value: Any) -> None:
-    """A transform has made of them what it wanted, such as a struct of the body."""
+def test_columns_of_another_type_are_left_alone(column, value):
     before = page(report(1), upstream_message(2))
     rows = before.set_column(before.column_names.index(column), column, pa.array([value, value]))
     assert gap_record.split(rows) == (rows, [])
 
 
-def test_a_record_holds_no_longer_texts_than_a_commit_may() -> None:
-    """A batch's commit names them, and each reader of the table's log reads that."""
+def test_a_record_holds_no_longer_texts_than_a_commit_may():
     rows = page(report(1))
     rows = rows.set_column(rows.column_names.index("node"), "node", pa.array(["n" * 100_000]))
     (found,) = gap_record.split(rows)[1]
     assert len(found.node or "") == gap_record.TEXT_CHARS_MAX
 
 
-def test_no_contract_judges_them() -> None:
-    """Its required columns are of what devices measure."""
+def test_no_contract_judges_them():
     schema = {"columns": {"temperature": {"type": "double", "required": True}}}
     judge = contract_file.parse(json.dumps(schema), "s").judge()
     found = page(report(1), upstream_message(2, body={}), report(3, {"queue": "iothub"}), judge=judge)

@@ -29,8 +29,7 @@ GOOD: dict[str, Any] = json.loads(upstream_message(1))
         (b"{}", LetterCode("bad_field", ("id", "node", "epoch", "stream", "sequence", "body"))),
     ],
 )
-def test_what_is_no_upstream_message_has_a_code(payload: bytes, expected: LetterCode) -> None:
-    """The text of a decoder's error is for people alone."""
+def test_what_is_no_upstream_message_has_a_code(payload, expected):
     assert letter_code.of(payload, ()) == expected
 
 
@@ -41,14 +40,12 @@ def test_what_is_no_upstream_message_has_a_code(payload: bytes, expected: Letter
         ("enqueued_at", "9999-12-31T23:59:59-10:00"), ("id", None), ("bodyBase64", 1),
     ],
 )  # fmt: skip
-def test_the_field_that_is_wrong_is_named(field: str, value: object) -> None:
-    """Every one of them."""
+def test_the_field_that_is_wrong_is_named(field, value):
     payload = json.dumps({**GOOD, field: value}).encode()
     assert letter_code.of_payload(payload) == LetterCode("bad_field", (field,))
 
 
-def test_an_upstream_message_has_none() -> None:
-    """With either kind of body, and null where a field may be absent."""
+def test_an_upstream_message_has_none():
     assert letter_code.of_payload(upstream_message(1)) is None
     other = {**GOOD, "bodyBase64": "AA==", "properties": None, "priority": None}
     del other["body"]
@@ -56,8 +53,7 @@ def test_an_upstream_message_has_none() -> None:
     assert letter_code.of(upstream_message(1), ()) == LetterCode("other")
 
 
-def test_a_misfit_names_its_columns() -> None:
-    """As many as its error does."""
+def test_a_misfit_names_its_columns():
     names = [f"c{number}" for number in range(20)]
     found = letter_code.of(None, names)
     assert found == LetterCode("misfit", tuple(names[:MISFITS_MAX]))
@@ -65,8 +61,7 @@ def test_a_misfit_names_its_columns() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(GOOD)), st.none() | st.integers() | st.text() | st.lists(st.none())))
-def test_codes_and_the_decoder_agree(changes: dict[str, object]) -> None:
-    """What the envelope's decoder takes has no code, and what it refuses has one."""
+def test_codes_and_the_decoder_agree(changes):
     payload = json.dumps({**GOOD, **changes}).encode()
     ids, moments = pa.array([b"i" * 20], pa.binary()), pa.array([0], envelope.TIMESTAMP)
     page = envelope.page("a/t", ids, moments, pa.array([payload], pa.binary()))

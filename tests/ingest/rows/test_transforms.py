@@ -1,7 +1,4 @@
-"""Columns from columns.
-
-Rows whose messages are sampled, by their properties alone.
-"""
+"""Adding typed and lineage columns, and finding sampled messages by their properties."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_batches([page]))
 
 
-def test_frozen_columns_send_misfits_to_the_dead_letters(rows: DataFrame) -> None:
-    """The error of a payload that was no message stays what it was."""
+def test_frozen_columns_send_misfits_to_the_dead_letters(rows):
     contract = contract_file.parse('{"columns": {"temperature": "double"}}', "s")
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert [row.temperature for row in found] == [1.5, None, None, None]
@@ -48,16 +44,14 @@ def test_frozen_columns_send_misfits_to_the_dead_letters(rows: DataFrame) -> Non
     assert found[3]._error.startswith("JSON is malformed")
 
 
-def test_rescued_columns_keep_the_row(rows: DataFrame) -> None:
-    """The body that did not fit stays beside its nulls."""
+def test_rescued_columns_keep_the_row(rows):
     contract = contract_file.parse('{"mode": "rescue", "columns": {"temperature": "double"}}', "s")
     found = transforms.typed(rows, contract).orderBy("_id").collect()
     assert found[1]._error is None and found[1]._rescued == '{"temperature": "warm"}'
     assert found[0]._rescued is None
 
 
-def test_lineage_is_the_utc_day_of_publishing(rows: DataFrame) -> None:
-    """Not of reading, not of here."""
+def test_lineage_is_the_utc_day_of_publishing(rows):
     found = transforms.lineage(rows).first()
     assert found is not None
     assert found._date.isoformat() == "2026-11-20"
@@ -77,7 +71,7 @@ def rows_row_traces(*properties: dict[str, Any] | str | None, at: datetime.datet
     return pa.RecordBatch.from_pydict(columns)
 
 
-def test_sampled_messages_are_found() -> None:
+def test_sampled_messages_are_found():
     found = transforms.find(
         rows_row_traces(
             None,
@@ -93,32 +87,31 @@ def test_sampled_messages_are_found() -> None:
     assert found == [(str(place(1)), False), (str(place(3)), False)]
 
 
-def test_what_is_no_map_of_texts_is_passed_over() -> None:
+def test_what_is_no_map_of_texts_is_passed_over():
     mark = f'"traceparent":"{place(1)}"'
     assert transforms.find(rows_row_traces(f'{{"a":[],{mark}}}', f"{{{mark}", f"[{mark}]"), NOW) == []
 
 
-def test_what_waited_long_is_late() -> None:
+def test_what_waited_long_is_late():
     batch = rows_row_traces({"traceparent": str(place(1))})
     assert transforms.find(batch, NOW + LATE_SECONDS) == [(str(place(1)), False)]
     assert transforms.find(batch, NOW + LATE_SECONDS + 1) == [(str(place(1)), True)]
     assert transforms.find(rows_row_traces({"traceparent": str(place(1))}, at=None), NOW) == [(str(place(1)), False)]
 
 
-def test_at_most_so_many_are_looked_for() -> None:
+def test_at_most_so_many_are_looked_for():
     many = rows_row_traces(*({"traceparent": str(place(number))} for number in range(1, 100)))
     assert len(transforms.find(many, NOW)) == LINKS_MAX
     assert len(transforms.find(many, NOW, 2)) == 2
 
 
-def test_rows_without_properties_have_no_traces() -> None:
-    """A raw topic, or a transform of the user's that drops them."""
+def test_rows_without_properties_have_no_traces():
     assert transforms.find(pa.RecordBatch.from_pydict({"payload": pa.array([b"x"])}), NOW) == []
     without_time = rows_row_traces({"traceparent": str(place(1))}).select(["properties"])
     assert transforms.find(without_time, NOW) == [(str(place(1)), False)]
 
 
-def test_columns_that_a_transform_gave_another_type_cost_the_trace_and_not_the_batch() -> None:
+def test_columns_that_a_transform_gave_another_type_cost_the_trace_and_not_the_batch():
     batch = rows_row_traces({"traceparent": str(place(1))})
     maps = pa.array([[("traceparent", str(place(1)))]], pa.map_(pa.string(), pa.string()))
     for other in (maps, pa.array([1]), pa.array([{"traceparent": str(place(1))}])):

@@ -1,8 +1,4 @@
-"""Batches that take as long as asked, however fast rows and however slow commits are.
-
-What quiet topics leave of a batch goes to busy ones.
-One default, wherever it is set or described.
-"""
+"""Batches take the time that was asked for, and busy topics get what quiet ones leave."""
 
 from __future__ import annotations
 
@@ -30,23 +26,20 @@ def settled(pace: BatchPace, *, fixed: float, per_second: float, batches: int = 
 
 
 @pytest.mark.parametrize("per_second", [5_000, 40_000, 200_000, 2_000_000])
-def test_a_batch_takes_the_seconds_asked_for_whatever_the_rate(per_second: float) -> None:
-    """From the first guess, up or down."""
+def test_a_batch_takes_the_seconds_asked_for_whatever_the_rate(per_second):
     pace = settled(BatchPace(seconds=1.0, rows=batch_size.START_ROWS), fixed=0.2, per_second=per_second)
     assert times(pace.rows, fixed=0.2, per_second=per_second).seconds == pytest.approx(1.0, rel=0.01)
 
 
 @pytest.mark.parametrize("fixed", [0.5, 2.0, 10.0])
-def test_slow_commits_make_longer_batches_and_rows_take_most_of_the_time(fixed: float) -> None:
-    """A second would be over before a row is read."""
+def test_slow_commits_make_longer_batches_and_rows_take_most_of_the_time(fixed):
     pace = settled(BatchPace(seconds=1.0, rows=batch_size.START_ROWS), fixed=fixed, per_second=50_000, batches=20)
     assert times(pace.rows, fixed=fixed, per_second=50_000).seconds == pytest.approx(
         batch_size.FIXED_TIMES_MIN * fixed, rel=0.01
     )
 
 
-def test_a_rate_that_falls_or_rises_is_followed() -> None:
-    """At once downwards, by doubling upwards."""
+def test_a_rate_that_falls_or_rises_is_followed():
     fast = settled(BatchPace(seconds=1.0, rows=batch_size.START_ROWS), fixed=0.2, per_second=200_000)
     slow = fast.after(fast.rows, times(fast.rows, fixed=0.2, per_second=20_000))
     assert slow.rows == pytest.approx(16_000, rel=0.01)
@@ -55,16 +48,14 @@ def test_a_rate_that_falls_or_rises_is_followed() -> None:
     assert settled(again, fixed=0.2, per_second=200_000).rows == pytest.approx(fast.rows, rel=0.01)
 
 
-def test_a_batch_of_live_messages_alone_says_nothing() -> None:
-    """Most of its time is what any batch takes."""
+def test_a_batch_of_live_messages_alone_says_nothing():
     pace = BatchPace(seconds=1.0, rows=100_000)
     assert pace.after(10, BatchTimes(seconds=0.4, work_seconds=0.1)) == pace
     assert pace.after(0, BatchTimes(seconds=0.4, work_seconds=0.0)) == pace
 
 
 @pytest.mark.parametrize(("seconds", "work"), [(-5.0, 0.5), (0.0, 0.0), (3600.0, 0.5), (1.0, -3.0), (0.2, 5.0)])
-def test_clocks_that_jump_leave_a_batch_of_some_size(seconds: float, work: float) -> None:
-    """Notes may come from machines whose clocks were set meanwhile."""
+def test_clocks_that_jump_leave_a_batch_of_some_size(seconds, work):
     pace = BatchPace(seconds=1.0, rows=batch_size.START_ROWS).after(
         50_000, BatchTimes(seconds=seconds, work_seconds=work)
     )
@@ -82,9 +73,7 @@ def test_clocks_that_jump_leave_a_batch_of_some_size(seconds: float, work: float
         (5, False, 1.0, False, False),
     ],
 )
-def test_live_topics_stand_beside_a_backlog(
-    live_rows: int, live_more: bool, seconds_ago: float | None, backlog: bool, expected: bool
-) -> None:
+def test_live_topics_stand_beside_a_backlog(live_rows, live_more, seconds_ago, backlog, expected):
     """One is up to date and had messages lately, another has more than a batch takes."""
     used = {
         "live": Used(rows=live_rows, size_bytes=0, has_more=live_more),
@@ -98,20 +87,18 @@ def used(rows: int, *, has_more: bool = False) -> Used:
     return Used(rows=rows, size_bytes=rows * 10, has_more=has_more)
 
 
-def test_one_busy_topic_gets_what_ninety_nine_quiet_ones_leave() -> None:
-    """The whole batch, in one round."""
+def test_one_busy_topic_gets_what_ninety_nine_quiet_ones_leave():
     topics = {"hot": used(10, has_more=True), **{f"quiet-{number}": used(0) for number in range(99)}}
     assert batch_size.larger_limits(topics, 1000, None) == {"hot": (1000, None)}
     assert batch_size.larger_limits(topics, 1000, 10_000) == {"hot": (1000, 10_000)}
 
 
-def test_several_share_what_is_left_and_none_loses_its_own() -> None:
-    """Those that have no more keep what they took."""
+def test_several_share_what_is_left_and_none_loses_its_own():
     topics = {"a": used(100, has_more=True), "b": used(100, has_more=True), "c": used(20)}
     assert batch_size.larger_limits(topics, 300, None) == {"a": (140, None), "b": (140, None)}
 
 
-def test_a_batch_that_is_full_or_nearly_is_not_planned_again() -> None:
+def test_a_batch_that_is_full_or_nearly_is_not_planned_again():
     """By rows or by bytes, whichever is first; and nothing is asked where no topic has more."""
     hot = {"hot": used(90, has_more=True)}
     assert batch_size.larger_limits(hot, 100, None) == {}
@@ -120,13 +107,11 @@ def test_a_batch_that_is_full_or_nearly_is_not_planned_again() -> None:
     assert batch_size.larger_limits({}, 1000, None) == {}
 
 
-def test_without_limits_nothing_is_shared_out() -> None:
-    """All is taken at once, so no topic has more."""
+def test_without_limits_nothing_is_shared_out():
     assert batch_size.larger_limits({"hot": used(5)}, None, None) == {}
 
 
-def test_a_batch_that_turns_out_too_large_is_cut_where_there_is_more() -> None:
-    """Those that are up to date keep what they took."""
+def test_a_batch_that_turns_out_too_large_is_cut_where_there_is_more():
     topics = {"live": used(30), "a": used(500, has_more=True), "b": used(500, has_more=True)}
     assert batch_size.smaller_limits(topics, 130) == {"a": (50, 5000), "b": (50, 5000)}
     assert batch_size.smaller_limits(topics, 20) == {"a": (1, 5000), "b": (1, 5000)}
@@ -137,8 +122,7 @@ def test_a_batch_that_turns_out_too_large_is_cut_where_there_is_more() -> None:
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "ingest.md"
 
 
-def test_policies_are_the_same_for_settings_and_options() -> None:
-    """The first is the default of both."""
+def test_policies_are_the_same_for_settings_and_options():
     for key, allowed in (("on_expired", ON_EXPIRED), ("on_recreated", ON_RECREATED)):
         field = IngestSettings.model_fields[key]
         assert get_args(field.annotation) == allowed
@@ -150,8 +134,7 @@ def shown(value: float) -> str:
     return f"{value // mib} MiB" if isinstance(value, int) and value % mib == 0 else f"{value:g}"
 
 
-def test_settings_options_and_the_page_have_the_same_defaults() -> None:
-    """A job and a user's own query read the same pages."""
+def test_settings_options_and_the_page_have_the_same_defaults():
     options = SourceOptions.of({"url": "http://127.0.0.1:1", "topics": "a/t"})
     settings = BatchLimits()
     assert (settings.batch_rows, settings.batch_bytes) == (options.max_rows_per_batch, options.max_bytes_per_batch)

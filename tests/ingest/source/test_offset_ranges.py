@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+import pytest
+
 from fairlead_ingest.source import offset_ranges
 from fairlead_ingest.source.offset_ranges import RANGE_BYTES, OffsetRange
 
@@ -24,24 +26,17 @@ def merged(*sizes: int, bytes_min: int = 100) -> list[tuple[str, str, int]]:
     return [(each.after, each.upto, each.rows) for each in found]
 
 
-def test_small_neighbours_become_one_range() -> None:
-    """A task costs more than a small range saves."""
-    assert merged(3, 3, 3) == [("00", "03", 9)]
-
-
-def test_large_ranges_stay_apart() -> None:
-    """They are what the cores are for."""
-    assert merged(100, 120) == [("00", "01", 100), ("01", "02", 120)]
-
-
-def test_a_small_rest_goes_with_the_last() -> None:
-    """No task for crumbs."""
-    assert merged(100, 100, 5) == [("00", "01", 100), ("01", "03", 105)]
-
-
-def test_nothing_planned_is_no_range() -> None:
-    """An empty batch."""
-    assert merged() == []
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ((), []),
+        ((3, 3, 3), [("00", "03", 9)]),
+        ((100, 120), [("00", "01", 100), ("01", "02", 120)]),
+        ((100, 100, 5), [("00", "01", 100), ("01", "03", 105)]),
+    ],
+)
+def test_small_neighbours_become_one_range(sizes, found):
+    assert merged(*sizes) == found
 
 
 def ranges(*sizes: int) -> list[OffsetRange]:
@@ -51,19 +46,18 @@ def ranges(*sizes: int) -> list[OffsetRange]:
     ]
 
 
-def test_many_small_topics_are_few_tasks() -> None:
+def test_many_small_topics_are_few_tasks():
     """A hundred topics with a message each cost two tasks on two cores, not a hundred."""
     found = offset_ranges.grouped(ranges(*[200] * 100), tasks_min=2, bytes_min=8 * 1024 * 1024)
     assert [len(group) for group in found] == [50, 50]
 
 
-def test_few_topics_stay_apart() -> None:
-    """They may be read at the same time."""
+def test_few_topics_stay_apart():
     assert len(offset_ranges.grouped(ranges(200, 300), tasks_min=4, bytes_min=1000)) == 2
     assert offset_ranges.grouped([], tasks_min=4, bytes_min=1000) == []
 
 
-def test_each_range_is_in_one_group_and_groups_are_balanced() -> None:
+def test_each_range_is_in_one_group_and_groups_are_balanced():
     """Whatever the sizes: no group is above the mean by more than the largest range."""
     draw = random.Random(7)
     for _ in range(200):

@@ -11,8 +11,7 @@ NOON = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 NOON_MS = 1_795_176_000_000
 
 
-def test_conditions_narrow_the_scope() -> None:
-    """Each one further."""
+def test_conditions_narrow_the_scope():
     scope = pushdown.narrowed(
         ReadScope(),
         [
@@ -26,19 +25,16 @@ def test_conditions_narrow_the_scope() -> None:
     assert scope == ReadScope(topics=frozenset(["b/t"]), from_ms=NOON_MS, until_ms=NOON_MS + 1001)
 
 
-def test_one_moment_is_a_millisecond() -> None:
-    """Ids carry no more; Spark checks the rest."""
+def test_one_moment_is_a_millisecond():
     assert pushdown.narrowed(ReadScope(), [("_published_at", "=", NOON)]) == ReadScope(
         from_ms=NOON_MS, until_ms=NOON_MS + 1
     )
 
 
-def test_a_time_without_zone_is_utc() -> None:
-    """As the session's times are."""
+def test_a_time_without_zone_is_utc():
     assert ReadScope().within(("_published_at", ">", NOON.replace(tzinfo=None))).from_ms == NOON_MS
 
 
-def test_other_conditions_change_nothing() -> None:
-    """They are Spark's."""
+def test_other_conditions_change_nothing():
     for condition in (("node", "=", "n"), ("_topic", ">", "a"), ("_published_at", ">", "noon")):
         assert ReadScope().within(condition) == ReadScope()

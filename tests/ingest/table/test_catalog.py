@@ -10,8 +10,7 @@ from fairlead_ingest.table import catalog
 from fairlead_ingest.table.catalog import Catalog
 
 
-def test_a_table_is_called_as_its_folder_in_its_namespace() -> None:
-    """Levels of the namespace are written with dots."""
+def test_a_table_is_called_as_its_folder_in_its_namespace():
     found = Catalog(type="sql", uri="sqlite:////c.db", namespace="plant.north")
     assert catalog.identifier(found, Path("/data/rows_gaps")) == ("plant", "north", "rows_gaps")
 
@@ -26,31 +25,33 @@ def test_a_table_is_called_as_its_folder_in_its_namespace() -> None:
         ("rest", "sqlite:////c.db", "must be https://"),
     ],
 )
-def test_an_address_that_cannot_be_a_catalogs_is_refused(kind: str, uri: str, said: str) -> None:
-    """Without showing the password in it."""
+def test_an_address_that_cannot_be_a_catalogs_is_refused(kind, uri, said):
     with pytest.raises(ValueError) as refused:
         catalog.check_uri(kind, uri)
     assert said in str(refused.value) and "hush" not in str(refused.value)
 
 
-@pytest.mark.parametrize("uri", ["sqlite:////c.db", "postgresql+psycopg://me@host/db", "mysql+pymysql://host/db"])
-def test_databases_with_catalogs(uri: str) -> None:
-    catalog.check_uri("sql", uri)
-
-
-def test_services_with_catalogs() -> None:
-    """Plain HTTP stays on this machine."""
-    catalog.check_uri("rest", "https://polaris.example.com/api/catalog")
-    catalog.check_uri("rest", "http://127.0.0.1:8181")
+@pytest.mark.parametrize(
+    ("kind", "uri"),
+    [
+        ("sql", "sqlite:////c.db"),
+        ("sql", "postgresql+psycopg://me@host/db"),
+        ("sql", "mysql+pymysql://host/db"),
+        ("rest", "https://polaris.example.com/api/catalog"),
+        ("rest", "http://127.0.0.1:8181"),
+    ],
+)
+def test_databases_and_services_with_catalogs(kind, uri):
+    catalog.check_uri(kind, uri)
 
 
 @pytest.mark.parametrize("name", ["a b", "a.b", "", "ä", "x" * 129])
-def test_names_that_no_catalog_would_take(name: str) -> None:
+def test_names_that_no_catalog_would_take(name):
     with pytest.raises(ValueError):
         catalog.check_table_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "a..b", ".a", "a b"])
-def test_namespaces_that_no_catalog_would_take(name: str) -> None:
+def test_namespaces_that_no_catalog_would_take(name):
     with pytest.raises(ValueError):
         catalog.check_namespace(name)

@@ -1,13 +1,8 @@
-"""What a commit says is stored as it always was, and read from what older versions stored.
-
-What our newest commit left, and whether it is still what the table's current version is made of.
-Ages as counts that add up.
-"""
+"""What a commit records: its stored form, the line of versions, and ages of rows."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -51,54 +46,44 @@ SIDE_TABLE = (
 
 
 @pytest.mark.parametrize("stored", [BATCH, WITH_GAP, WITH_REPORT, SIDE_TABLE])
-def test_what_is_stored_is_read_and_written_as_it_was(stored: str) -> None:
-    """Letter by letter: an older version may be started again on the same table."""
+def test_what_is_stored_is_read_and_written_as_it_was(stored):
     assert json.dumps(commit_info.parse_commit_info(json.loads(stored)).to_dict()) == stored
 
 
-def test_stored_names_stand_for_whole_ones() -> None:
-    """The gap's rows may be unknown."""
+def test_stored_names_stand_for_whole_ones():
     info = commit_info.parse_commit_info(json.loads(WITH_GAP))
     assert info.reached == Offsets(service="5f0c", topics={"a/t": TopicOffset.at(3, "0f")})
     assert (info.application, info.batch, info.totals.filtered, info.counts.filtered) == ("fairlead:q", 12, 3, 3)
     [gap] = info.counts.gaps
     assert gap == GapRow(
-        topic="a/t",
-        reason="recreated",
-        from_generation=2,
-        from_position="0a",
-        to_generation=3,
-        to_position="",
-        rows=None,
-    )
+        topic="a/t", reason="recreated", from_generation=2, from_position="0a",
+        to_generation=3, to_position="", rows=None,
+    )  # fmt: skip
 
 
-def test_older_versions_left_less() -> None:
+def test_older_versions_left_less():
     """Before events there were no gaps, before the report no ages, before totals none."""
     info = commit_info.parse_commit_info({"reached": json.loads(REACHED), "application": "q", "batch": 1, "rows": 7})
     assert (info.counts.rows, info.counts.ages, info.totals) == (7, [], TableTotals())
 
 
 @pytest.mark.parametrize("metadata", [{}, {"fairlead": "text"}, {"fairlead": {"rows": 1}}])
-def test_commits_of_others_say_nothing(metadata: dict[str, Any]) -> None:
-    """A delete or an optimize by another program is no position."""
+def test_commits_of_others_say_nothing(metadata):
     assert commit_info.read_commit_info(metadata) is None
 
 
 @pytest.mark.parametrize("more", [{"reached": 5}, {"batch": "x"}, {"totals": 7}, {"rows": "many"}, {"ages": [None]}])
-def test_what_is_broken_is_refused_by_code(more: dict[str, Any]) -> None:
-    """Guessing positions would repeat or lose rows."""
+def test_what_is_broken_is_refused_by_code(more):
     with pytest.raises(errors.Stop, match="FAIRLEAD_"):
         commit_info.parse_commit_info({**json.loads(BATCH), **more})
 
 
-def test_totals_add_up() -> None:
-    """Bytes and ages do not."""
+def test_totals_add_up():
     totals = TableTotals(rows=1, filtered=2).plus(BatchCounts(rows=4, bytes=99, filtered=1, ages=[1]))
     assert totals == TableTotals(rows=5, filtered=3)
 
 
-def test_an_entry_is_a_batch_of_one_application() -> None:
+def test_an_entry_is_a_batch_of_one_application():
     """Others' commits, other jobs' batches and commits without a number are not asked for."""
     mine = LogEntry(version=3, timestamp_ms=7, info=commit_info.parse_commit_info(json.loads(BATCH)))
     found = mine.batch("fairlead:q")
@@ -109,7 +94,7 @@ def test_an_entry_is_a_batch_of_one_application() -> None:
     assert LogEntry(version=3, timestamp_ms=7, info=CommitInfo(reached=Offsets())).batch() is None
 
 
-def test_since_when_a_contract_judges_stays_known() -> None:
+def test_since_when_a_contract_judges_stays_known():
     """A batch by the same version adds nothing; the oldest of many are forgotten; a table without has none stored."""
 
     def used(version: int, batch: int) -> BatchCounts:
@@ -139,7 +124,7 @@ INFO = CommitInfo(
 OURS = commit_info.following(None, snapshot=50, number=5, info=INFO, batches={"app": 3})
 
 
-def test_what_is_left_is_read_again() -> None:
+def test_what_is_left_is_read_again():
     assert commit_info.parse_newest_commit({NEWEST_PROPERTY: OURS.encode()}) == OURS
     assert commit_info.parse_newest_commit({}) is None
 
@@ -147,30 +132,27 @@ def test_what_is_left_is_read_again() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"v":2}', '{"v":1,"snapshot":"x","number":1,"batches":{},"info":{}}']
 )
-def test_what_is_broken_stops_the_job(text: str) -> None:
-    """Going on would repeat or miss rows."""
+def test_what_is_broken_stops_the_job(text):
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         commit_info.parse_newest_commit({NEWEST_PROPERTY: text})
 
 
-def test_it_counts_while_the_current_version_was_made_from_it() -> None:
-    """Commits of others, a compaction say, change nothing."""
-    assert OURS.line([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)]) is Lineage.CURRENT
+@pytest.mark.parametrize(
+    ("versions", "lineage"),
+    [
+        ([TableVersion(60, 50, 6), TableVersion(50, 40, 5), TableVersion(40, None, 4)], Lineage.CURRENT),
+        ([TableVersion(40, 30, 4)], Lineage.TAKEN_BACK),
+        ([TableVersion(70, 40, 7), TableVersion(40, 30, 4)], Lineage.TAKEN_BACK),
+        ([TableVersion(70, 60, 7), TableVersion(60, None, 6)], Lineage.CUT),
+        ([], Lineage.CUT),
+    ],
+)
+def test_it_counts_while_the_current_version_was_made_from_it(versions, lineage):
+    """Rolled back to before it, also where others have written since; unknown where the history is cut."""
+    assert OURS.line(versions) is lineage
 
 
-def test_it_was_taken_back_where_the_line_passes_it_by() -> None:
-    """Rolled back to before it, also where others wrote since, and where nothing is left at all."""
-    assert OURS.line([TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
-    assert OURS.line([TableVersion(70, 40, 7), TableVersion(40, 30, 4)]) is Lineage.TAKEN_BACK
-
-
-def test_nothing_is_known_where_the_line_is_cut() -> None:
-    """Others have let versions expire, ours among them."""
-    assert OURS.line([TableVersion(70, 60, 7), TableVersion(60, None, 6)]) is Lineage.CUT
-    assert OURS.line([]) is Lineage.CUT
-
-
-def test_the_newest_applications_are_remembered() -> None:
+def test_the_newest_applications_are_remembered():
     """One for each checkpoint; a table that outlives a thousand of them does not carry them all."""
     found = None
     for number in range(BATCHES_MAX + 5):
@@ -179,13 +161,11 @@ def test_the_newest_applications_are_remembered() -> None:
     assert list(found.batches)[-1] == f"app{BATCHES_MAX + 4}" and "app0" not in found.batches
 
 
-def test_counts_of_tasks_add_up() -> None:
-    """A task that saw nothing adds nothing."""
+def test_counts_of_tasks_add_up():
     assert commit_info.add_ages([[1, 2], [], [0, 5]])[:3] == [1, 7, 0]
 
 
-def test_a_quantile_is_the_bound_below_which_that_part_lies() -> None:
-    """Nine young ones and an old one."""
+def test_a_quantile_is_the_bound_below_which_that_part_lies():
     counts = [9] + [0] * (len(commit_info.AGE_BUCKETS) - 1) + [1]
     assert commit_info.age_quantile(counts, 0.5) == commit_info.AGE_BUCKETS[0]
     assert commit_info.age_quantile(counts, 0.95) == float("inf")

@@ -5,22 +5,26 @@ from __future__ import annotations
 import datetime
 import json
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
+from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
+from fairlead_ingest.io.table.iceberg import catalogs
 from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.commit import AlreadyIn, Append
+from fairlead_ingest.table.commit import AlreadyIn, Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
-from fairlead_ingest.table.store_path import Place
+from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, Place
 
 SCHEMA = pa.schema(
     [("_id", pa.string()), ("node", pa.string()), ("_published_at", TIMESTAMP), ("_topic", pa.string()),
@@ -28,6 +32,28 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 TOPIC = "a/t"
+# Status, headers and body for a path; a service that answers so, as its address.
+Answers = Callable[[str], tuple[int, dict[str, str], bytes]]
+Serve = Callable[[Answers], str]
+
+
+def commit_until_in(table: IcebergTable, batch: int, tries_max: int) -> int:
+    """Commit as the sink does, which asks the table after every error; how often it was tried."""
+    for tries in range(1, tries_max + 1):
+        try:
+            table.commit(batch, batch)
+            return tries
+        except (Collided, errors.Wait):
+            continue
+    raise AssertionError(f"batch {batch} did not go in")
+
+
+def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
+    """The error with which this catalog cannot be opened."""
+    with pytest.raises((errors.Stop, errors.Wait)) as error:
+        catalogs.connect(catalog, FROM_ENVIRONMENT)
+    assert isinstance(error.value, errors.Stop | errors.Wait)
+    return error.value
 
 
 class IcebergTable:

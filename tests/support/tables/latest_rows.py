@@ -94,7 +94,7 @@ def _order(row: Row, definition: LatestDefinition) -> tuple[Any, ...]:
 
 def content(table: Place, definition: LatestDefinition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
     """What the latest table holds, read as strangers do; fails where a key is there twice or in a wrong bucket."""
-    state = latest_table.look(table)
+    state = latest_table.open_state(table)
     assert state is not None
     rows = state.opened.to_pyarrow_table().to_pylist()
     found = {tuple(row[name] for name in definition.key): (row["_id"], row["value"], row[DELETED]) for row in rows}

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from tests.support.tables.table_formats import ROWS_SCHEMA
 
 from fairlead_ingest.dead_letters import LetterSelection, Tally
 from fairlead_ingest.io.letters import correction
@@ -24,7 +25,7 @@ from fairlead_ingest.io.sink.batch_commit import BatchCommit, append_backfill
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.rows import envelope, transforms
+from fairlead_ingest.rows import envelope
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
@@ -33,14 +34,6 @@ from fairlead_ingest.table.store_path import Place
 
 TOPIC = "default/odd name=%"
 BEGIN = datetime.datetime(2026, 11, 20, 23, 59, 50, tzinfo=datetime.UTC)
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in transforms.PASSENGERS],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
 MISFIT = "does not fit today"
 
 

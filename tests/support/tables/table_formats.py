@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
+import pyarrow as pa
+
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.table_format import TableFormat
+from fairlead_ingest.rows import envelope, transforms
 from fairlead_ingest.settings import TableFormatName
 from fairlead_ingest.table.catalog import Catalog
+from fairlead_ingest.table.store_path import Place
 
 FORMATS: Final[tuple[str, ...]] = get_args(TableFormatName)
+# The columns of a job without a contract.
+ROWS_SCHEMA = pa.schema(
+    [
+        *[field for field in envelope.PAGE_SCHEMA if field.name not in transforms.PASSENGERS],
+        ("_ingested_at", envelope.TIMESTAMP),
+        ("_batch", pa.int64()),
+        ("_date", pa.date32()),
+    ]
+)
 
 
 def catalog_of(name: str, folder: Path) -> Catalog | None:
@@ -20,6 +34,18 @@ def catalog_of(name: str, folder: Path) -> Catalog | None:
 
 def format_of(name: str, folder: Path) -> TableFormat:
     return tables.of(name, catalog_of(name, folder))
+
+
+def append_rows(
+    table_format: TableFormat,
+    table: Place,
+    rows: pa.Table | Sequence[Mapping[str, object]],
+    schema: pa.Schema | None = None,
+) -> None:
+    """Commit these rows without the number of a batch; rows that are dictionaries need the schema."""
+    writing = table_format.writing(table)
+    writing.add(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows, schema=schema))
+    table_format.append(table, writing.close(), tables.UNNUMBERED)
 
 
 def settings_of(name: str, folder: Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def run(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool, rebuil
         rows = settings.place(job.table)
         table = tables.beside(rows, store_path.LATEST)
         with ProgressBar(f"reading the rows of {job.name}") as bar:
-            found = refresh(rows, table, definition, again=rebuild, look_up=_Advance(bar))
+            found = refresh(rows, table, definition, rebuild=rebuild, on_rows=_Advance(bar))
         if found is None:
             done.append({"name": job.name, "table": str(table), "state": "no rows yet"})
             text = "no rows yet"

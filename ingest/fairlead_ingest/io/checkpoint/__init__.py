@@ -1,7 +1,7 @@
-"""What lies in a checkpoint: Spark's own log of batches, and our notes beside it.
+"""The contents of a checkpoint: Spark's own log of batches, and our notes beside it.
 
-spark_checkpoint   which query it is, where each batch ends
-checkpoint_mirror  its copy in an object store, for a start on another machine
-batch_notes        why promised messages did not come, left by tasks for the commit; how long a batch took, left by its
-                   commit for the next one's planning
+spark_checkpoint   the id of the query and where each batch ends
+checkpoint_mirror  a copy of the checkpoint in an object store, for a start on another machine
+batch_notes        why planned messages could not be read, from tasks to the commit; how long a batch took, from its
+                   commit to the planning of the next batch
 """

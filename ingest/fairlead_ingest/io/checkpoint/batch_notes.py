@@ -1,21 +1,20 @@
-"""Notes about a batch that source and sink leave each other in the checkpoint, the only place where they meet.
+"""Notes about a batch that source and sink exchange through the checkpoint, the only place both can reach.
 
-They lie in a folder named by where the batch ends. A batch that is tried again makes its notes again.
+They are in a folder named after the end of the batch. A batch that is tried again writes its notes again.
 
-Unread messages: why messages that a batch was promised did not come, as its tasks know: they were rolled back, or their
-topic is gone. The service counts rolled-back messages into its plan and leaves them out of its pages; nothing can be
-read any more from a topic that was deleted and recreated since the plan. Everything else that did not come has expired.
+Unread messages: why planned messages could not be read. The service counts rolled-back messages in its plan but leaves
+them out of its pages, and a topic that was deleted and recreated since the plan has no old messages any more. All other
+planned messages that are missing have expired.
 
-    partitions (driver)   empties the batch's folder, names it in each partition
-    read (task)           leaves a note where a range had any
-    commit (driver)       adds them up: promised messages that did not come are these, and expired ones
+    partitions (driver)   empties the batch's folder and names it in each partition
+    read (task)           writes a note if its range had such messages
+    commit (driver)       adds up the notes; the rest of the missing messages have expired
 
-Times: how long the last batch took, known when the next is planned. They only say how large the next batch should be;
-nothing is lost with them.
+Times: how long the last batch took, used to choose the size of the next one. Losing them does no harm.
 
-    sink, at its commit    leaves which batch it is, and how long its tasks worked
-    Spark                  logs a batch before it runs and after it is done: two files with their times
-    source, planning       puts both together
+    sink, at its commit    writes the number of the batch and how long its tasks worked
+    Spark                  writes a file before a batch runs and another when it is done
+    source, planning       combines the note with the times of these files
 """
 
 from __future__ import annotations
@@ -46,25 +45,25 @@ class _UnreadNote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadCounts:
-    """``rolled_back``: how many, by topic; ``recreated``: topics whose rest is gone."""
+    """``rolled_back``: number of messages by topic; ``recreated``: topics that were recreated since the plan."""
 
     rolled_back: Mapping[str, int] = field(default_factory=dict)
     recreated: frozenset[str] = frozenset()
 
 
 def notes_folder(checkpoint: Path, end: Offsets) -> Path:
-    """Where the notes of the batch that ends at ``end`` lie."""
+    """The folder for the notes of the batch that ends at ``end``."""
     return checkpoint / NOTES_FOLDER / hashlib.sha256(msgspec.json.encode(end.to_dict())).hexdigest()[:32]
 
 
 def prepare_notes(checkpoint: Path, end: Offsets) -> Path:
-    """The batch's folder, with no notes left of an earlier try or of batches before."""
+    """Delete the notes of earlier batches and attempts; return the folder of this batch."""
     shutil.rmtree(checkpoint / NOTES_FOLDER, ignore_errors=True)
     return notes_folder(checkpoint, end)
 
 
 def note_unread(folder: Path, topic: str, after: str, hidden: int = 0, *, recreated: bool = False) -> None:
-    """Leave a note about the range that begins ``after``; a task that is run twice leaves one. Raises ``OSError``."""
+    """Write the note of the range that begins ``after``; a repeated task overwrites it. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(f"{topic} {after}".encode()).hexdigest()[:32]
     draft = folder / f".{uuid.uuid4().hex}"
@@ -73,7 +72,7 @@ def note_unread(folder: Path, topic: str, after: str, hidden: int = 0, *, recrea
 
 
 def read_unread(folder: Path) -> UnreadCounts:
-    """What the notes say together."""
+    """Add up the notes of a batch."""
     rolled_back: dict[str, int] = {}
     recreated = set()
     for path in sorted(folder.glob("*.json")):
@@ -93,7 +92,7 @@ class _TimesNote(msgspec.Struct, frozen=True):
 
 
 def note_times(checkpoint: Path, batch: int, end: Offsets, work_seconds: float) -> None:
-    """``batch``, which ends at ``end``, is in the table now. Never raises: a batch is done without it."""
+    """Note the times of a committed batch that ends at ``end``. Never raises, because the batch does not need them."""
     folder = notes_folder(checkpoint, end)
     draft = folder / f".{uuid.uuid4().hex}"
     with contextlib.suppress(OSError):
@@ -103,10 +102,10 @@ def note_times(checkpoint: Path, batch: int, end: Offsets, work_seconds: float) 
 
 
 def read_times(checkpoint: Path, end: Offsets) -> BatchTimes | None:
-    """Of the batch that ended at ``end``; None where it left nothing, or Spark's files are gone."""
+    """The times of the batch that ended at ``end``; None if there is no note or Spark's files are gone."""
     try:
         left = msgspec.json.decode((notes_folder(checkpoint, end) / TIMES_NAME).read_bytes(), type=_TimesNote)
-        # Both by the clock of the disk, which need not be this machine's.
+        # Both times come from the clock of the disk, which need not be this machine's.
         began, ended = ((checkpoint / folder / str(left.batch)).stat().st_mtime for folder in ("offsets", "commits"))
     except (OSError, msgspec.DecodeError):
         return None

@@ -1,11 +1,11 @@
-"""A checkpoint's copy in an object store: written before each commit, read where the job starts on another machine.
+"""Copies a checkpoint to an object store before each commit, so that the job can start on another machine.
 
-    sink, batch N planned, its state written ─▶ save ─▶ the table's commit of batch N ─▶ Spark's own
+    batch N planned, its state written ─▶ save ─▶ the table's commit of batch N ─▶ Spark's own commit
 
-A copy is what a kill at that moment would leave on disk, so a start from it is a start after such a kill: batch N is
-planned, is done again as it was planned, and the table says whether it holds it. The copy is never older than the
-table by more than that, unless another job has written one in between; then ``remote_checkpoint`` does without it.
-One small object names everything and is put last; state goes up before, each file once, in one archive a batch.
+A copy is what a kill at that moment would leave on disk. A start from it repeats batch N as it was planned, and the
+table says whether it already holds it. The copy is at most one batch behind the table, unless another job wrote one in
+between; ``checkpoint_folder`` then starts without it. State files are uploaded first, each once, in one archive per
+batch; a small page that names everything is written last.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from fairlead_wire.io import logs
 
 log = logs.get("ingest.checkpoint")
 KNOWN: Final = "fairlead-mirrored.json"
-"""In the folder: which of its files of state are in the store, and in which archive."""
+"""A file in the folder that lists the state files already in the store, with their archives."""
 BEFORE: Final = "fairlead-before.json"
-"""In the folder: whose copies its own have replaced."""
+"""A file in the folder that lists the queries whose copies this one has replaced."""
 ORPHAN_SECONDS: Final = 3600
 DOWNLOADS_AT_ONCE: Final = 8
 
 
 class _MirroredFile(msgspec.Struct, frozen=True):
-    """A file of state, as it was when it went up."""
+    """A state file as it was when it was uploaded."""
 
     archive: str
     size: int
@@ -49,10 +49,10 @@ _known = msgspec.json.Decoder(dict[str, _MirroredFile])
 
 
 def save(folder: Path, place: StorePath, batch: int) -> None:
-    """Copy what a start at ``batch`` needs.  Raises ``Wait``, ``Stop``."""
+    """Copy the files that a start at ``batch`` needs. Raises ``Wait``, ``Stop``."""
     there = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
     texts, state = checkpoint_copy.needed(there, batch)
-    # Spark tidies up beside us, what is old.
+    # Spark deletes old files concurrently.
     state = [path for path in state if (folder / path).exists()]
     before = _read_known(folder)
     known = {path: kept for path in state if (kept := _same(folder, path, before.get(path))) is not None}
@@ -73,7 +73,7 @@ def save(folder: Path, place: StorePath, batch: int) -> None:
 
 
 def _before(folder: Path, place: StorePath) -> list[str]:
-    """Asked once: another machine may have begun beside this one, and put its copy first."""
+    """The queries whose copies this one replaces, read from the store only once: another machine may start too."""
     try:
         return msgspec.json.decode((folder / BEFORE).read_bytes(), type=list[str])
     except (OSError, msgspec.DecodeError):
@@ -85,13 +85,13 @@ def _before(folder: Path, place: StorePath) -> list[str]:
 
 
 def page_of(place: StorePath) -> CheckpointPage | None:
-    """The newest copy, None where there is none.  Raises ``Wait``, ``Stop``."""
+    """The newest copy, None if there is none. Raises ``Wait``, ``Stop``."""
     content = object_store.found(place / PAGE)
     return None if content is None else checkpoint_copy.decode(content, place / PAGE)
 
 
 def restore(page: CheckpointPage, folder: Path, place: StorePath) -> bool:
-    """Fill ``folder``; False where a part is missing in the store, or damaged.  Raises ``Wait``, ``Stop``."""
+    """Fill ``folder`` from the copy; False if a part is missing or damaged. Raises ``Wait``, ``Stop``."""
     try:
         with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as loading:
             found = list(loading.map(lambda each: _download(folder, place, *each), page.archives.items()))
@@ -106,14 +106,14 @@ def restore(page: CheckpointPage, folder: Path, place: StorePath) -> bool:
 
 
 def write_texts(page: CheckpointPage, folder: Path) -> None:
-    """All but the state."""
+    """Write all files of the copy except the state."""
     for path, text in page.texts.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
 
 
 def tidy(page: CheckpointPage | None, place: StorePath, now: datetime.datetime) -> None:
-    """Delete archives that no copy names, as a kill leaves them; young ones may be of a copy that is being made."""
+    """Delete archives that a kill left behind; recent ones are kept, as they may belong to a copy in progress."""
     named = set() if page is None else set(page.archives)
     young = now.timestamp() - ORPHAN_SECONDS
     names = [f"{STATE}/{name}" for name, written in object_store.below(place / STATE) if written < young]
@@ -128,7 +128,7 @@ def _read_known(folder: Path) -> dict[str, _MirroredFile]:
 
 
 def _same(folder: Path, path: str, kept: _MirroredFile | None) -> _MirroredFile | None:
-    """A batch that is done again writes its state again, under the same name."""
+    """``kept`` if the file is unchanged; a repeated batch writes its state again under the same name."""
     found = (folder / path).stat()
     return kept if kept is not None and (found.st_size, found.st_mtime_ns) == (kept.size, kept.modified) else None
 
@@ -151,7 +151,7 @@ def _download(folder: Path, place: StorePath, archive: str, paths: list[str]) ->
         for path in paths:
             content = packed.extractfile(path)
             if content is None:
-                raise errors.Stop(errors.BAD_CHECKPOINT, f"{place / archive}: {path} is no file")
+                raise errors.Stop(errors.BAD_CHECKPOINT, f"{place / archive}: {path} is not a regular file")
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             with content, (folder / path).open("wb") as out:
                 shutil.copyfileobj(content, out)

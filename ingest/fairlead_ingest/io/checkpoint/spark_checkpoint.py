@@ -1,7 +1,7 @@
-"""What Spark wrote into a checkpoint: which query it is, and where each batch ends.
+"""Reads Spark's own files in a checkpoint: the id of the query, and where each batch ends.
 
-Spark logs a batch's end before it runs the batch, so at commit time the file is there: the sink learns the positions of
-the batch from the same place Spark will start again from. The checkpoint is a folder this machine can read.
+Spark logs the end of a batch before it runs it, so the file exists at commit time, and the sink takes a batch's
+positions from where Spark will restart. The checkpoint is a folder this machine can read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Metadata(msgspec.Struct):
 
 
 def query_id(checkpoint: Path) -> str:
-    """The identity Spark gave this checkpoint. Raises ``Stop`` where there is none yet."""
+    """The id Spark gave the query of this checkpoint. Raises ``Stop`` if there is none yet."""
     try:
         return msgspec.json.decode((checkpoint / "metadata").read_bytes(), type=_Metadata).id
     except (OSError, msgspec.DecodeError) as error:
@@ -29,7 +29,7 @@ def query_id(checkpoint: Path) -> str:
 
 
 def application_of(metadata: str) -> str:
-    """The same of the text of that file; "" where it is none."""
+    """The application for the text of Spark's file ``metadata``; "" if the text is not one."""
     try:
         return commit.application_id(msgspec.json.decode(metadata, type=_Metadata).id)
     except msgspec.DecodeError:
@@ -37,17 +37,17 @@ def application_of(metadata: str) -> str:
 
 
 def application(checkpoint: Path) -> str:
-    """The name under which tables know this checkpoint. Raises ``Stop`` where there is none yet."""
+    """The application id that tables record for this checkpoint. Raises ``Stop`` if there is none yet."""
     return commit.application_id(query_id(checkpoint))
 
 
 def is_fresh(checkpoint: Path) -> bool:
-    """No batch was ever planned here, so the query starts at its starting position."""
+    """No batch was planned here yet, so the query begins at its starting position."""
     return not _planned(checkpoint)
 
 
 def begun(checkpoint: Path) -> Offsets:
-    """Where the oldest batch begins that Spark still knows; no places where it knows none."""
+    """The beginning of the oldest batch that Spark still keeps; empty if it keeps none."""
     oldest = min(_planned(checkpoint), default=None)
     if oldest is None:
         return Offsets()
@@ -66,27 +66,27 @@ def last_planned(checkpoint: Path) -> int:
 
 
 def last_committed(checkpoint: Path) -> int | None:
-    """The newest batch Spark knows to be in the table, None where it knows of none."""
+    """The newest batch that Spark has marked as committed, None if there is none."""
     return max(_numbers(checkpoint / "commits"), default=None)
 
 
 def has(checkpoint: Path, batch: int) -> bool:
-    """Spark still keeps where ``batch`` ends."""
+    """Whether Spark still keeps the end of ``batch``."""
     return (checkpoint / "offsets" / str(batch)).is_file()
 
 
 def end_of(checkpoint: Path, batch: int) -> Offsets:
-    """Where ``batch`` ends, no places at all behind another source.
+    """The end of ``batch``, empty if the query reads from another source.
 
-    Raises ``Stop`` where Spark has not planned it, ``Wait`` where another job has left it behind.
+    Raises ``Stop`` if Spark has not planned it, ``Wait`` if another job using this checkpoint has moved past it.
     """
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
     except OSError as error:
         if max(_planned(checkpoint), default=-1) > batch:
-            # Spark keeps the last few; ours is not among them, so another job has planned all of those.
+            # Spark keeps the last few batches. Ours is not among them, so another job has planned them.
             raise errors.Wait(
-                errors.CHECKPOINT_TAKEN, f"another job uses {checkpoint}, and has gone on since batch {batch}"
+                errors.CHECKPOINT_TAKEN, f"another job uses {checkpoint} and is already past batch {batch}"
             ) from error
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch}: {error}") from error
     # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.
@@ -99,12 +99,12 @@ def _is_ours(text: str) -> bool:
     try:
         plain = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return True  # whatever it was, parse says what is wrong with it
+        return True  # parse_offsets says what is wrong with it
     return not isinstance(plain, dict) or "svc" in plain
 
 
 def _planned(checkpoint: Path) -> list[int]:
-    """The batches Spark still knows the ends of."""
+    """The batches whose ends Spark still keeps."""
     return _numbers(checkpoint / "offsets")
 
 

@@ -1,8 +1,8 @@
-"""Keeps ``<table>_latest``: reads what the rows' log says is new, folds it in, commits.
+"""Keeps ``<table>_latest`` up to date: reads new rows from the rows table's log, folds them in, and commits.
 
-refresh      look → decide → fold → commit, again where another was first; how the table stands beside its rows
-fold         the newest rows of the buckets that change
-keeper       a thread of the job that refreshes after the rows' commits
+refresh      open → decide → fold → commit, repeated if another writer was first; the latest table's status
+fold         computes the newest rows of the buckets that change
+keeper       a thread of the job that refreshes after each commit of rows
 row_files    rows and log entries of the rows table, and the latest table's own files
-latest_table made, looked at, committed to, vacuumed
+latest_table creates, opens, commits to and vacuums the latest table
 """

@@ -1,9 +1,9 @@
-"""Folds rows into the buckets of a latest table: files of rows in, new files of buckets out; nothing is committed here.
+"""Folds rows into the buckets of a latest table: reads files of rows and writes bucket files; it does not commit.
 
-    pass 1  key and order of every row → the newest of each key, and where it lies
-    pass 2  by rounds of buckets: these rows whole, with what the bucket holds → the bucket, written again
+    pass 1  reads key and order of every row, and finds the newest row of each key
+    pass 2  reads these rows whole, a few buckets at a time, merges them with the buckets' rows and writes the buckets
 
-Memory: some hundred bytes for each key that has news, and one round of whole rows.
+Memory: a few hundred bytes for each key with new rows, and one round of whole rows.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fairlead_ingest.latest.definition import BUCKET, DELETED, LatestDefinition
 from fairlead_ingest.table.store_path import Place
 
 WINNOW_ROWS: Final = 262_144
-"""So many rows more are looked at before the newest are taken out of them."""
+"""How many rows are collected before all but the newest of each key are discarded."""
 ROUND_ROWS: Final = 262_144
 ROUND_BYTES: Final = 256 * 1024 * 1024
-"""So many whole rows are held at a time, or one bucket."""
+"""Limits of the whole rows in memory at a time; at least one bucket is."""
 COMPRESSED_TIMES: Final = 4
-"""A guess by which the size of a bucket's file tells that of its rows; it decides when buckets are split."""
+"""Estimated ratio of a bucket's rows to its compressed file; it decides when buckets are split."""
 _FILE, _ROW, _PLACE = "file", "row", "place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestFiles:
-    """What the latest table holds: files by bucket, and how many buckets there are."""
+    """The contents of the latest table: its files by bucket, and the number of buckets and keys."""
 
     table: Place
     schema: pa.Schema
@@ -44,14 +44,14 @@ class LatestFiles:
 
     @property
     def row_bytes(self) -> int:
-        """Of a row that is held, about; 0 where there is none."""
+        """Estimated size of a row in the latest table; 0 if it has no rows."""
         size = sum(file.size for files in self.files.values() for file in files)
         return COMPRESSED_TIMES * size // self.keys if self.keys else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """Files to commit, and those they replace; ``changed`` keys have another row than before."""
+    """The files to commit and the files they replace; ``changed`` is the number of keys with another row."""
 
     added: list[BucketFile]
     removed: list[BucketFile]
@@ -62,19 +62,19 @@ class Folded:
 
 
 class Fold:
-    """One fold. ``look_up`` is called between portions of rows with how many were read: it may raise, to give up."""
+    """One fold. ``on_portion`` is called after each portion with the number of rows read; it may raise to cancel."""
 
     def __init__(
         self,
         rows: RowFiles,
         held: LatestFiles,
         definition: LatestDefinition,
-        look_up: Callable[[int], None] = lambda _: None,
+        on_portion: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._rows = rows
         self._held = held
         self._definition = definition
-        self._look_up = look_up
+        self._on_portion = on_portion
         self._added: list[BucketFile] = []
         self._removed: list[BucketFile] = []
         self._keys = 0
@@ -88,7 +88,7 @@ class Fold:
         large = self._rows.mean_bytes
         wider = newest.bucket_count(max(held.keys, winners.num_rows), held.count, row_bytes=held.row_bytes or large)
         keys = winners.select([f"{newest.KEY}{index}" for index in range(len(self._definition.key))])
-        # A table that is empty has no old buckets to be split.
+        # An empty table has no old buckets to split.
         count = held.count if held.files else wider
         winners = winners.append_column(BUCKET, newest.bucket_of(keys, count))
         todo = {bucket: 0 for bucket, files in held.files.items() if wider > count or len(files) > 1}
@@ -108,7 +108,7 @@ class Fold:
         )
 
     def _winners(self) -> pa.Table:
-        """Of all rows, the newest of each key: key, order, whether it deletes, and in which file it is which row."""
+        """The newest row of each key: its key, order, whether it deletes, and its file and row number."""
         best: pa.Table | None = None
         waiting: list[pa.Table] = []
         number = 0
@@ -121,7 +121,7 @@ class Fold:
                     found.append_column(_ROW, pa.array(np.arange(portion.first, portion.first + count, dtype=np.int64)))
                 )
                 number += count
-                self._look_up(count)
+                self._on_portion(count)
                 if number >= max(WINNOW_ROWS, 0 if best is None else best.num_rows):
                     best, waiting, number = self._newest([*([best] if best is not None else []), *waiting]), [], 0
         parts = [*([best] if best is not None else []), *waiting]
@@ -137,7 +137,7 @@ class Fold:
         return newest.newest(rows, len(self._definition.key), len(self._definition.order))
 
     def _whole(self, winners: pa.Table) -> pa.Table:
-        """These rows with all the columns that are kept."""
+        """These rows with all columns of the latest table."""
         names = [name for name in self._held.schema.names if name not in (DELETED, BUCKET)]
         winners = winners.sort_by([(_FILE, "ascending"), (_ROW, "ascending")])
         files, numbers = winners[_FILE].to_numpy(), winners[_ROW].to_numpy()
@@ -148,7 +148,7 @@ class Fold:
                 here = wanted[(wanted >= portion.first) & (wanted < portion.first + portion.rows.num_rows)]
                 if len(here):
                     parts.append(portion.rows.take(pa.array(here - portion.first)))
-                self._look_up(0)
+                self._on_portion(0)
                 if len(wanted) and portion.first + portion.rows.num_rows > wanted[-1]:
                     break
         empty = pa.schema([self._held.schema.field(name) for name in names]).empty_table()
@@ -194,7 +194,7 @@ def _number_of(flags: pa.ChunkedArray) -> int:
 
 
 def by_bucket(files: Sequence[BucketFile]) -> dict[int, list[BucketFile]]:
-    """Files of each bucket."""
+    """Group files by bucket."""
     found: dict[int, list[BucketFile]] = {}
     for each in files:
         found.setdefault(each.bucket, []).append(each)

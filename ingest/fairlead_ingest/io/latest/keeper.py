@@ -1,9 +1,9 @@
-"""A thread of the job that keeps a pipeline's latest table: woken by the rows' commits, never in their way.
+"""A thread that keeps a pipeline's latest table up to date. Commits of rows wake it and never wait for it.
 
 note ─▶ wait until it is due ─▶ refresh ─▶ wait …
-                                   │ Wait: again, later and later        Stop: said once, tried again after minutes
+                                   │ Wait: retried with backoff        Stop: logged once, retried after minutes
 
-What the rows' job has committed is safe whatever happens here; a latest table that fell behind catches up.
+Failures here never affect committed rows; a latest table that fell behind catches up.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from fairlead_wire.io import logs
 
 log = logs.get("ingest.latest")
 PAUSE_TIMES: Final = 4.0
-"""A refresh that took a second is followed by four without one, however short ``seconds`` is."""
-LOOK_SECONDS: Final = 60.0
-"""So often the rows are looked at without a commit of ours: others may have deleted or restored some."""
+"""After a refresh, pause at least this many times as long as it took, however short ``seconds`` is."""
+RECHECK_SECONDS: Final = 60.0
+"""How often to check the rows without a commit of ours: others may have deleted or restored some."""
 RETRY_SECONDS: Final = (1.0, 60.0)
 STOPPED_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 20.0
 PROGRESS_SECONDS: Final = 10.0
 VACUUM_COMMITS: Final = 360
-"""Each so many commits the older files are deleted: once an hour at a refresh each ten seconds."""
+"""Vacuum after this many commits: once an hour at a refresh every ten seconds."""
 VACUUM_SECONDS: Final = 3600.0
-"""And so often where commits are rarer, or take longer: each may write the whole table again."""
+"""Vacuum after this time if commits are rarer; each of them may have rewritten the whole table."""
 
 
-class _GivenUp(Exception):
-    """The job ends; what was begun is begun again at the next start."""
+class _Cancelled(Exception):
+    """The job ends during a refresh, which is repeated at the next start."""
 
 
 def keeper_of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> LatestKeeper | None:
-    """A pipeline's, None where it keeps no latest table."""
+    """The keeper of a pipeline, None if it has no latest table."""
     settings = pipeline.latest
     definition = None if settings is None else settings.definition
     if settings is None or definition is None:
@@ -56,7 +56,7 @@ def keeper_of(pipeline: Pipeline, rows: Place, metrics: IngestMetrics) -> Latest
 
 
 class LatestKeeper:
-    """Of one pipeline. ``start``, ``note``, ``is_settled`` and ``close`` belong to the program's main thread."""
+    """Keeps one pipeline's latest table. ``start``, ``note``, ``is_settled`` and ``close`` run on the main thread."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class LatestKeeper:
         self._metrics = metrics
         self._changed = threading.Condition()
         self.thread: threading.Thread | None = None
-        # Of the thread that runs now: one that was left behind in a long read must not be woken up by the next start.
+        # One event per thread: a thread that ``close`` left in a long read must not continue after the next start.
         self._over = threading.Event()
-        # Refreshes asked for, and the last of them that is done.
+        # Number of refreshes requested, and the last one that is done.
         self._wanted = 0
         self._done = 0
         self._next_at = 0.0
@@ -87,7 +87,7 @@ class LatestKeeper:
         self._vacuum_at = time.monotonic() + VACUUM_SECONDS
 
     def start(self) -> None:
-        """Begin, or go on; a table that is behind is brought up at once."""
+        """Start or resume; a table that is behind is refreshed at once."""
         with self._changed:
             self._wanted += 1
             self._next_at = 0.0
@@ -100,14 +100,14 @@ class LatestKeeper:
             self.thread.start()
 
     def note(self) -> None:
-        """The rows have a new commit."""
+        """Request a refresh: the rows have a new commit."""
         with self._changed:
             self._wanted += 1
             self._changed.notify_all()
 
     def is_settled(self) -> bool:
-        """The rows of every commit that was noted are in it; what is due later is done now. Raises ``Stop`` where
-        waiting heals nothing."""
+        """Whether the rows of every noted commit are in the table; a pending refresh is done now. Raises ``Stop`` if
+        waiting does not help."""
         with self._changed:
             if self._stopped is not None:
                 raise self._stopped
@@ -117,7 +117,7 @@ class LatestKeeper:
             return self._done >= self._wanted
 
     def close(self) -> None:
-        """Bring it up to the rows if that is quickly done, then end. It can be started again."""
+        """Finish the pending refresh if that takes less than ``CLOSE_SECONDS``, then end. It can be started again."""
         thread, self.thread = self.thread, None
         if thread is None:
             return
@@ -125,7 +125,7 @@ class LatestKeeper:
         with self._changed:
             self._next_at = 0.0
             self._changed.notify_all()
-            # One that fails now fails for reasons that outlast the job; the next start catches up.
+            # Do not wait for retries: they may last longer than the job, and the next start catches up.
             while not self._is_at_rest() and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
             self._over.set()
@@ -143,27 +143,27 @@ class LatestKeeper:
                 wanted = self._wanted
             begun = self._said_at = time.monotonic()
             try:
-                found = refresh(self._rows, self._table, self.definition, look_up=partial(self._look_up, over))
-            except _GivenUp:
+                found = refresh(self._rows, self._table, self.definition, on_rows=partial(self._on_rows, over))
+            except _Cancelled:
                 return
             except errors.Stop as error:
                 self._stop(error)
             except (FairleadError, OSError, DeltaError) as error:
                 self._put_off(error)
             except Exception as error:
-                # A thread that ended silently would leave a table that only looks kept.
+                # A thread that ended silently would leave a table that only seems up to date.
                 log.exception("latest_failed", pipeline=self._pipeline)
                 self._put_off(error)
             else:
                 self._refreshed(found, wanted, begun)
 
     def _is_due(self, over: threading.Event) -> bool:
-        """Wait for the next refresh; False where there is none, for the job ends."""
-        look_at = time.monotonic() + LOOK_SECONDS
+        """Wait for the next refresh; False if the job ends instead."""
+        recheck_at = time.monotonic() + RECHECK_SECONDS
         with self._changed:
             while not over.is_set():
                 now = time.monotonic()
-                due = max(self._next_at, now if self._done < self._wanted else look_at)
+                due = max(self._next_at, now if self._done < self._wanted else recheck_at)
                 if due <= now:
                     return True
                 self._changed.wait(due - now)
@@ -221,20 +221,20 @@ class LatestKeeper:
 
     def _put_off(self, error: Exception) -> None:
         code, reason = errors.explain(str(error) or type(error).__name__)
-        log.warning("latest_put_off", pipeline=self._pipeline, code=code, reason=reason, retry_seconds=self._retry)
+        log.warning("latest_postponed", pipeline=self._pipeline, code=code, reason=reason, retry_seconds=self._retry)
         self._metrics.latest_failures.labels(self._pipeline).inc()
         with self._changed:
-            # Also where nothing was noted: it was looked at, and that failed.
+            # Also after a periodic check, which no commit requested.
             self._wanted = max(self._wanted, self._done + 1)
             self._next_at = time.monotonic() + self._retry
             self._retry = min(self._retry * 2, RETRY_SECONDS[1])
             self._changed.notify_all()
 
-    def _look_up(self, over: threading.Event, rows: int) -> None:
-        """Between portions of a long build."""
+    def _on_rows(self, over: threading.Event, rows: int) -> None:
+        """Cancel or log between portions of a long refresh."""
         if over.is_set():
-            raise _GivenUp
+            raise _Cancelled
         now = time.monotonic()
         if rows and now >= self._said_at + PROGRESS_SECONDS:
             self._said_at = now
-            log.info("latest_at_work", pipeline=self._pipeline, rows=rows)
+            log.info("latest_refreshing", pipeline=self._pipeline, rows=rows)

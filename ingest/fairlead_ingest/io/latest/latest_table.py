@@ -1,6 +1,6 @@
-"""The latest table itself: a Delta table, partitioned by bucket. It can be deleted at any time; it is built again.
+"""The latest table: a Delta table partitioned by bucket. It can be deleted at any time and is then rebuilt.
 
-Each commit replaces the files of the buckets that changed, and records which version of the rows it is made of.
+Each commit replaces the files of the buckets that changed, and records the version of the rows it reflects.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ CONFIGURATION: Final = {
     "delta.logRetentionDuration": "interval 2 hours",
     "delta.enableExpiredLogCleanup": "true",
 }
-"""Of the newest state there is little to look back at, and its log is read whole by each reader."""
+"""A short log: old versions of the newest state are of little use, and every reader reads the whole log."""
 MARK_NEAR: Final = 64
-"""So many commits of others on top of ours are looked through."""
+"""How many commits back to search for our newest one, below commits of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class LatestState:
 
 
 def ensure(table: Place, schema: pa.Schema) -> LatestState | None:
-    """Make it, or let it grow by columns; as ``look``. Raises ``Stop``, ``Wait``."""
+    """Create the table or add missing columns; return its state. Raises ``Stop``, ``Wait``."""
     found = delta_table.open_table(table)
     if found is None:
         if isinstance(table, Path):
@@ -73,26 +73,26 @@ def ensure(table: Place, schema: pa.Schema) -> LatestState | None:
                 configuration=CONFIGURATION,
                 storage_options=delta_table.options(table),
             )
-        return look(table)
+        return open_state(table)
     if list(found.metadata().partition_columns) != [BUCKET]:
         raise errors.Stop(
             errors.TABLE_UNFIT,
-            f"{table}: there is another table, which is left alone; move it, or name the rows' table anew",
+            f"{table}: this is not a latest table; move it, or give the rows' table another name",
         )
     try:
         missing = table_format.missing_columns(table, found.schema(), schema)
     except errors.Stop as error:
-        remedy = "delete this table, it is built again from the rows"
+        remedy = "delete this table, and it will be rebuilt from the rows"
         raise errors.Stop(error.code, f"{str(error).partition(': ')[2]}: {remedy}") from None
     if missing:
         with delta_table.explained(table):
             found.alter.add_columns(missing)
-        return look(table)
+        return open_state(table)
     return _state(table, found)
 
 
-def look(table: Place) -> LatestState | None:
-    """Its newest version, None where there is none. Raises ``Stop``, ``Wait``."""
+def open_state(table: Place) -> LatestState | None:
+    """The newest version of the table, None if there is no table. Raises ``Stop``, ``Wait``."""
     found = delta_table.open_table(table)
     return None if found is None else _state(table, found)
 
@@ -117,15 +117,15 @@ _FILE: Final = ("path", f"partition.{BUCKET}", "size_bytes", "num_records")
 
 
 def newest_mark(table: Place, version: int) -> Marked | None:
-    """What our newest commit says, None where others have changed the table since. Raises ``Stop``, ``Wait``."""
+    """The mark of our newest commit, None if others have changed the table since. Raises ``Stop``, ``Wait``."""
     return marks.newest(islice(row_files.backwards(table, version), MARK_NEAR))
 
 
 def commit(
     table: Place, state: LatestState, mark: Mark, added: Sequence[BucketFile], removed: Sequence[BucketFile]
 ) -> None:
-    """All of it or nothing, durably. Raises ``Collided`` where it is not known to stand, ``Stop``, ``Wait``."""
-    # As this very version or not at all: delta-rs would put it behind a compaction that has removed the same files.
+    """Commit atomically and durably. Raises ``Collided`` if it may not have succeeded, ``Stop``, ``Wait``."""
+    # No retries: delta-rs would rebase the commit onto a compaction that has removed the same files.
     properties = CommitProperties(
         custom_metadata=mark.metadata,
         app_transactions=[Transaction(marks.SEQUENCE, mark.sequence)],
@@ -154,8 +154,8 @@ def commit(
 
 
 def vacuum(table: Place, keep_hours: float) -> int:
-    """Delete what no version of the last hours needs, files of killed jobs included; how many. Raises ``Stop``,
-    ``Wait``."""
+    """Delete files that no version of the last hours needs, also those of killed jobs; return how many. Raises
+    ``Stop``, ``Wait``."""
     found = delta_table.open_table(table)
     if found is None:
         return 0
@@ -188,7 +188,7 @@ def _actions(added: Sequence[BucketFile], removed: Sequence[BucketFile]) -> list
 
 
 def _unknown(table: Place, error: DeltaError | OSError) -> errors.Stop | errors.Wait | Collided:
-    """Whatever went wrong, the commit may stand; we look again."""
+    """The error to raise; unless it is ``Stop``, the caller checks whether the commit succeeded after all."""
     if isinstance(error, CommitFailedError):
         return Collided(f"{table}: another writer committed at the same moment ({error})")
     if isinstance(table, Path):

@@ -1,7 +1,7 @@
-"""Brings a latest table to the newest version of its rows, exactly; repeating it gives the same. Also its status.
+"""Brings a latest table up to the newest version of its rows; repeating it gives the same result. Also its status.
 
-look ─▶ decide (``latest.mark``) ─▶ fold ─▶ commit ─▶ done
- ▲                                            │ another was first, or no answer
+open ─▶ decide (``latest.mark``) ─▶ fold ─▶ commit ─▶ done
+ ▲                                            │ another writer was first, or no answer
  └────────────────────────────────────────────┘
 """
 
@@ -36,7 +36,7 @@ TRIES_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What the latest table is now. ``changed`` keys have another row; ``reason``: why all rows were read, if so."""
+    """A refreshed table. ``changed`` is the number of keys with another row; ``reason`` says why it was rebuilt."""
 
     mark: Mark
     changed: int = 0
@@ -47,7 +47,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsVersion:
-    """One version of the rows, open."""
+    """One open version of the rows table."""
 
     place: Place
     opened: DeltaTable
@@ -57,18 +57,18 @@ class RowsVersion:
     stamps: dict[int, str] = field(default_factory=dict)
 
     def entry(self, version: int) -> ChangeEntry | None:
-        """Of its log; that of the newest version is read once."""
+        """A log entry; the stamp of the newest one is kept for ``stamp``."""
         found = row_files.entry(self.place, version)
         if found is not None and version == self.version:
             self.stamps[version] = found.stamp
         return found
 
     def stamp(self) -> str:
-        """Of the entry of this version; empty where the log was cut."""
+        """The stamp of this version's log entry; empty if the log was truncated."""
         return self.stamps.get(self.version) or row_files.stamp(self.place, self.version) or ""
 
     def files(self) -> list[RowFile]:
-        """All of this version."""
+        """All files of this version."""
         with delta_table.explained(self.place):
             actions = pa.table(self.opened.get_add_actions(flatten=True))
         names = [name for name in actions.column_names if name.startswith("partition.")]
@@ -81,15 +81,15 @@ class RowsVersion:
 
 
 class Counter:
-    """Of rows read; hands each step on to who watches."""
+    """Counts the rows read and passes the total to ``on_rows``."""
 
-    def __init__(self, look_up: Callable[[int], None]) -> None:
+    def __init__(self, on_rows: Callable[[int], None]) -> None:
         self.rows = 0
-        self._look_up = look_up
+        self._on_rows = on_rows
 
     def __call__(self, rows: int) -> None:
         self.rows += rows
-        self._look_up(self.rows)
+        self._on_rows(self.rows)
 
 
 def refresh(
@@ -97,12 +97,12 @@ def refresh(
     table: Place,
     definition: LatestDefinition,
     *,
-    again: bool = False,
-    look_up: Callable[[int], None] = lambda _: None,
+    rebuild: bool = False,
+    on_rows: Callable[[int], None] = lambda _: None,
 ) -> Refreshed | None:
-    """Bring ``table`` up to ``rows``; None where there are no rows yet. ``again``: from all rows, whatever is there.
+    """Bring ``table`` up to ``rows``; None if there are no rows yet. ``rebuild``: build it from all rows.
 
-    ``look_up`` is called with the rows read so far; it may raise, to give up. Raises ``Stop``, ``Wait``.
+    ``on_rows`` is called with the number of rows read so far; it may raise to cancel. Raises ``Stop``, ``Wait``.
     """
     begun, away = time.monotonic(), None
     for _ in range(TRIES_MAX):
@@ -113,18 +113,18 @@ def refresh(
         state = latest_table.ensure(table, definition.kept(source.schema))
         if state is None:
             continue
-        counter = Counter(look_up)
+        counter = Counter(on_rows)
         try:
-            found = _once(source, table, state, definition, counter, again=again)
+            found = _once(source, table, state, definition, counter, rebuild=rebuild)
         except FileGone:
-            # The files of a version that was the newest a moment ago: a vacuum with a short retention, or a restore.
-            away = errors.Wait(errors.TABLE_TAKEN, f"{rows}: files disappear while they are read")
+            # This version was the newest a moment ago; a vacuum with a short retention or a restore deleted its files.
+            away = errors.Wait(errors.TABLE_TAKEN, f"{rows}: files are deleted while they are read")
             continue
         except Collided as error:
-            away = error.unanswered or errors.Wait(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+            away = error.unanswered or errors.Wait(errors.TABLE_TAKEN, f"{table}: other jobs keep committing to it")
             continue
         return replace(found, rows_read=counter.rows, seconds=time.monotonic() - begun)
-    raise away or errors.Wait(errors.TABLE_TAKEN, f"{table}: it is made and deleted all the time")
+    raise away or errors.Wait(errors.TABLE_TAKEN, f"{table}: it keeps being created and deleted")
 
 
 def open_source(rows: Place) -> RowsVersion | None:
@@ -149,15 +149,15 @@ def _once(
     definition: LatestDefinition,
     counter: Counter,
     *,
-    again: bool,
+    rebuild: bool,
 ) -> Refreshed:
     mark = state.mark
     stamp = None if mark is None or mark.version > source.version else row_files.stamp(source.place, mark.version)
     decided = marks.decide(
         mark, source=source.id, version=source.version, stamp=stamp, definition=definition.fingerprint
     )
-    if again:
-        decided = Rebuild(reason="asked for")
+    if rebuild:
+        decided = Rebuild(reason="requested")
     if isinstance(decided, Current):
         assert mark is not None
         return Refreshed(mark=mark)
@@ -188,28 +188,28 @@ def _once(
 
 
 def _with_former(rows: pa.Schema, latest: pa.Schema) -> pa.Schema:
-    """With columns that the latest table has of rows that were there before these: they are null now."""
+    """The rows' schema with columns that the latest table has from former rows; they are null now."""
     former = [field for field in latest if field.name not in rows.names and field.name not in OWN]
     return pa.schema([*rows, *former])
 
 
 def _news(source: RowsVersion, table: Place, state: LatestState, after: int) -> list[RowFile] | Rebuild:
-    """Files with rows that were added since, or why that is not enough."""
+    """The files with rows added since version ``after``, or the reason why the table must be rebuilt."""
     entries = []
     for version in range(after + 1, source.version + 1):
         entry = source.entry(version)
         if entry is None:
-            return Rebuild(reason=f"the log of the rows no longer reaches back to version {version}")
+            return Rebuild(reason=f"the log of the rows no longer has version {version}")
         entries.append(entry)
     found = mark.outstanding(entries, str(source.place))
-    # A log need not say of a file in which partition it lay.
+    # A log entry may omit the partition of a removed file.
     if () in found.reduced or found.reduced & _partitions(table, state):
-        return Rebuild(reason="rows were deleted, changed or restored where some of the newest lie")
+        return Rebuild(reason="rows were deleted, changed or restored in partitions with newest rows")
     return found.files
 
 
 def _partitions(table: Place, state: LatestState) -> frozenset[Partition]:
-    """Where the rows of the latest table come from."""
+    """The partitions that the rows of the latest table come from."""
     names = ("_date", "_topic")
     schema = pa.schema([state.schema.field(name) for name in names])
     found: set[Partition] = set()
@@ -221,9 +221,9 @@ def _partitions(table: Place, state: LatestState) -> frozenset[Partition]:
 
 
 def latest_status(rows: Place, now: datetime.datetime) -> dict[str, Any]:
-    """As plain values. Raises ``Stop``, ``Wait``."""
+    """The state of a latest table as plain values. Raises ``Stop``, ``Wait``."""
     place = tables.beside(rows, store_path.LATEST)
-    state = latest_table.look(place)
+    state = latest_table.open_state(place)
     if state is None:
         return {"table": str(place), "state": "no table yet"}
     source = open_source(rows)
@@ -235,7 +235,7 @@ def latest_status(rows: Place, now: datetime.datetime) -> dict[str, Any]:
         "bytes": sum(each.size for each in state.files),
     }
     if state.marked is None or source is None or state.marked.mark.source != source.id:
-        # It was changed by others, or the rows were made anew: the next refresh builds it again.
+        # Others changed it, or the rows table was recreated: the next refresh rebuilds it.
         return {**facts, "state": "to be built"}
     mark = state.marked.mark
     moment = datetime.datetime.fromtimestamp(state.marked.timestamp_ms / 1000, datetime.UTC)

@@ -1,8 +1,8 @@
-"""The files and log entries a latest table is made from, and its own files: one for each bucket.
+"""Reads the files and log entries of the rows table, and reads and writes the latest table's own files.
 
-Rows come out of the files of the rows table some columns and so many rows at a time. A file knows neither the partition
-it lies in nor columns that the table got later: both are added here, in the types of the table. A bucket's file is
-written again as a whole when one of its keys changes. Log entries are read one by one: a small file, or one request.
+Rows are read in portions, with only the columns needed. A file has neither the columns of its partition nor columns the
+table got later; both are added here, with the table's types. The latest table has one file for each bucket, which is
+rewritten when one of its keys changes. Log entries are read one by one: each is a small file or one request.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from fairlead_ingest.table.store_path import Place
 
 BATCH_ROWS: Final = 32_768
 BATCH_BYTES: Final = 32 * 1024 * 1024
-"""A portion is so many rows, or fewer where they are large."""
+"""The size of a portion: this many rows, fewer if they are large."""
 KEPT_BYTES: Final = 64 * 1024 * 1024
-"""Of a store's files read once and needed again in the same fold."""
+"""How much of a store's files is kept in memory, as one fold reads them twice."""
 
 
 class FileGone(Exception):
-    """A file that the version needs is no longer there: a vacuum was faster than this."""
+    """A file that the version needs has been deleted, as by a vacuum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Rows of one file, from the row of this number on."""
+    """Consecutive rows of one file; ``first`` is the number of the first one."""
 
     file: int
     first: int
@@ -47,7 +47,7 @@ class Portion:
 
 
 class RowFiles:
-    """Files of one version of ``table`` with the columns ``schema``."""
+    """The files of one version of ``table``, read with the columns of ``schema``."""
 
     def __init__(self, table: Place, files: Sequence[RowFile], schema: pa.Schema) -> None:
         self._table = table
@@ -59,7 +59,7 @@ class RowFiles:
 
     @property
     def mean_bytes(self) -> int:
-        """Of a row of the files read so far, uncompressed."""
+        """Mean uncompressed size of a row in the files read so far."""
         rows, size = (sum(each) for each in zip(*self._measured.values(), strict=True)) if self._measured else (0, 0)
         return int(size // rows) if rows else 0
 
@@ -67,20 +67,20 @@ class RowFiles:
         return len(self._files)
 
     def portions(self, file: int, columns: Sequence[str]) -> Iterator[Portion]:
-        """Of the file of this number. Raises ``FileGone``, ``Stop``, ``Wait``."""
+        """The rows of a file, by its number. Raises ``FileGone``, ``Stop``, ``Wait``."""
         wanted = [self._schema.field(name) for name in columns]
         partition = dict(self._files[file].partition)
         with self._open(file) as opened:
             held = [each.name for each in wanted if each.name in opened.schema_arrow.names]
             first = 0
             for batch in opened.iter_batches(batch_size=self._measure(file, opened.metadata, held), columns=held):
-                # A file without any of the columns still says how many rows it has.
+                # A file that has none of the columns still yields its number of rows.
                 rows = _fitted(pa.Table.from_batches([batch]), batch.num_rows, wanted, partition)
                 yield Portion(file=file, first=first, rows=rows)
                 first += batch.num_rows
 
     def _measure(self, file: int, found: pq.FileMetaData, columns: Sequence[str]) -> int:
-        """How many rows of these columns are a portion."""
+        """How many rows with these columns make a portion."""
         size = chosen = 0
         for group in map(found.row_group, range(found.num_row_groups)):
             for column in map(group.column, range(group.num_columns)):
@@ -126,7 +126,7 @@ def _fitted(rows: pa.Table, count: int, wanted: Sequence[pa.Field], partition: d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFile:
-    """One file, in the log or still to be committed."""
+    """One file of the latest table, committed or about to be."""
 
     path: str
     bucket: int
@@ -135,13 +135,13 @@ class BucketFile:
 
 
 def read(table: Place, files: Sequence[BucketFile], schema: pa.Schema) -> pa.Table:
-    """All rows of these files; columns that a file lacks are null. Raises ``OSError``, ``Stop``, ``Wait``."""
+    """All rows of these files; missing columns are null. Raises ``OSError``, ``Stop``, ``Wait``."""
     parts = [_read(table, each, schema) for each in files]
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def write(table: Place, bucket: int, rows: pa.Table) -> BucketFile:
-    """Durable, or in the store. Raises ``OSError``, ``Stop``, ``Wait``."""
+    """Write a bucket's file, flushed to disk or uploaded to the store. Raises ``OSError``, ``Stop``, ``Wait``."""
     path = f"{BUCKET}={bucket}/part-{uuid.uuid4().hex}.zstd.parquet"
     stored = rows.drop_columns([BUCKET]) if BUCKET in rows.column_names else rows
     if isinstance(table, Path):
@@ -174,19 +174,19 @@ def _read(table: Place, file: BucketFile, schema: pa.Schema) -> pa.Table:
 
 
 def entry(table: Place, version: int) -> ChangeEntry | None:
-    """None where the log was cut. Raises ``Stop``, ``Wait``."""
+    """The log entry of ``version``, None if the log was truncated before it. Raises ``Stop``, ``Wait``."""
     content = _content(table, version)
     return None if content is None else mark.parse(content, f"{table}, version {version}")
 
 
 def stamp(table: Place, version: int) -> str | None:
-    """A check sum of the entry, None where the log was cut. Raises ``Stop``, ``Wait``."""
+    """A checksum of the log entry, None if the log was truncated before it. Raises ``Stop``, ``Wait``."""
     content = _content(table, version)
     return None if content is None else mark.stamp(content)
 
 
 def backwards(table: Place, version: int) -> Iterator[ChangeEntry]:
-    """From ``version`` back, as far as the log goes. Raises ``Stop``, ``Wait``."""
+    """The log entries from ``version`` backwards, as far as the log goes. Raises ``Stop``, ``Wait``."""
     for each in range(version, -1, -1):
         found = entry(table, each)
         if found is None:

@@ -1,4 +1,4 @@
-"""The payload a repair uses for a dead letter: another one, the same again, or none; and what judges it.
+"""Chooses the payload that a repair uses for a dead letter, and judges whether it makes a row.
 
 ``PlainJudge`` decodes without Spark, for a job that has neither a schema file nor transforms. ``SparkJudge`` runs the
 job's own query: its schema file, its transforms, its lineage.
@@ -31,30 +31,30 @@ from fairlead_wire.errors import LocalError
 
 OPTION: Final = "--with"
 SHOWN_BYTES_MAX: Final = 60
-"""Of a payload, in an error of the function that was given it."""
+"""How much of a payload is shown in an error of the repair function."""
 
 
 class Unrepaired(Exception):
-    """The letter stays one; ``str()`` says why."""
+    """The letter is not repaired; ``str()`` says why."""
 
 
 class Correction(Protocol):
-    """What is done with each letter's payload."""
+    """Chooses each letter's payload."""
 
     @property
     def method(self) -> str:
-        """What the mark of a repaired letter says."""
+        """The method recorded in the mark of a repaired letter."""
 
     @property
     def names(self) -> Mapping[tuple[str, str], int] | None:
-        """The letters it is about (topic, id); None: all."""
+        """The letters it has payloads for, by (topic, id); None for all."""
 
     def payload(self, letter: dict[str, Any]) -> bytes | None:
-        """What to judge, None to leave the letter alone. Raises ``Unrepaired``."""
+        """The payload to judge, None to leave the letter alone. Raises ``Unrepaired``."""
 
 
 class Rejudged:
-    """The payload is judged again, by the schema and the transforms of today."""
+    """Judges the payload again unchanged, with the current schema and transforms."""
 
     method = "judged again"
     names = None
@@ -65,11 +65,11 @@ class Rejudged:
 
 
 class ByFunction:
-    """``name`` is ``module:function`` or ``path.py:function``. Raises ``Stop``.
+    """Calls a function, named ``module:function`` or ``path.py:function``. Raises ``Stop``.
 
-    The function takes a letter (a dict: ``topic``, ``id``, ``published_at``, ``code``, ``fields``, ``error`` and
-    ``payload``, which is bytes) and gives the payload: bytes, text, or an object to be written as JSON; None leaves
-    the letter as it is.
+    The function takes a letter (a dict with ``topic``, ``id``, ``published_at``, ``code``, ``fields``, ``error`` and
+    ``payload``, which is bytes) and returns the payload as bytes, str, or a dict to be written as JSON. None leaves
+    the letter unchanged.
     """
 
     names = None
@@ -87,13 +87,13 @@ class ByFunction:
                 return found.encode()
             if isinstance(found, dict):
                 return msgspec.json.encode(found)
-        except Exception as error:  # noqa: BLE001  (the user's function; it costs its own letter alone)
+        except Exception as error:  # noqa: BLE001  (the user's function; only this letter fails)
             raised = f"{self.method} raised {errors.described(error)}"
-            raise Unrepaired(f"{OPTION}: {raised}; it was given the payload {_begin(given['payload'])}") from None
+            raise Unrepaired(f"{OPTION}: {raised}; for the payload {_begin(given['payload'])}") from None
         if found is None or isinstance(found, bytes):
             return found
         returned = f"{self.method} returned {type(found).__name__} ({_begin(repr(found).encode())})"
-        raise Unrepaired(f"{OPTION}: {returned}; it must return bytes, text, a dict or None")
+        raise Unrepaired(f"{OPTION}: {returned}; it must return bytes, str, dict or None")
 
 
 def _begin(payload: bytes) -> str:
@@ -102,9 +102,9 @@ def _begin(payload: bytes) -> str:
 
 
 class ByFile:
-    """An edited export. Raises ``LocalError`` naming the line that cannot be used.
+    """Takes payloads from an edited export. Raises ``LocalError`` naming a line that cannot be used.
 
-    Held are the places of its lines, some 150 bytes each; a line is read when its letter comes.
+    Only the positions of the lines are kept in memory, about 150 bytes each; a line is read when it is needed.
     """
 
     method = "edited"
@@ -134,7 +134,7 @@ class ByFile:
             if not text:
                 return
             if len(text) > lines.LINE_BYTES_MAX:
-                raise LocalError(f"--edited {path}: line {number}: over {lines.LINE_BYTES_MAX} bytes")
+                raise LocalError(f"--edited {path}: line {number}: longer than {lines.LINE_BYTES_MAX} bytes")
             if not text.strip():
                 continue
             try:
@@ -147,21 +147,21 @@ class ByFile:
 
 
 Decode = Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]
-"""From a page of one topic (ids, times, payloads) to rows with ``_error`` and ``_payload``."""
+"""Decodes a page of one topic (ids, times, payloads) to rows with ``_error`` and ``_payload``."""
 
 
 class LetterJudge(Protocol):
-    """The job's own rules."""
+    """Applies the job's own rules."""
 
     def __call__(self, letters: pa.Table) -> pa.Table:
-        """``letters`` (``_topic``, ``_id``, ``_published_at``, ``payload``) as the sink would get them.
+        """The rows the sink would get for ``letters`` (``_topic``, ``_id``, ``_published_at``, ``payload``).
 
-        Raises what the transforms raise, ``Stop``, ``Wait``.
+        Raises the errors of the transforms, ``Stop``, ``Wait``.
         """
 
 
 class PlainJudge:
-    """Of one pipeline; see the module."""
+    """Judges the letters of one pipeline without Spark."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._decode: Decode = envelope.page if pipeline.format == "envelope" else envelope.raw_page
@@ -174,12 +174,12 @@ class PlainJudge:
 
 
 def needs_spark(pipeline: Pipeline) -> bool:
-    """Columns of a schema file are read by Spark, and transforms are functions of it."""
+    """Whether the pipeline has a schema file or transforms, which need Spark."""
     return bool(pipeline.schema_file or pipeline.transforms)
 
 
 def pages(letters: pa.Table, decode: Decode) -> pa.Table:
-    """As the job's source reads them: a page for each topic."""
+    """Decode letters as the job's source does, as one page for each topic."""
     found = []
     for topic in pc.unique(letters["_topic"]).to_pylist():
         some = letters.filter(pc.equal(letters["_topic"], topic)).combine_chunks()
@@ -190,13 +190,13 @@ def pages(letters: pa.Table, decode: Decode) -> pa.Table:
 
 
 def numbered(rows: pa.Table) -> pa.Table:
-    """With the number of a batch that is of no stream, beside the day."""
+    """Add the column ``_batch`` with ``NO_BATCH``, before ``_date``."""
     batch = pa.repeat(pa.scalar(NO_BATCH, pa.int64()), rows.num_rows)
     return rows.add_column(rows.column_names.index("_date"), "_batch", batch)
 
 
 class SparkJudge:
-    """Of one pipeline; the schema file is read anew for each chunk, as its table may have grown."""
+    """Judges with the pipeline's query; each chunk reads the schema file again, as the table may have new columns."""
 
     def __init__(self, session: SparkSession, settings: IngestSettings, pipeline: Pipeline) -> None:
         self._session = session

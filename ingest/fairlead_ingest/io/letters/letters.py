@@ -1,7 +1,7 @@
-"""The dead letters of a table: which there are, which of them are open, counts by kind, and their payloads in chunks.
+"""Reads the dead letters of a table: which are open, counts by kind, and their payloads in chunks.
 
-Only the identities of all letters are kept in memory, some 150 bytes each. Letters are searched in windows and read in
-chunks, so that nothing else grows with their number.
+Only the identities of all letters are kept in memory, about 150 bytes each. Letters are searched in windows and read in
+chunks, so nothing else grows with their number.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fairlead_ingest.table.store_path import Place
 
 CHUNK_ROWS = 10_000
 CHUNK_BYTES = 32 * 1024 * 1024
-# Identities that are looked for at a time.
+# How many identities are searched for at a time.
 WINDOW_ROWS = 100_000
-# Of a file's rows, decoded at a time.
+# How many rows of a file are decoded at a time.
 _BATCH_ROWS = 500
 IDENTITY = ["_topic", "_id"]
 _INDEX = ["_topic", "_id", "_published_at", "_batch", "_date"]
@@ -32,12 +32,12 @@ _INDEX = ["_topic", "_id", "_published_at", "_batch", "_date"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """Identities of letters (``_topic``, ``_id``, ``_published_at``, ``_batch``, ``_date``, ``code``), none twice."""
+    """Distinct letters, with ``_topic``, ``_id``, ``_published_at``, ``_batch``, ``_date`` and ``code``."""
 
     letters: pa.Table
-    """Those of the selection that are open, or all of it."""
+    """The open letters of the selection, or all of them."""
     repaired: int
-    """How many of the selection are marked as repaired."""
+    """How many letters of the selection are marked as repaired."""
 
 
 def index_letters(
@@ -48,9 +48,9 @@ def index_letters(
     with_repaired: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Index:
-    """Of the letters beside ``table``; empty where there are none. Raises ``Stop``, ``Wait``.
+    """Index the dead letters of ``table``; empty if there are none. Raises ``Stop``, ``Wait``.
 
-    ``progress`` gets how many were looked at since the call before.
+    ``progress`` is called with the number of letters read since the previous call.
     """
     letters = _read(table_format, tables.beside(table, tables.DEAD_LETTERS), selection, progress)
     marks = marked(table_format, table)
@@ -63,7 +63,7 @@ def index_letters(
 
 
 def among(letters: pa.Table, marks: pa.Table) -> pa.Array:
-    """For each of ``letters`` (an index, in its order) whether ``marks`` names it."""
+    """For each of ``letters`` (in the order of an index), whether ``marks`` names it."""
     found = [pa.array([], pa.bool_())]
     for topic, ids in _by_topic(letters):
         bounds = pc.min_max(ids).as_py()
@@ -74,7 +74,7 @@ def among(letters: pa.Table, marks: pa.Table) -> pa.Array:
 
 
 def marked(table_format: TableFormat, table: Place) -> pa.Table:
-    """Identities of the letters that are marked as repaired."""
+    """The identities of letters that are marked as repaired."""
     found = table_format.dataset(tables.beside(table, tables.REPAIRS))
     if found is None:
         return tables.REPAIRS_SCHEMA.empty_table().select(IDENTITY)
@@ -90,9 +90,9 @@ def chunks(
     size: int = CHUNK_BYTES,
     columns: Collection[str] = tuple(tables.DEAD_LETTERS_SCHEMA.names),
 ) -> Iterator[pa.Table]:
-    """The letters ``wanted`` (an index), whole, topic by topic; at most so many, or so large, at a time.
+    """Read the letters ``wanted`` (an index) topic by topic, in chunks of about ``rows`` rows or ``size`` bytes.
 
-    ``columns``: those that are read; the others are null.
+    Only ``columns`` are read; the others are null.
     """
     letters = tables.existing(table_format, tables.beside(table, tables.DEAD_LETTERS))
     read = [name for name in columns if name in letters.schema.names]
@@ -115,7 +115,7 @@ def chunks(
 
 
 def windows(wanted: pa.Table) -> Iterator[pa.Table]:
-    """The letters ``wanted`` (an index) in parts of which everything may be held at once."""
+    """Split the letters ``wanted`` (an index) into parts that are small enough to search for at once."""
     for begin in range(0, wanted.num_rows, WINDOW_ROWS):
         yield wanted.slice(begin, WINDOW_ROWS).combine_chunks()
 
@@ -124,16 +124,16 @@ def windows(wanted: pa.Table) -> Iterator[pa.Table]:
 
 
 def _by_topic(wanted: pa.Table) -> Iterator[tuple[str, pa.Array]]:
-    """Ids, topic by topic, not too many at a time."""
+    """The ids of each topic, in windows."""
     for topic in sorted(pc.unique(wanted["_topic"]).to_pylist()):
         for window in windows(wanted.filter(pc.equal(wanted["_topic"], topic))):
             yield topic, window["_id"].combine_chunks()
 
 
 class _Once:
-    """A letter that two backfills brought is there twice; it is taken once.
+    """Drops duplicates: two backfills may have written the same letter twice.
 
-    ``doubled``: there are such; else nothing has to be remembered.
+    Ids are remembered only if ``doubled`` says that there are duplicates.
     """
 
     def __init__(self, *, doubled: bool) -> None:
@@ -152,7 +152,7 @@ class _Once:
 
 
 def _condition(topic: str, ids: pa.Array) -> pc.Expression:
-    """Of these letters; the bounds let files be passed over."""
+    """A filter for these letters; the bounds allow whole files to be skipped."""
     bounds = pc.min_max(ids).as_py()
     return (
         (pc.field("_topic") == topic)
@@ -163,7 +163,7 @@ def _condition(topic: str, ids: pa.Array) -> pc.Expression:
 
 
 def _scan(letters: ds.Dataset, columns: list[str], condition: pc.Expression) -> Iterator[pa.RecordBatch]:
-    # Payloads are large: no more than one file ahead.
+    # Payloads are large, so read at most one file ahead.
     scanner = letters.scanner(
         columns=columns, filter=condition, batch_size=_BATCH_ROWS, batch_readahead=1, fragment_readahead=1
     )
@@ -171,7 +171,7 @@ def _scan(letters: ds.Dataset, columns: list[str], condition: pc.Expression) -> 
 
 
 def _whole(parts: list[pa.Table]) -> pa.Table:
-    """With all columns of today, also of a table that no job of today has opened."""
+    """The rows with all current columns, also if the table was written by an older version."""
     rows = pa.concat_tables(parts)
     for field in tables.DEAD_LETTERS_SCHEMA:
         if field.name not in rows.column_names:
@@ -199,7 +199,7 @@ def _read(
 
 
 def _once(ordered: pa.Table) -> pa.Table:
-    """Without what two backfills brought twice, which stands side by side."""
+    """Drop duplicates, which are adjacent in an ordered table."""
     if ordered.num_rows < 2:
         return ordered
     before, after = ordered.slice(0, ordered.num_rows - 1), ordered.slice(1)
@@ -213,22 +213,22 @@ def _ordered(rows: pa.Table) -> pa.Table:
     return rows.sort_by([("_topic", "ascending"), ("_id", "ascending")]).combine_chunks()
 
 
-# More kinds than this are of no use to a reader; the rest is left out, the most frequent come first.
+# How many kinds are listed, the most frequent first.
 KINDS_MAX = 50
-# So few at a time that the first lines come at once.
+# Small chunks, so that the first lines are printed at once.
 _ROWS, _BYTES = 1_000, 8 * 1024 * 1024
 
 Progress = Callable[[int], None]
 
 
 def _silent(_: int) -> None:
-    """Said to no one."""
+    """Ignore progress."""
 
 
 def select_letters(
     table_format: TableFormat, table: Place, selection: LetterSelection, state: str, progress: Progress = _silent
 ) -> pa.Table:
-    """Identities of the letters that are ``open``, ``repaired`` or ``all``. Raises ``Stop`` where there is no table."""
+    """The identities of letters that are ``open``, ``repaired`` or ``all``. Raises ``Stop`` if there is no table."""
     tables.existing(table_format, table)
     if state != "repaired":
         found = index_letters(table_format, table, selection, with_repaired=state == "all", progress=progress)
@@ -246,9 +246,9 @@ def read_letters(
     limit: int | None = None,
     progress: Progress = _silent,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the dead letters' table, topic by topic; the oldest ``limit`` of them.
+    """The rows of the dead letters' table, topic by topic, limited to the oldest ``limit``.
 
-    ``progress`` gets how many were looked at before the first comes.
+    ``progress`` is called with the number of letters indexed before the first row is returned.
     """
     wanted = select_letters(table_format, table, selection, state, progress)
     if limit is not None:
@@ -269,9 +269,9 @@ def summary(
     progress: Progress = _silent,
     expect: Progress = _silent,
 ) -> dict[str, Any]:
-    """How many there are by topic, code and field; payloads are not read.
+    """Count letters by topic, code and field, without reading payloads.
 
-    ``expect`` gets how many are counted once that is known, ``progress`` how many were since the call before.
+    ``expect`` is called with the total once it is known, ``progress`` with the number counted since its last call.
     """
     tables.existing(table_format, table)
     counts = index_letters(table_format, table, selection)

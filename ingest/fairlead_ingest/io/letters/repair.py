@@ -1,9 +1,9 @@
-"""Dead letters into rows, each at most once, and none lost.
+"""Repairs dead letters into rows, each at most once.
 
-    open letters ─▶ correction ─▶ judge ─▶ rows that fit ─▶ the table, those it lacks ─▶ marks in ``<table>_repairs``
+    open letters ─▶ correction ─▶ judge ─▶ rows that fit ─▶ appended if missing ─▶ marks in ``<table>_repairs``
 
-A letter always stays in its table: a mark says that its row is in. The row is committed before the
-mark, by identity (``unique_append``), so that a kill in between costs the mark alone, which the next repair adds.
+A letter always stays in its table; a mark says that its row was added. The row is committed before the mark and by
+identity (``unique_append``), so a kill in between loses only the mark, and the next repair adds it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from fairlead_ingest.table.store_path import Place
 
 APPLICATION = "fairlead:repair"
 FOUND = "found in the table"
-"""The method of a mark whose row was there before this repair."""
-_REPORTED = "it is a gap record: an edge agent reports messages that its disk lost, which is no row of the table"
-# A table grows by new fields of bodies, and the letters are judged again; twice, where two jobs do.
+"""The method of a mark whose row was in the table before this repair."""
+_REPORTED = "it is a gap record, in which an edge agent reports messages that its disk lost; it cannot become a row"
+# How often letters are judged again because the table got new columns, from this repair or another job.
 GROWN_MAX = 3
-# Letters that make a transform fail, each found by some fourteen tries; more of them, and it is the transform's fault.
+# How many letters may make a transform fail before the transform is to blame; each takes about 14 tries to find.
 FAILING_MAX = 20
 
 
 class Repair:
-    """Of one table. ``evolves``: it may grow by what bodies bring; ``rechecks``: marked letters are looked at too.
+    """Repairs the letters of one table.
 
-    ``check`` raises where the table cannot take rows with these columns; asked where nothing is written.
+    ``evolves``: new fields of bodies may add columns; ``rechecks``: marked letters are checked too; ``check`` is called
+    in a dry run, and raises if the table cannot take rows with these columns.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Repair:
         dry_run: bool = False,
         progress: Callable[[int], None] = lambda _: None,
     ) -> Tally:
-        """Repair what is selected; ``judge`` is made when there is something to judge. Raises ``Stop``, ``Wait``."""
+        """Repair the selected letters; ``judge`` is called only if there are any. Raises ``Stop``, ``Wait``."""
         if not self.letters.num_rows:
             return self.tally
         if not dry_run:
@@ -99,7 +100,7 @@ class Repair:
     def _repair(
         self, window: pa.Table, rules: Callable[[], LetterJudge], dry_run: bool, progress: Callable[[int], None]
     ) -> None:
-        """Few enough letters that both tables may remember which of them they hold."""
+        """Repair one window of letters, few enough to remember which of them both tables hold."""
         rows = UniqueAppend(self._table_format, self._table, APPLICATION, window)
         marking: UniqueAppend | None = None
         if not dry_run:
@@ -133,7 +134,7 @@ class Repair:
         return letters.filter(may)
 
     def _corrected(self, chunk: pa.Table) -> pa.Table:
-        """With the payloads to judge, without those that stay as they are."""
+        """The letters with the payloads to judge, without those that are left unchanged."""
         payloads: list[bytes | None] = []
         for letter in chunk.to_pylist():
             payload = None
@@ -148,7 +149,7 @@ class Repair:
         return corrected.filter(pc.is_valid(corrected["payload"]))
 
     def _judged(self, letters: pa.Table, judge: LetterJudge, dry_run: bool) -> pa.Table:
-        """The rows that fit now; the others are counted."""
+        """The rows that now fit; other letters are counted."""
         for _ in range(GROWN_MAX):
             failures: dict[tuple[str, str], str] = {}
             good, bad = [], []
@@ -174,11 +175,11 @@ class Repair:
             if name in failures:
                 self._stays(letter, FAILED, failures[name])
             elif name not in came:
-                self._stays(letter, NOT_LET_THROUGH, "a transform of the job makes no row of it")
+                self._stays(letter, NOT_LET_THROUGH, "a transform of the job filters it out")
         return kept
 
     def _grew(self, kept: pa.Table, dry_run: bool) -> bool:
-        """The table has columns now for what these bodies bring, and they must be judged again."""
+        """Whether the table got new columns for these bodies, so that they must be judged again."""
         if not self._evolves or dry_run or "body" not in kept.column_names:
             return False
         fields = unknown_fields(kept["body"].to_pylist(), kept.column_names)
@@ -199,8 +200,8 @@ class Repair:
             if not pc.all(dead_letters.mask(letters, state.reached)).as_py():
                 raise errors.Stop(
                     errors.TABLE_BEHIND,
-                    f"{self._table}: it was restored while letters were repaired, and its job will read some of them"
-                    " again; run the repair again when it has",
+                    f"{self._table}: it was restored during the repair, and its job will read some of the messages"
+                    " again; run the repair again after that",
                 )
 
         return rows.append(kept, may_still=may_still)
@@ -211,7 +212,7 @@ class Repair:
         self.tally.there += len(names) - len(_names(added))
 
     def _mark(self, marking: UniqueAppend, rows: UniqueAppend, chunk: pa.Table, there: pa.Table) -> None:
-        """Every letter of the chunk whose row is in."""
+        """Mark every letter of the chunk whose row is in the table."""
         is_in = rows.holds(chunk)
         done = chunk.filter(is_in)
         if not done.num_rows:
@@ -233,7 +234,7 @@ class Repair:
 
 
 def _parts(letters: pa.Table, judge: LetterJudge, failures: dict[tuple[str, str], str]) -> Iterator[pa.Table]:
-    """What the judge makes of them, in parts; where it fails it is halved until what makes it fail stands alone."""
+    """Judge the letters, halving them after each failure until the letters that cause it are isolated."""
     try:
         yield judge(letters)
         return

@@ -1,9 +1,9 @@
-"""Reading a time range again into a table: what the table lacks is added, what it has stays once.
+"""Reads a time range again and adds the rows that a table lacks.
 
-A backfill is a batch query of our own source, so it runs wherever Spark does, beside the streaming job or without it.
-The job's positions are not touched, and it reads no further than they go: what lies beyond is the job's to bring.
-Rows are compared by (topic, message id), which are unique in a table: here, so that most of what is there is not
-written again, and once more at each commit (``backfill_commit``), so that others may write the table meanwhile.
+A backfill is a batch query of our own source, so it runs wherever Spark does, with or without the streaming job. It
+does not change the job's positions and reads no further than they go; later messages are left to the job. Rows are
+compared by (topic, message id), which is unique in a table: first here, to avoid writing existing rows again, and once
+more at each commit (``batch_commit.append_backfill``), because others may write to the table meanwhile.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from fairlead_ingest.table.store_path import Place, place
 from fairlead_messaging.client.errors import TopicMissing
 from fairlead_messaging.client.io.sync_client import BulkClient
 
-# Of a position's text, the publish time in milliseconds.
+# Number of leading hex digits of a position that are the publish time in milliseconds.
 _TIME_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeRange:
-    """From (inclusive) until (exclusive), in ms since 1970, None for open; about how many messages that is."""
+    """A range of publish times in ms since 1970, ``until_ms`` exclusive, None if open; ``rows`` is an estimate."""
 
     from_ms: int | None
     until_ms: int | None
@@ -48,9 +48,9 @@ class TimeRange:
 def reserved(
     client: BulkClient, table_format: TableFormat, into: Place, pipeline: Pipeline, checkpoint: Place
 ) -> dict[str, str]:
-    """By topic, the position after which messages are a job's: it brings them when it goes on. Others are free.
+    """By topic, the position after which messages belong to a job that will read them; other topics are free.
 
-    As the table's account says; where that has no entry yet, the pipeline's own checkpoint may have planned a batch.
+    The positions come from the table's log, or from the pipeline's checkpoint if the log has no entry yet.
     """
     state = table_format.state(into, batch_commit.BACKFILL_APPLICATION)
     held = {topic: state.reached.topics[topic] for topic in commit.left_to_job(state)}
@@ -65,13 +65,13 @@ def reserved(
             generation = client.offsets(topic, "earliest").generation
         except TopicMissing:
             continue
-        # A topic that was made again is all unread, and the job's.
+        # No message of a recreated topic has been read, so all of them belong to the job.
         bounds[topic] = offset.position if offset.generation in (0, generation) else ""
     return bounds
 
 
 def _begun(checkpoint: Place) -> Offsets:
-    """Where the oldest batch begins that the checkpoint knows."""
+    """The beginning of the oldest batch in the checkpoint."""
     if isinstance(checkpoint, Path):
         return spark_checkpoint.begun(checkpoint)
     page = checkpoint_mirror.page_of(checkpoint)
@@ -90,8 +90,8 @@ def time_ranges(
     rows: int,
     up_to: Mapping[str, str] | None = None,
 ) -> list[TimeRange]:
-    """The time cut into ranges of about ``rows`` messages a topic: each is committed by itself, so that progress can be
-    shown and a stop loses little."""
+    """Split the time into ranges of about ``rows`` messages per topic. Each is committed separately, to show progress
+    and to lose little when stopped."""
     cuts: dict[int, int] = {}
     for topic in pipeline.topics:
         try:
@@ -105,7 +105,7 @@ def time_ranges(
                 if not plan.rows or plan.upto is None:
                     break
                 after = plan.upto
-                # Positions begin with the time, so that a cut just after this message's is one for all topics.
+                # Positions begin with the time, so a cut just after this message applies to all topics.
                 cut = int(after[:_TIME_DIGITS], 16) + 1
                 cuts[cut] = cuts.get(cut, 0) + plan.rows
         except TopicMissing:
@@ -129,9 +129,9 @@ def run(
     total: Callable[[int], None] = lambda _: None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, int]:
-    """Add what ``into`` lacks of the pipeline's topics in that time; rows before and after. Raises ``Stop``.
+    """Add the messages of that time that ``into`` lacks; return the rows before and added. Raises ``Stop``.
 
-    ``total`` is called with how many messages will be looked at, ``progress`` with how many more were.
+    ``total`` is called with the number of messages to read, ``progress`` with the number read since its last call.
     """
     options = source_options(session, settings, pipeline)
     name = pipeline.table_format or settings.table_format
@@ -161,10 +161,10 @@ def run(
 def _held(
     session: SparkSession, table_format: TableFormat, into: Place, from_ms: int | None, until_ms: int | None
 ) -> DataFrame:
-    """The identities that are there already in that time, of rows and dead letters alike."""
+    """The identities of existing rows and dead letters in that time."""
     held = session.createDataFrame([], "_topic string, _id string")
     for path in (into, tables.beside(into, tables.DEAD_LETTERS)):
-        # In one piece: Spark takes an empty one, of a file without matches, for the end of all.
+        # Combined: Spark takes an empty chunk, of a file without matches, for the end of the data.
         identities = tables.identities(table_format, path, from_ms, until_ms).combine_chunks()
         if identities.num_rows:
             held = held.unionByName(session.createDataFrame(identities))

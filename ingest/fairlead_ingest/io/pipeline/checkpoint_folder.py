@@ -1,12 +1,12 @@
-"""The folder of this machine in which a query has its checkpoint.
+"""The local folder of a query's checkpoint.
 
-A checkpoint that the settings name as a folder is that folder. One in an object store is a folder made anew in each
-process, filled from the copy in the store (``checkpoint_mirror``), if that goes on where the table is:
+A checkpoint that the settings name as a folder is used directly. For one in an object store, each process creates a
+temporary folder and fills it from the copy in the store (``checkpoint_mirror``), if the copy matches the table:
 
-    the table holds the copy's batch, or goes on with it       filled: the same application, nothing is forgotten
-    the table is ahead, by commits of the copy's own job       empty: a new application goes on from the table
-    the table is ahead, by a job with another checkpoint       refused: two jobs would take turns
-    anything else                                              filled: the start refuses it and says what is wrong
+    the table holds the copy's batch or expects it next        filled: the same application continues
+    the table is ahead, by commits of the copy's own job       empty: a new application continues from the table
+    the table is ahead, by a job with another checkpoint       refused: the two jobs would take over from each other
+    anything else                                              filled: the start refuses it with the reason
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ENTRIES: Final = 8
 
 
 class CheckpointFolder:
-    """Of one pipeline. ``path`` is the folder; ``place`` where it is copied to, None for a folder of the settings."""
+    """The checkpoint folder of one pipeline, ``path``; ``place`` is its copy in a store, None if there is none."""
 
     def __init__(self, where: Place, pipeline: str) -> None:
         self.place = where if isinstance(where, StorePath) else None
@@ -48,7 +48,7 @@ class CheckpointFolder:
         self.path = self._new(where) if isinstance(where, StorePath) else where
 
     def fill(self, table_format: TableFormat, table: Place) -> None:
-        """Before the first start. Raises ``Wait``, ``Stop``."""
+        """Restore the folder from its copy before the first start. Raises ``Wait``, ``Stop``."""
         if self._is_filled or self.place is None:
             return
         page = checkpoint_mirror.page_of(self.place)
@@ -61,7 +61,7 @@ class CheckpointFolder:
                 if is_behind or not checkpoint_mirror.restore(page, self.path, self.place):
                     self._empty()
                     log.warning(
-                        "checkpoint_begun_anew",
+                        "checkpoint_restarted",
                         **said,
                         reason=_AHEAD if is_behind else _DAMAGED,
                     )
@@ -73,18 +73,18 @@ class CheckpointFolder:
         self._is_filled = True
 
     def keep(self, table_format: TableFormat, table: Place) -> None:
-        """After the last batch: what Spark noted since its commit, so that a start does not do it again."""
+        """Copy what Spark wrote after the last batch's commit, so that a start does not repeat that batch."""
         if self.place is None or not self._is_filled:
             return
         last = spark_checkpoint.last_committed(self.path)
         if last is None or last != spark_checkpoint.last_planned(self.path):
             return
-        # A job whose table others went on with keeps its copy to itself.
+        # Do not overwrite the copy if another job has committed to the table since.
         if table_format.state(table, spark_checkpoint.application(self.path)).batch == last:
             checkpoint_mirror.save(self.path, self.place, last)
 
     def close(self) -> None:
-        """The folder goes where it is a copy."""
+        """Delete the folder if it is temporary."""
         if self._lock is not None:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
@@ -109,15 +109,15 @@ class CheckpointFolder:
         return path
 
 
-_DAMAGED: Final = "a part of it is missing or damaged"
+_DAMAGED: Final = "a part of the copy is missing or damaged"
 _AHEAD: Final = (
-    "the table has gone on since this copy was made; a new checkpoint goes on from the table, and what dedupe_seconds"
-    " remembers begins anew"
+    "the table is ahead of this copy; a new checkpoint continues from the table, and the memory of dedupe_seconds"
+    " starts empty"
 )
 
 
 def _remove_left(path: Path) -> None:
-    """Of a process that was killed: its lock is free."""
+    """Delete the folder of a killed process, whose lock is free."""
     try:
         lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -134,8 +134,8 @@ def _remove_left(path: Path) -> None:
 def _is_behind(
     checkpoint: Path, page: CheckpointPage, table_format: TableFormat, table: Place, place: StorePath
 ) -> bool:
-    """The table is ahead of the copy's batch, by commits of the copy's own job: of its query, or of one whose copy lay
-    here before (two machines that began at once). Raises ``Stop`` where it is by a job with another checkpoint."""
+    """Whether the copy's own job has committed past the copy's batch: by its query, or by one whose copy it replaced
+    (two machines that started at once). Raises ``Stop`` if a job with another checkpoint has."""
     application, batch = spark_checkpoint.application(checkpoint), page.batch
     own = {application, *(spark_checkpoint.application_of(each) for each in page.before)}
     end, before = spark_checkpoint.end_of(checkpoint, batch), None
@@ -150,7 +150,7 @@ def _is_behind(
     if state.batch > batch:
         return state.holds(end)
     if state.batch == batch and entries[0].application in own and _is_ahead(state, end, of_end=True):
-        # Another machine with the same copy has planned this batch to go further, and was first.
+        # Another machine with the same copy planned a longer batch with this number, and committed it first.
         return True
     try:
         commit.decide(state, application=application, batch=batch, end=end, before=before)
@@ -168,17 +168,17 @@ def _refuse_other(
     table: Place,
     place: StorePath,
 ) -> None:
-    """Raises ``Stop`` where the newest batch in the table is of another checkpoint's job, and goes on where this one
-    would. Begun anew, this one would take over from that, that from this, and so on."""
+    """Raise ``Stop`` if a job with another checkpoint has committed past this one. If this one started with a new
+    checkpoint instead, the two jobs would keep taking over from each other."""
     newest = next((info for info in entries if info.batch >= 0), None)
     if newest is None or newest.application in own or newest.checkpoint in ("", str(place)):
         return
     if _is_ahead(state, end, of_end=state.batch >= batch and state.holds(end)):
         raise errors.Stop(
             errors.TABLE_TAKEN,
-            f"{table}: a job with the checkpoint {newest.checkpoint} fills it now, and has gone on where this one, with"
-            f" {place}, would. Stop one of the two; for this one to take over, give it a new checkpoint (it goes on"
-            " from the table)",
+            f"{table}: a job with the checkpoint {newest.checkpoint} now fills it, and is ahead of this one, whose"
+            f" checkpoint is {place}. Stop one of the two; to let this one take over, give it a new checkpoint (it"
+            " continues from the table)",
         )
 
 

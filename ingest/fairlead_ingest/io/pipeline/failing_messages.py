@@ -1,8 +1,8 @@
-"""Trying parts of a batch that fails, to find the message that does it: the last resort before a pipeline stops.
+"""Searches a failing batch for the messages that cause the failure, the last resort before a pipeline stops.
 
-A part is tried as the batch would be: fetched, through the schema and the user's transforms, written by the sink's own
-code, into a folder that is thrown away. What fails alone becomes a dead letter, with its reason, when the batch is
-tried again.
+Parts of the batch are tried as the batch would be: fetched, passed through the schema and the user's transforms, and
+written by the sink's own code, into a temporary folder. A message that fails alone becomes a dead letter, with the
+reason, when the batch is tried again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from fairlead_messaging.client.io.sync_client import BulkClient
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.failing_messages")
-# Below this many messages a range is cut at one of them, above by the service's own count.
+# Up to this many messages, a range is split at a message id; a larger one by the service's own count.
 NAMED_ROWS_MAX = 1000
 FOLDER = "fairlead-probe"
 
 
 class Search:
-    """Looks for what fails in the batch that ends at ``end``; one trial a step.
+    """Searches the batch that ends at ``end``, one trial a step.
 
-    ``probe`` runs a part of the batch through everything and raises what it meets.
+    ``probe`` processes the given ranges without committing, and raises the error of a failing part.
     """
 
     def __init__(self, client: BulkClient, end: Offsets, probe: Callable[[str, Path], None], checkpoint: Path) -> None:
@@ -46,7 +46,7 @@ class Search:
         self.found: dict[str, dict[str, str]] = {}
 
     def step(self) -> bool:
-        """One trial; True once all is known. Raises ``Wait``, ``TooMany``, and what the service raises."""
+        """Run one trial; True when the search is done. Raises ``Wait``, ``TooMany`` and the service's errors."""
         try:
             if self._asked is None:
                 self._asked = next(self._search)
@@ -127,7 +127,7 @@ def ranges_of(end: Offsets) -> list[OffsetRange]:
 
 
 def ranges_text(ranges: Sequence[OffsetRange]) -> str:
-    """The source's option that reads these and nothing else."""
+    """The source's option ``ranges`` to read only these."""
     return json.dumps([asdict(whole) for whole in ranges])
 
 

@@ -1,8 +1,8 @@
-"""One pipeline as a Spark query: prepared, started, observed, stopped after its batch.
+"""Runs one pipeline as a Spark query: prepares, starts and observes it, and stops it after its batch.
 
-prepare (tables exist, the start is known) → start → observe … → finish
+prepare (create tables, find the start) → start → observe … → finish
              ↑                                        │
-             └── wait, as long as it may heal ────────┘   (``supervisor``)
+             └── wait after a temporary failure ──────┘   (``supervisor``)
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from fairlead_wire.io import logs
 
 log = logs.get("ingest.job")
 FINISH_SECONDS_MAX = 60.0
-# Of requests beside the work: lag, positions, the search for a failing message.
+# Time-out of the driver's own requests: for the lag, for positions, in the search for a failing message.
 REQUEST_SECONDS = 5.0
 _POLL_SECONDS = 0.05
-ASKING = "Getting offsets from"
-"""What Spark says it does while the source is asked whether there is anything new."""
+POLLING = "Getting offsets from"
+"""The beginning of Spark's status message while it asks the source for new messages."""
 
 
 class Job:
@@ -87,26 +87,26 @@ class Job:
 
     @property
     def is_answering(self) -> bool:
-        """The query has asked the service and been answered since it was started."""
+        """The query has had an answer from the service since it was started."""
         return self._query is not None and self._query.lastProgress is not None
 
-    def at_work(self) -> tuple[int, bool, str]:
-        """(batch that is made or waited for, is it being made, what Spark says it does)."""
+    def activity(self) -> tuple[int, bool, str]:
+        """The current or next batch, whether it is running, and Spark's own status message."""
         if self._query is None:
-            return -1, False, "the query is not started yet"
+            return -1, False, "the query has not started yet"
         last, status = self._query.lastProgress, self._query.status
         batch = 0 if last is None else int(last["batchId"]) + (1 if last.numInputRows else 0)
         doing = str(status["message"])
-        # A trigger asks for news first, and an idle job does nothing else: there is no batch before the answer.
-        return batch, bool(status["isTriggerActive"]) and not doing.startswith(ASKING), doing
+        # A trigger asks for new messages first, and an idle job does nothing else; no batch runs before the answer.
+        return batch, bool(status["isTriggerActive"]) and not doing.startswith(POLLING), doing
 
     def start(self) -> None:
-        """Make the tables fit and start the query. Raises ``Stop``, ``Wait``."""
+        """Create or extend the tables, then start the query. Raises ``Stop``, ``Wait``."""
         with coded():
             self._start()
 
     def failure(self) -> tuple[str | None, str] | None:
-        """(code or None, sentence) when the query has ended by an error, None when it has not."""
+        """The (code or None, sentence) of the error that ended the query; None if there was no error."""
         if self._query is None or self._query.isActive:
             return None
         error = self._query.exception()
@@ -116,29 +116,29 @@ class Job:
 
     @property
     def batch(self) -> int:
-        """The batch that is being worked on, or was last; -1 before the first."""
+        """The current batch, or the last one if none is running; -1 before the first."""
         return spark_checkpoint.last_planned(self._checkpoint)
 
     def search(self) -> Search:
-        """Looks for the messages that make the batch at hand fail. Raises ``Stop``, ``Wait``."""
+        """Search for the messages that make the current batch fail. Raises ``Stop``, ``Wait``."""
         with coded():
             end = spark_checkpoint.end_of(self._checkpoint, self.batch)
             return Search(self._connected(), end, self._probe, self._checkpoint)
 
     def put_aside(self, found: dict[str, dict[str, str]]) -> None:
-        """From the next start on these messages (topic, id, reason) are dead letters."""
+        """Make these messages (reason by topic and id) dead letters from the next start on."""
         for topic, reasons in found.items():
             for name, reason in reasons.items():
                 log.error("message_set_aside", pipeline=self.name, topic=topic, id=name, reason=reason)
             self._aside.setdefault(topic, {}).update(reasons)
 
     def observe(self) -> int:
-        """Report what was committed since last time; how many batches. Raises ``Wait``, ``Stop``."""
+        """Report the batches committed since the last call; return how many. Raises ``Wait``, ``Stop``."""
         with coded():
             return self._observe()
 
     def _observe(self) -> int:
-        # Opening the table is work that grows with it: only a trigger that has ended can have committed.
+        # Opening a large table is expensive, and only a finished trigger can have committed.
         progress = self._query.lastProgress if self._query is not None else None
         trigger = None if progress is None else str(progress["timestamp"])
         if self.is_running and trigger == self._trigger_seen:
@@ -155,16 +155,16 @@ class Job:
         return batches
 
     def is_latest_settled(self) -> bool:
-        """What was committed is in the latest table as well, where there is one. Raises ``Stop`` where it cannot be."""
+        """Whether the latest table, if there is one, has all committed rows. Raises ``Stop`` if it cannot get them."""
         return self._latest is None or self._latest.is_settled()
 
     def measure_lag(self, now: datetime.datetime) -> None:
-        """Ask from time to time how far the table is behind its topics, and how large it is; ``now`` is aware."""
+        """Measure the lag behind the topics and the table's size from time to time; ``now`` is timezone-aware."""
         self._lag.ask(self._commits.reached, now)
         self._size.ask(now)
 
     def has_more_executors(self, now: datetime.datetime) -> bool:
-        """More tasks could run at once than the query makes of a batch: it should be started again."""
+        """Whether more tasks could run at once than the query uses, so that it should be restarted."""
         tasks = 0 if self._settings.limits.tasks else self._executors.have_come(now)
         if tasks:
             log.info("more_executors", pipeline=self.name, tasks=tasks)
@@ -177,7 +177,7 @@ class Job:
             try:
                 self.observe()
             except (errors.Stop, errors.Wait) as error:
-                log.warning("last_look_failed", pipeline=self.name, reason=str(error))
+                log.warning("final_report_failed", pipeline=self.name, reason=str(error))
             self._keep()
         if self._latest is not None:
             self._latest.close()
@@ -186,20 +186,20 @@ class Job:
             self._client = None
 
     def pause(self) -> None:
-        """Let the running batch end, then stop the query alone: it is to start again."""
+        """Let the running batch end, then stop only the query, to start it again."""
         query = self._query
         if query is not None and query.isActive:
             deadline = time.monotonic() + FINISH_SECONDS_MAX
             before = _batch_of(query)
             while query.isActive and query.status["isTriggerActive"] and _batch_of(query) == before:
                 if time.monotonic() > deadline:
-                    log.warning("batch_cut_short", pipeline=self.name, seconds=FINISH_SECONDS_MAX)
+                    log.warning("batch_interrupted", pipeline=self.name, seconds=FINISH_SECONDS_MAX)
                     break
                 time.sleep(_POLL_SECONDS)
             query.stop()
 
     def close(self) -> None:
-        """Finished for good."""
+        """Finish, and delete a temporary checkpoint folder; the job cannot be started again."""
         try:
             self.finish()
         finally:
@@ -259,17 +259,17 @@ class Job:
         self._query = writer.start()
 
     def _check_state_is_reachable(self) -> None:
-        """Raises ``Stop`` where executors on other machines would keep what only this one copies to the store."""
+        """Raise ``Stop`` if executors on other machines would keep state that only this machine copies to the store."""
         if self._kept.place is not None and self._pipeline.dedupe_seconds and not is_local(self._session):
             master = self._settings.spark.remote or self._settings.spark.master
             raise errors.Stop(
                 errors.BAD_OPTION,
-                f"checkpoint: {self._kept.place} with dedupe_seconds needs a local master, is {master}: executors keep"
-                " what is remembered on their own disks. Use a folder that all machines share, or no dedupe_seconds",
+                f"checkpoint: {self._kept.place} with dedupe_seconds needs a local master, not {master}: executors keep"
+                " the state on their own disks. Use a folder that all machines share, or remove dedupe_seconds",
             )
 
     def _check_goes_on(self) -> None:
-        """Before a table is made where one should be. Raises ``Stop`` where the table ends before the checkpoint."""
+        """Raise ``Stop`` if the table is behind the checkpoint; called before a missing table is created."""
         last = spark_checkpoint.last_committed(self._checkpoint)
         if last is not None:
             state = self._table_format.state(self._table, spark_checkpoint.application(self._checkpoint))
@@ -285,7 +285,7 @@ class Job:
         return shaped(rows, self._settings, self._pipeline)
 
     def _probe(self, ranges: str, scratch: Path) -> None:
-        """Do with a part of a batch all that is done with a batch, but for the commit."""
+        """Process a part of a batch as a batch, without the commit."""
         options = source_options(self._session, self._settings, self._pipeline) | {"ranges": ranges}
         if self._aside:
             options["setAside"] = json.dumps(self._aside)
@@ -300,7 +300,7 @@ class Job:
         sinking.option("evolve", evolve).mode("append").save()
 
     def _begin(self) -> dict[str, Any]:
-        """Where each topic starts; counts only for topics that the checkpoint does not know."""
+        """The starting position of each topic; Spark uses it only for topics that are not in the checkpoint."""
         start = offsets.parse_starting_position(self._pipeline.starting_position)
         begin: dict[str, Any] = dict.fromkeys(self._pipeline.topics, start)
         reached = tables.reached(self._table_format, self._table, self._pipeline.topics)

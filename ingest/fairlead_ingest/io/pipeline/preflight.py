@@ -1,6 +1,6 @@
-"""What can be found wrong with a job before Spark is started: schema files, transforms, certificates' files, stores.
+"""Checks a job before Spark is started: schema files, transforms, certificate files, stores, folders and topics.
 
-Starting Spark takes seconds, and a mistake of the settings is no reason to try again.
+Starting Spark takes seconds, and a mistake in the settings should be reported at once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from fairlead_wire.io import logs
 from fairlead_wire.validation import mistakes
 
 log = logs.get("ingest.preflight")
-# Asked before Spark starts, no longer than this: a service that is away is the job's to wait for.
+# How long the topics are asked for before Spark starts; if the service is away, the job waits for it later.
 ASK_SECONDS_MAX = 5.0
-# Topics that are named in one sentence.
-TOLD_MAX = 3
+# How many missing topics one sentence names.
+NAMED_MAX = 3
 
 
 def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
-    """Raises ``Stop`` naming the pipeline's file or function and what is wrong with it."""
+    """Check files, functions and stores. Raises ``Stop`` naming the one that is wrong, and why."""
     if settings.security == "mtls":
         for key in ("tls_ca", "tls_cert", "tls_key"):
             path = Path(getattr(settings, key))
@@ -57,7 +57,7 @@ def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
                 try:
                     object_store.probe(place)
                 except errors.Wait as error:
-                    # It may come; the job waits for it as for any other outage. One look takes ten seconds.
+                    # The job waits for it as in any other outage. Probe each bucket once, as it takes ten seconds.
                     away.add(place.bucket)
                     log.warning("store_away", pipeline=job.name, reason=str(error))
         if job.table_format == tables.ICEBERG:
@@ -65,7 +65,7 @@ def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
 
 
 def check_folders(settings: IngestSettings) -> None:
-    """Raises ``Stop`` naming a folder of a table or a checkpoint that this program's user may not write into."""
+    """Raise ``Stop`` if this program's user cannot write into a folder of a table or a checkpoint."""
     for job in settings.jobs():
         table = settings.place(job.table)
         for place in (
@@ -82,10 +82,10 @@ def _check_folder(folder: Path) -> None:
         return
     what = f"{folder}: " if there != folder else ""
     if not there.is_dir():
-        raise errors.Stop(errors.TABLE_UNFIT, f"{what}{there} is no folder; move it away, or name another place")
+        raise errors.Stop(errors.TABLE_UNFIT, f"{what}{there} is not a folder; move it away, or choose another path")
     raise errors.Stop(
         errors.TABLE_UNFIT,
-        f"{what}{there} cannot be written to by user {_user()}; give it to that user (chown), or name another place",
+        f"{what}user {_user()} cannot write to {there}; make that user its owner (chown), or choose another path",
     )
 
 
@@ -97,10 +97,10 @@ def _user() -> str:
 
 
 def check_topics(settings: IngestSettings) -> None:
-    """Warn of topics that are not there, where an ``available-now`` job would read them. Raises ``Stop`` where none is.
+    """Warn of missing topics of an ``available-now`` job. Raises ``Stop`` if all topics are missing.
 
-    A job that goes on waits for them (``watchers`` says so); this one would end well, with an empty table. A service
-    that does not answer, or refuses, says nothing here: the job asks it again.
+    A continuous job waits for missing topics, with a warning (``watchers``), but this one would end successfully with
+    an empty table. Nothing is checked if the service does not answer or refuses; the job asks it again.
     """
     if settings.trigger_seconds is not None:
         return
@@ -114,11 +114,11 @@ def check_topics(settings: IngestSettings) -> None:
                 except TopicMissing:
                     missing[topic] = _remedy(client, topic)
         except (FairleadError, OSError) as error:
-            log.debug("topics_not_asked", reason=str(error))
+            log.debug("topics_not_checked", reason=str(error))
             return
     if len(missing) == len(names):
-        each = "; ".join(f"{topic} does not exist: {remedy}" for topic, remedy in list(missing.items())[:TOLD_MAX])
-        more = f"; and {len(missing) - TOLD_MAX} more" if len(missing) > TOLD_MAX else ""
+        each = "; ".join(f"{topic} does not exist: {remedy}" for topic, remedy in list(missing.items())[:NAMED_MAX])
+        more = f"; and {len(missing) - NAMED_MAX} more" if len(missing) > NAMED_MAX else ""
         raise errors.Stop(errors.BAD_OPTION, f"topics: there is nothing to read: {each}{more}")
     for topic, remedy in missing.items():
         log.warning("topic_missing", topic=topic, reason=f"{topic} does not exist; the others are read", remedy=remedy)
@@ -141,7 +141,7 @@ def _probe_catalog(settings: IngestSettings, job: Pipeline) -> None:
 
 
 def _check_latest(job: Pipeline) -> None:
-    """Raises ``Stop`` where its columns are none of the rows'; those of transforms and bodies are seen at the start."""
+    """Raise ``Stop`` if the rows lack columns of its definition, unless only the start knows the columns."""
     definition = None if job.latest is None else job.latest.definition
     contract = contracts.read(Path(job.schema_file)) if job.schema_file else None
     if definition is None or job.transforms or (contract is not None and contract.mode == EVOLVE):

@@ -1,10 +1,10 @@
-"""What a pipeline's query is made of: the source's options, the rows as the pipeline wants them, the table's columns.
+"""The parts of a pipeline's query: the source's options, the shaping of rows, the table's columns.
 
 source ──source_options──▶ rows ──shaped──▶ typed columns, the user's transforms, lineage ──▶ sink
 
-A user's transform is found by name: ``module:function`` on the path, or ``path.py:function`` beside the settings. It is
-a function from DataFrame to DataFrame. It may add and drop columns of its own; the row's identity and the passengers
-``_error`` and ``_payload`` must still be there afterwards.
+A user's transform is named ``module:function`` (on the Python path) or ``path.py:function``. It is a function from
+DataFrame to DataFrame. It may add and drop columns, but must keep the row's identity and the passenger columns
+``_error`` and ``_payload``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEPT = ("_topic", "_id", "_published_at")
 
 
 def load(name: str, *, option: str = "transforms") -> Transform:
-    """The function called ``name``, as ``option`` says. Raises ``Stop`` saying what could not be found."""
+    """Load the function ``name``, given in ``option``. Raises ``Stop`` if it cannot be loaded."""
     place, _, function = name.rpartition(":")
     try:
         module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
@@ -47,38 +47,38 @@ def load(name: str, *, option: str = "transforms") -> Transform:
             said = str(error)
         else:
             raised = described(error)
-            said = f"importing {place} raised {raised}; {place} is imported and {function} is called, nothing is run"
+            said = f"importing {place} raised {raised}; it is imported as a module, not run as a script"
         raise errors.Stop(errors.BAD_OPTION, f"{option}: {name}: {said}") from error
     if not callable(found):
-        raise errors.Stop(errors.BAD_OPTION, f"{option}: {name} is no function")
+        raise errors.Stop(errors.BAD_OPTION, f"{option}: {name} is not a function")
     return cast(Transform, found)
 
 
 def apply(name: str, rows: DataFrame) -> DataFrame:
-    """``rows`` through the transform. Raises ``Stop`` when what must stay is gone."""
+    """Apply the transform ``name``. Raises ``Stop`` if it removes a column that must stay."""
     after = load(name)(rows)
     must = [column for column in (*KEPT, *PASSENGERS) if column in rows.columns]
     lost = [column for column in must if column not in getattr(after, "columns", ())]
     if lost:
-        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name} lost the column {', '.join(lost)}")
+        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name} removed the required columns: {', '.join(lost)}")
     return after
 
 
 def _file(path: Path) -> object:
     spec = importlib.util.spec_from_file_location(f"fairlead_transform_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise OSError(f"{path} is no Python file")
+        raise OSError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-# News ends the wait in the service at once; without news this is how often an idle job asks.
+# How long an idle job's request waits in the service, which answers earlier if there are new messages.
 IDLE_WAIT_MS = 2000
 
 
 def source_options(session: SparkSession, settings: IngestSettings, pipeline: Pipeline) -> dict[str, str]:
-    """The source's options as the settings say, but for where it starts."""
+    """The source's options from the settings, without the starting position."""
     limits = settings.limits
     options = {
         "url": settings.messaging_url,
@@ -104,25 +104,25 @@ def source_options(session: SparkSession, settings: IngestSettings, pipeline: Pi
 
 
 def batch_seconds(settings: IngestSettings) -> float:
-    """How long a batch should take beside live topics; 0 where no one waits, or it was not asked for."""
+    """How long a batch of a continuous job should take; 0 if the settings do not limit it."""
     wanted, trigger = settings.limits.batch_seconds, settings.trigger_seconds
     # A shorter batch would wait for the trigger.
     return max(wanted, trigger) if wanted and trigger is not None else 0.0
 
 
 def evolves(pipeline: Pipeline) -> bool:
-    """The pipeline's table grows by what bodies bring. Raises ``Stop``."""
+    """Whether new fields of bodies add columns to the pipeline's table. Raises ``Stop``."""
     return bool(pipeline.schema_file) and contracts.read(Path(str(pipeline.schema_file))).mode == EVOLVE
 
 
 def judged_by(pipeline: Pipeline) -> str:
-    """Name and version of the contract as JSON, for the table's log; empty for a file without. Raises ``Stop``."""
+    """The contract's name and version as JSON for the table's log; empty if it has no name. Raises ``Stop``."""
     contract = contracts.read(Path(str(pipeline.schema_file))) if pipeline.schema_file else None
     return json.dumps({"name": contract.name, "version": contract.version}) if contract and contract.name else ""
 
 
 def contract_now(settings: IngestSettings, pipeline: Pipeline) -> Contract:
-    """The schema file's contract, grown by what the table has grown by where it may. Raises ``Stop``."""
+    """The schema file's contract, with the columns the table has gained since if it evolves. Raises ``Stop``."""
     contract = contracts.read(Path(str(pipeline.schema_file)))
     table_format, table = tables.of_pipeline(settings, pipeline), settings.place(pipeline.table)
     held = table_format.dataset(table) if contract.mode == EVOLVE else None
@@ -130,7 +130,7 @@ def contract_now(settings: IngestSettings, pipeline: Pipeline) -> Contract:
 
 
 def shaped(rows: DataFrame, settings: IngestSettings, pipeline: Pipeline) -> DataFrame:
-    """What the source gave, as the pipeline wants it: typed, the user's transforms, lineage. Raises ``Stop``."""
+    """The source's rows with typed columns, the user's transforms and lineage applied. Raises ``Stop``."""
     if pipeline.schema_file:
         rows = transforms.typed(rows, contract_now(settings, pipeline))
     for name in pipeline.transforms or ():
@@ -141,27 +141,27 @@ def shaped(rows: DataFrame, settings: IngestSettings, pipeline: Pipeline) -> Dat
 
 
 def _lineage_last(rows: DataFrame) -> DataFrame:
-    """A transform appends its columns; the contract has lineage after them."""
+    """Move the lineage columns behind those that transforms appended."""
     last = [name for name in (*KEPT, *transforms.PASSENGERS) if name in rows.columns]
     return rows.select(*[transforms.quoted(name) for name in rows.columns if name not in last], *last)
 
 
 def table_schema(rows: StructType) -> pa.Schema:
-    """The table's columns: what the query gives without passengers, ``_batch`` in its place, all nullable."""
+    """The table's columns: the query's without passengers, with ``_batch`` before ``_date``, all nullable."""
     columns = [StructField(field.name, field.dataType) for field in rows if field.name not in transforms.PASSENGERS]
     columns.insert(len(columns) - 1, StructField("_batch", LongType()))
     return to_arrow_schema(StructType(columns), timezone="UTC")
 
 
 class RoundRobin:
-    """Names in their order, as many at a time as there is time for."""
+    """Iterates over names in turn, as many at a time as there is time for."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         self._next = 0
 
     def take(self, seconds: float) -> Iterator[str]:
-        """All of them once, beginning where the last time ended; no further one after ``seconds``."""
+        """Each name once, beginning where the last call ended; none after ``seconds``."""
         deadline = time.monotonic() + seconds
         for _ in self._names:
             name = self._names[self._next % len(self._names)]

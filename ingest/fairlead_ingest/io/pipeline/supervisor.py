@@ -1,4 +1,4 @@
-"""Keeps one pipeline going: starts its query, starts it again after what may heal, and says when it is done.
+"""Keeps one pipeline running: starts its query, restarts it after temporary failures, and notices when it is done.
 
 step ─▶ start ─▶ observe … ─▶ done
           ▲         │ failed
@@ -20,21 +20,21 @@ from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.supervisor")
-# A pipeline that stopped is tried again this much later, while others run: it may have been repaired.
+# When to retry a stopped pipeline while others run, as its problem may have been fixed.
 STOPPED_SECONDS = 300.0
 START_SECONDS = 20.0
 STARTING = "starting"
 
 
 class Supervisor:
-    """Of one job; the program's main thread calls ``step`` a few times a second. Not thread-safe."""
+    """Supervises one job; the main thread calls ``step`` a few times a second. Not thread-safe."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.is_done = False
         self.waiting = STARTING
         self.has_failed = False
-        # Why someone has to look; None while it runs or waits.
+        # The error that needs a person; None while the pipeline runs or waits.
         self.stopped: errors.Stop | None = None
         self._next_try = 0.0
         self._failures = Failures()
@@ -44,12 +44,12 @@ class Supervisor:
         self._started_at = 0.0
 
     def is_starting(self, now: float) -> bool:
-        """Its Python processes come up; a query that says nothing for ``START_SECONDS`` has them, and is at work."""
+        """Whether its Python processes are still starting; a query silent for ``START_SECONDS`` is taken to work."""
         is_silent = self._started and self.job.is_running and not self.job.is_answering
         return is_silent and now < self._started_at + START_SECONDS
 
     def stop(self, error: errors.Stop, now: float) -> None:
-        """Take it out of work; ``step`` tries it again after ``STOPPED_SECONDS``, if there still is one then."""
+        """Stop the pipeline; ``step`` retries it after ``STOPPED_SECONDS``, if the program still runs."""
         self.stopped = error
         self.waiting = str(error)
         self.has_failed = True
@@ -60,10 +60,10 @@ class Supervisor:
         self.job.finish()
 
     def step(self, now: float, *, may_start: bool) -> None:
-        """Look once. Raises ``Stop`` where waiting heals nothing.
+        """Check the pipeline once and act. Raises ``Stop`` if waiting does not help.
 
-        ``may_start``: no other query is starting. Each needs several Python processes, for which Spark waits ten
-        seconds; on a small machine all at once never come up, fail together and try again together.
+        ``may_start``: no other query is starting. Each starts several Python processes, for which Spark waits ten
+        seconds. On a small machine, queries that start together would time out together, again and again.
         """
         self.has_failed = False
         if self.is_done or now < self._next_try or not (self._started or may_start):
@@ -105,7 +105,7 @@ class Supervisor:
         failure = self.job.failure()
         if failure is None:
             if not self.job.is_latest_settled():
-                self.waiting = "all rows are committed; the latest table is brought up to them"
+                self.waiting = "all rows are committed; the latest table is being refreshed"
                 return
             self.is_done = True
             self.waiting = ""
@@ -115,7 +115,7 @@ class Supervisor:
     def _failed(self, code: str | None, sentence: str, now: float) -> None:
         left = self._failures.renewal_seconds(code, now)
         if left is not None:
-            sentence = f"{sentence}; it took them before: new ones are waited for, {round(left)} s more"
+            sentence = f"{sentence}; the credentials worked before, so waiting {round(left)} s for renewed ones"
         todo = self._failures.note(code, sentence, self.job.batch, now)
         if todo is Next.STOP:
             raise errors.Stop(code or errors.QUERY_FAILED, sentence)
@@ -132,20 +132,20 @@ class Supervisor:
             try:
                 self._search = self.job.search()
             except errors.Wait as error:
-                log.warning("search_put_off", pipeline=self.job.name, code=error.code, reason=error.sentence)
+                log.warning("search_postponed", pipeline=self.job.name, code=error.code, reason=error.sentence)
             else:
-                log.warning("batch_halved", pipeline=self.job.name, batch=self.job.batch, reason=sentence)
+                log.warning("search_started", pipeline=self.job.name, batch=self.job.batch, reason=sentence)
 
     def _search_on(self, search: Search) -> None:
         try:
             if not search.step():
-                self.waiting = f"looking for the message that fails, {search.trials} parts tried: {self._reason}"
+                self.waiting = f"searching for the failing message, {search.trials} parts tried: {self._reason}"
                 return
         except TooMany as error:
             raise errors.Stop(errors.QUERY_FAILED, str(error)) from error
         except (Temporary, Permanent) as error:
-            # The service, most likely; the query asks it again and says what it finds.
-            log.warning("search_put_off", pipeline=self.job.name, reason=str(error))
+            # Most likely the service is away; the query asks it again and reports the outcome.
+            log.warning("search_postponed", pipeline=self.job.name, reason=str(error))
         else:
             self.job.put_aside(search.found)
         self._search = None

@@ -1,9 +1,9 @@
-"""Watch a pipeline's table and report on it: commits, how far it is behind its topics, its files and open letters.
+"""Watch a pipeline's table and report its commits, its lag behind the topics, its size and its open dead letters.
 
     table's log ──observe──▶ metrics, log, events on the system topic, the reader's position in the service
 
-Counts come from the table's own log, so what is reported was committed, also by a run before that was killed. Lag and
-size are measured now and then: many small files are slow to read, and an open letter waits for a person.
+Counts come from the table's own log, so everything reported is committed, including by an earlier run that was killed.
+Lag and size are measured only from time to time, because many small files are slow to read.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from fairlead_wire.errors import FairleadError, Permanent, Temporary
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.commits")
-# Commits of an earlier run that are published again at a start, in case it was killed before it published them.
+# How many commits of an earlier run are published again at a start, in case it was killed before publishing them.
 PUBLISHED_AGAIN_MAX = 8
-# Positions are reported to the service beside the work, no longer than this at a time: a service that is slow or
-# silent would keep the other pipelines and a stop waiting, once for each topic.
+# How long one call may report positions: a slow or silent service would delay the other pipelines and a stop, once for
+# each topic.
 REPORT_SECONDS_MAX = 5.0
 FIRST_COMMIT = 1
-# Entries of the log that are read first; more only where all of them are new.
+# How many log entries are read first; more are read only if all of them are new.
 _ENTRIES = 8
 
 
 class CommitWatcher:
-    """Of one pipeline's table. Not thread-safe."""
+    """Watches the commits to one pipeline's table. Not thread-safe."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class CommitWatcher:
         self._reported: dict[str, str] = {}
         self._seen_batch = -1
         self._latest: Committed | None = None
-        # Where the table was before the commit that is seen next; None: it is not known.
+        # The table's positions before the next commit to be seen; None if unknown.
         self._before: Offsets | None = None
         self._is_whole = pipeline.starting_position == "earliest"
-        # By topic: its generation, and after which position the table has taken all of it, as far as commits were seen.
+        # By topic: its generation, and the position after which the commits seen so far have taken everything.
         self._starts: dict[str, tuple[int, str]] = {}
-        # How far the table goes, as last seen.
+        # The table's positions as last seen.
         self.reached = Offsets()
 
     def start(self) -> None:
-        """Watch what is committed from now on; the newest commits of the run before are published again."""
+        """Watch for new commits, and publish the newest commits of the previous run again."""
         self._seen_batch = -1
         if not spark_checkpoint.is_fresh(self._checkpoint):
             self._seen_batch = self._table_format.state(
@@ -89,7 +89,7 @@ class CommitWatcher:
             self._see(self._ours(self._table_format.last_entries(self._table, _ENTRIES))[::-1])
 
     def observe(self) -> int:
-        """Report what was committed since last time; how many batches. Raises ``Stop``."""
+        """Report the batches committed since the last call; return how many. Raises ``Stop``."""
         commits = self._new_commits()
         for each in commits:
             counts = each.info.counts
@@ -110,7 +110,8 @@ class CommitWatcher:
                     pipeline=self._pipeline,
                     batch=each.info.batch,
                     dead_letters=counts.dead_letters,
-                    remedy="see why with fairlead ingest deadletters, mend the schema file or the messages, and repair",
+                    remedy="find the reasons with fairlead ingest deadletters, fix the schema file or the messages, and"
+                    " run fairlead ingest repair",
                 )
         self._publish(commits)
         if commits:
@@ -120,7 +121,7 @@ class CommitWatcher:
         return len(commits)
 
     def report_positions(self) -> None:
-        """Let the service know how far the table goes; a refusal is logged and harmless, the next batch tries again."""
+        """Report the table's positions to the service; a failure is only logged, as each batch reports again."""
         for topic in self._to_report.take(REPORT_SECONDS_MAX):
             offset = self.reached.topics.get(topic)
             if offset is None or not offset.position or self._reported.get(topic) == offset.position:
@@ -136,7 +137,7 @@ class CommitWatcher:
     # --- inside
 
     def _see(self, commits: Sequence[Committed]) -> None:
-        """Batches of one checkpoint go on from each other, and from the table (``table.commit``); oldest first."""
+        """Update the table's positions from commits, oldest first; each continues the previous (``table.commit``)."""
         for each in commits:
             if each.info.sequence == FIRST_COMMIT:
                 self._before = Offsets()
@@ -145,12 +146,12 @@ class CommitWatcher:
                     start = self._start(self._before, topic, offset)
                     self._starts[topic] = offset.generation, start
             self._latest = each
-            if each.info.reached.topics:  # an older entry of some tables says none; the next one goes on from it
+            if each.info.reached.topics:  # entries of some older tables have none
                 self._before = each.info.reached
 
     def _start(self, before: Offsets | None, topic: str, reached: TopicOffset) -> str:
-        """After which position the table has taken all of a topic, where it had read so far before its commit; where
-        that is not known, nothing of before is claimed."""
+        """The position after which the table has everything of a topic: its position before the commit, if known, else
+        the commit's own position, so that nothing earlier is claimed."""
         if before is None:
             return reached.position
         held = before.topics.get(topic)
@@ -159,14 +160,14 @@ class CommitWatcher:
         return "" if held is not None or self._is_whole else reached.position
 
     def _report(self, topic: str, offset: TopicOffset) -> None:
-        """With what nodes' receipts say of the table."""
+        """Report a position, with the note about the table that nodes' receipts contain."""
         note = self._note(topic, offset)
         self._connect().note_reader(
             topic, self._pipeline, position=offset.position, generation=offset.generation, table=note
         )
 
     def _note(self, topic: str, offset: TopicOffset) -> TableNote | None:
-        """None where no batch of this checkpoint was seen."""
+        """The note about the table; None if no batch of this checkpoint was seen."""
         generation, start = self._starts.get(topic, (0, ""))
         if self._latest is None or generation != offset.generation:
             return None
@@ -181,7 +182,7 @@ class CommitWatcher:
         )
 
     def _publish(self, commits: Sequence[Committed]) -> None:
-        """Each commit on the system topic, numbered by its batch: what was published before is stored once."""
+        """Publish each commit, numbered by its batch, so that publishing it twice stores it once."""
         if self._publisher is None:
             return
         for each in commits:
@@ -189,12 +190,12 @@ class CommitWatcher:
             self._publisher.publish_numbered(f"ingest/{each.info.application}", numbered)
 
     def _ours(self, entries: Sequence[LogEntry]) -> list[Committed]:
-        # A fresh checkpoint has no identity before its query has started.
+        # A new checkpoint has no id before its query has started.
         application = spark_checkpoint.application(self._checkpoint)
         return [found for entry in entries if (found := entry.batch(application)) is not None]
 
     def _new_commits(self) -> list[Committed]:
-        """After the last batch seen, oldest first."""
+        """The commits after the last batch seen, oldest first."""
         limit = _ENTRIES
         while True:
             entries = self._table_format.last_entries(self._table, limit)
@@ -208,10 +209,10 @@ class CommitWatcher:
         return new[::-1]
 
 
-# Asking more often would be most of an idle job's requests.
+# How often to measure; more often, it would cause most of an idle job's requests.
 LAG_SECONDS = 15.0
-# Asked beside the work, no longer than this at a time: a service that is slow or silent would keep the other pipelines
-# and a stop waiting, once for each topic.
+# How long one measurement may take: a slow or silent service would delay the other pipelines and a stop, once for each
+# topic.
 ASK_SECONDS_MAX = 5.0
 
 
@@ -219,7 +220,7 @@ lag_log = logs.get("ingest.lag")
 
 
 class LagWatcher:
-    """Of one pipeline. Not thread-safe."""
+    """Measures the lag of one pipeline. Not thread-safe."""
 
     def __init__(self, pipeline: Pipeline, metrics: IngestMetrics, connect: Callable[[], BulkClient]) -> None:
         self._pipeline = pipeline.name
@@ -230,9 +231,9 @@ class LagWatcher:
         self._missing: set[str] = set()
 
     def ask(self, reached: Offsets, now: datetime.datetime) -> None:
-        """Measure how far ``reached`` is behind, at most every ``LAG_SECONDS``; ``now`` is aware.
+        """Measure the lag of ``reached``, at most every ``LAG_SECONDS``; ``now`` is timezone-aware.
 
-        Topics for which there was no time come first the next time.
+        Topics for which there was no time come first next time.
         """
         if self._asked is not None and (now - self._asked).total_seconds() < LAG_SECONDS:
             return
@@ -241,31 +242,31 @@ class LagWatcher:
             facts = status.of_topic(topic, reached.topics.get(topic), self._connect(), now)
             if facts.get("state") == "unreachable":
                 break
-            self._tell(topic, is_missing=facts.get("state") == "missing")
+            self._note_missing(topic, is_missing=facts.get("state") == "missing")
             if "lag_messages" in facts:
                 self._metrics.lag_rows.labels(self._pipeline, topic).set(facts["lag_messages"])
                 self._metrics.lag_seconds.labels(self._pipeline, topic).set(facts["lag_seconds"])
 
-    def _tell(self, topic: str, *, is_missing: bool) -> None:
-        """Once for each time that it is gone: a name that is wrong is waited for like one that comes later."""
+    def _note_missing(self, topic: str, *, is_missing: bool) -> None:
+        """Warn once each time a topic disappears; its name may be wrong, or it may be created later."""
         if is_missing and topic not in self._missing:
             lag_log.warning(
                 "topic_missing",
                 pipeline=self._pipeline,
                 topic=topic,
-                reason=f"{topic} does not exist; it is waited for",
+                reason=f"{topic} does not exist; waiting for it",
                 remedy=f"correct topics, or create it: fairlead topics create {topic}",
             )
         (self._missing.add if is_missing else self._missing.discard)(topic)
 
 
 size_log = logs.get("ingest.size")
-# Asking reads the newest entries of the log; files come by the batch, so nothing is missed between.
+# How often to measure; this reads the newest log entries.
 SIZE_SECONDS = 60.0
 
 
 class SizeWatcher:
-    """Of one pipeline's table. Not thread-safe."""
+    """Measures one pipeline's table. Not thread-safe."""
 
     def __init__(self, pipeline: str, table_format: TableFormat, table: Place, metrics: IngestMetrics) -> None:
         self._pipeline = pipeline
@@ -275,7 +276,7 @@ class SizeWatcher:
         self._asked: datetime.datetime | None = None
 
     def ask(self, now: datetime.datetime) -> None:
-        """Count at most every ``SIZE_SECONDS``; ``now`` is aware. A table that cannot be read now is asked again."""
+        """Measure at most every ``SIZE_SECONDS``; ``now`` is timezone-aware. A failure is only logged."""
         if self._asked is not None and (now - self._asked).total_seconds() < SIZE_SECONDS:
             return
         self._asked = now

@@ -1,13 +1,14 @@
-"""One batch of one stream, or what a backfill has written, on its way into a table: once, also beside other writers.
+"""Commits a batch of a stream, or the files of a backfill, to a table exactly once, concurrently with other writers.
 
 decide (``table.commit``) ─▶ append ─▶ done
    ▲                            │ collided
    └────────────────────────────┘
 
-A backfill has left out what the table held when it looked. What came since (a second backfill, a repair, a job that was
-started meanwhile) is found here by topic and id, and the commit takes the table's commit sequence (``unique_append``):
+A backfill has left out rows that the table held when it started. Rows added since (by another backfill, a repair, or a
+job started meanwhile) are found here by topic and id, and the commit takes the table's commit sequence
+(``unique_append``):
 
-    files of tasks ─▶ less what the table has by now ─▶ less what a job has begun to bring ─▶ commit
+    files of tasks ─▶ less rows the table has by now ─▶ less rows that belong to a job ───────▶ commit
                            ▲                                                                   │ collided
                            └───────────────────────────────────────────────────────────────────┘
 """
@@ -38,17 +39,17 @@ from fairlead_ingest.table.commit import AlreadyIn, TableState
 from fairlead_ingest.table.commit_info import NO_COUNTS, BatchCounts, ContractUse
 from fairlead_ingest.table.store_path import Place
 
-# More collisions in a row than this come from several jobs on one table.
+# More collisions in a row than this mean that several jobs write one table.
 COLLISIONS_MAX = 20
-# Gaps of one batch that its commit names; the table of gaps has them all.
+# How many gaps of a batch its commit records; the gaps table has all of them.
 GAPS_NAMED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCommit:
-    """The batch that ends at ``end``; ``before`` is where the one before ended, None for a checkpoint's first.
+    """The batch that ends at ``end``; ``before`` is the end of the previous one, None for a checkpoint's first.
 
-    ``checkpoint``: where that is copied to, "" for nowhere.
+    ``checkpoint`` is the store path the checkpoint is copied to, "" if it is not copied.
     """
 
     table_format: TableFormat
@@ -59,21 +60,21 @@ class BatchCommit:
     checkpoint: str = ""
 
     def is_in(self, table: Place) -> bool:
-        """The table holds it; refused where it cannot go in at all. Raises ``Stop``."""
+        """Whether the table holds the batch. Raises ``Stop`` if it cannot be committed at all."""
         state = self._state(table, is_side_table=False)
         return isinstance(self._decide(state, NO_COUNTS, is_side_table=False), AlreadyIn)
 
     def append(self, table: Place, files: list[WrittenFile], counts: BatchCounts) -> None:
-        """Rows, once, also beside other writers. Raises ``Stop``, ``Wait``."""
+        """Commit the rows, once. Raises ``Stop``, ``Wait``."""
         self._append(table, lambda: files, counts, is_side_table=False)
 
     def append_dead_letters(self, table: Place, dead: list[WrittenFile]) -> None:
-        """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
+        """Commit the dead letters that the table does not hold yet. Raises ``Stop``, ``Wait``."""
         if dead:
             self._append(table, lambda: side_tables.new_dead_letters(self.table_format, table, dead, self.end))
 
     def append_gaps(self, table: Place, missing: list[GapRow]) -> None:
-        """Those the table does not hold yet, once. Raises ``Stop``, ``Wait``."""
+        """Commit the gaps that the table does not hold yet. Raises ``Stop``, ``Wait``."""
 
         def files() -> list[WrittenFile]:
             new = side_tables.new_gaps(self.table_format, table, missing, self.end)
@@ -96,12 +97,12 @@ class BatchCommit:
             is_in = isinstance(decided, AlreadyIn)
             if is_in and not is_side_table:
                 return
-            # Looked at after deciding: what another writer commits in between collides with what was decided.
+            # Read the table after deciding, so that a commit of another writer in between collides.
             new = files()
             if is_in and not new:
                 return
             if isinstance(decided, AlreadyIn):
-                # A side table had this batch before it was tried again; only what it did not have then is added.
+                # The side table holds an earlier attempt of this batch; add only what it lacks, without a number.
                 decided = commit.of_no_batch(state, self.application)
             self.table_format.append(table, new, decided)
 
@@ -120,8 +121,8 @@ class BatchCommit:
         )
 
     def _state(self, table: Place, *, is_side_table: bool) -> TableState:
-        """Of a topic that the log does not name yet, rows that a backfill brought beyond where the batch begins say how
-        far the table goes: a job that began while it ran would bring them again."""
+        """The table's state. For topics without a position in the log, rows past the beginning of the batch count as
+        the position: a backfill added them, and a job that started meanwhile would add them again."""
         state = self.table_format.state(table, self.application)
         unknown = [topic for topic in self.end.topics if topic not in state.reached.topics]
         if is_side_table or not unknown:
@@ -130,7 +131,7 @@ class BatchCommit:
         beyond = [topic for topic in unknown if highest.get(topic, "") > self.end.topics[topic].start_position]
         if not beyond:
             return state
-        # Bounds of files may be wider than their rows.
+        # The statistics of files may be wider than their rows.
         found = tables.reached(self.table_format, table, beyond)
         ahead = {
             topic: held
@@ -142,19 +143,20 @@ class BatchCommit:
 
 
 def add_columns(table_format: TableFormat, table: Place, fields: dict[str, str]) -> None:
-    """Add a column for each of ``fields``. Raises ``Wait`` where there are new ones: the batch has none of them yet."""
+    """Add columns for ``fields``. Raises ``Wait`` if any was added, because the batch was written without it."""
     if not fields:
         return
     more = fitting.new_columns(fields, tables.existing(table_format, table).schema.names)
     if more.names:
         table_format.ensure(table, more)
-        raise errors.Wait(errors.SCHEMA_GREW, f"{table}: new columns {', '.join(more.names)}; the batch is read again")
+        named = ", ".join(more.names)
+        raise errors.Wait(errors.SCHEMA_GREW, f"{table}: new columns {named}; the batch will be read again")
 
 
 def missing_rows(
     end: Offsets, files: list[WrittenFile], rolled_back: Mapping[str, int], reports: Mapping[str, int]
 ) -> dict[str, int]:
-    """By topic, how many messages were promised and neither came (``reports``: as gap records) nor were rolled back."""
+    """The number of planned messages by topic that are neither in files, nor rolled back, nor gap records."""
     absent = {}
     for topic, offset in end.topics.items():
         came = sum(file.rows for file in files if file.topic == topic)
@@ -175,14 +177,14 @@ def counts_of(
     selects: bool,
     reports: int = 0,
 ) -> BatchCounts:
-    """``missing``: the gaps to name in the commit; ``reports``: how many messages were gap records."""
+    """The counts to record in the commit. ``missing``: the gaps; ``reports``: how many messages were gap records."""
     jumps = [offset.gap for offset in end.topics.values() if offset.gap is not None]
     return BatchCounts(
         rows=sum(file.rows for file in rows),
         dead_letters=sum(file.rows for file in dead),
         bytes=sum(file.size for file in rows),
-        # What was promised and did not come had passed its time to live when it was read, unless the query leaves rows
-        # out by itself: then that is what it did, and the few that expired in between are counted with them.
+        # Planned messages that are absent have expired, unless the query filters rows: then they count as filtered,
+        # together with the few that expired.
         filtered=reports + (absent if selects else 0),
         expired_unread=sum(offset.expired for offset in end.topics.values()) + (0 if selects else absent),
         expired_starts=sum(gap.reason == EXPIRED for gap in jumps),
@@ -192,7 +194,7 @@ def counts_of(
 
 
 def judged_by(counts: BatchCounts, contract: str, batch: int) -> BatchCounts:
-    """With the ``contract`` (name and version as JSON, empty for none) that judged them until now."""
+    """The counts with the ``contract`` (name and version as JSON, empty for none) that judged the messages."""
     if not contract:
         return counts
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -200,7 +202,7 @@ def judged_by(counts: BatchCounts, contract: str, batch: int) -> BatchCounts:
 
 
 def gap_files(writing: PartitionedFiles, missing: list[GapRow], batch: int) -> list[WrittenFile]:
-    """Gap rows on disk; few enough for the driver."""
+    """Write rows of the gaps table; there are few enough for the driver."""
     now = datetime.datetime.now(datetime.UTC)
     plain = [
         {
@@ -232,17 +234,20 @@ BACKFILL_APPLICATION = "fairlead:backfill"
 def append_backfill(
     table_format: TableFormat, table: Place, rows: Sequence[WrittenFile], dead: Sequence[WrittenFile]
 ) -> tuple[int, int]:
-    """Rows, and before them dead letters, that the tables lack; how many of each went in. Raises ``Stop``, ``Wait``."""
+    """Add the dead letters, then the rows, that the tables lack; the numbers of rows and letters added.
+
+    Raises ``Stop``, ``Wait``.
+    """
     letters = 0
     if dead:
-        # A letter of a batch that is not in yet is the job's, as its row would be.
+        # Letters of batches that are not committed yet belong to the job, as rows do.
         bounds = commit.left_to_job(table_format.state(table, BACKFILL_APPLICATION))
         letters = _append_new(table_format, tables.beside(table, tables.DEAD_LETTERS), dead, bounds)
     return (_append_new(table_format, table, rows) if rows else 0), letters
 
 
 def append_backfill_gaps(table_format: TableFormat, table: Place, reported: Sequence[GapRow]) -> None:
-    """What edge agents reported as lost and the table of gaps lacks. Raises ``Stop``, ``Wait``."""
+    """Add the losses reported by edge agents that the gaps table lacks. Raises ``Stop``, ``Wait``."""
     bounds = commit.left_to_job(table_format.state(table, BACKFILL_APPLICATION))
     wanted = [gap for gap in reported if gap.topic not in bounds or gap.from_position <= bounds[gap.topic]]
     if not wanted:

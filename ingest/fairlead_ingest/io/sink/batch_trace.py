@@ -1,10 +1,10 @@
-"""The span of a batch of rows: tasks find the traces of its messages, the driver records one span in each of them.
+"""Records the span of a batch: tasks collect the traces of its messages, the driver adds one span to each of them.
 
     write (each task)   column ``properties`` ─▶ at most 32 sampled ``traceparent`` in ``Written.traces``
-    commit (driver)     "ingest batch", from the first task's begin to the rows' commit
+    commit (driver)     "ingest batch", from the start of the first task to the rows' commit
 
-The driver's side of a sink is a process of its own, which Spark may end at any moment: so spans are opened here, with
-the first batch that needs them, and sent at the end of each commit.
+The driver's side of a sink is a separate process, which Spark may end at any moment. So the exporter is opened here,
+with the first batch that needs it, and flushed at the end of each commit.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _log = logs.get("ingest.traces")
 
 
 def option(settings: TracesModel) -> str:
-    """The settings as the sink gets them; "": no span is recorded, and tasks look at nothing."""
+    """The settings as an option of the sink; "" if no spans are recorded."""
     return settings.model_dump_json() if spans.endpoint_of(settings, os.environ) else ""
 
 
 @contextlib.contextmanager
 def recording(settings: str, written: Sequence[Written], table: str, batch: int) -> Iterator[None]:
-    """What is done within commits the batch.  Never raises by itself: rows are worth more than their trace."""
+    """Record a span around the commit of a batch. Never raises by itself, as rows matter more than traces."""
     traces = [each for message in written for each in message.traces]
     opened = _opened(settings) if settings and traces else None
     if opened is None:
@@ -70,7 +70,7 @@ def _parsed(texts: Iterable[str]) -> list[trace.Trace]:
 
 @cache
 def _opened(settings: str) -> Spans | None:
-    """Once for each process."""
+    """Open the exporter, once for each process."""
     logs.configure(ROOM)
     try:
         model = TracesModel.model_validate_json(settings)

@@ -1,10 +1,10 @@
-"""Dead letters and gaps once each, also where a checkpoint was lost between their commit and the rows'.
+"""Keeps dead letters and gaps unique, even if a checkpoint was lost between their commit and the rows'.
 
 They are committed before the rows, so a crash in between leaves side tables that are ahead of the rows. The same
-checkpoint tries the batch again, and some of it may have expired or stopped to fit by then; a new one goes on from the
-rows, under another name and with batches cut elsewhere. So what would be written again is compared with what is there:
-dead letters by their identity, gaps by where they begin. Only then is the table read, and only beyond the place where
-the batch begins.
+checkpoint then tries the batch again, perhaps with other results, because messages expired or the schema changed. A new
+checkpoint continues from the rows, under another name and with other batches. So dead letters are compared by identity,
+and gaps by their beginning, with what the side table already has. It is read only if it is ahead of the batch, and only
+from the beginning of the batch on.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _GAP_COLUMNS = ["_topic", *(name for name in tables.GAPS_SCHEMA.names if name[0]
 def new_dead_letters(
     table_format: TableFormat, table: Place, files: list[WrittenFile], end: Offsets
 ) -> list[WrittenFile]:
-    """``files`` of a batch that ends at ``end``, or, where some of their rows are in ``table``, new ones without those.
+    """The ``files`` of the batch that ends at ``end``, rewritten without letters that ``table`` already has.
 
-    The files that are replaced become orphans, which vacuum takes.
+    Rewritten files leave orphans, which vacuum deletes.
     """
     known = _known(table_format, table, end, ["_topic", "_id"])
     if known is None:
@@ -52,7 +52,7 @@ def new_dead_letters(
 
 
 def new_gaps(table_format: TableFormat, table: Place, missing: Sequence[GapRow], end: Offsets) -> list[GapRow]:
-    """The part of ``missing`` that no row of ``table`` speaks of yet."""
+    """The part of ``missing`` that no row of ``table`` covers yet."""
     known = _known(table_format, table, end, _GAP_COLUMNS)
     if known is None:
         return list(missing)
@@ -60,14 +60,14 @@ def new_gaps(table_format: TableFormat, table: Place, missing: Sequence[GapRow],
 
 
 def gaps_not_held(table_format: TableFormat, table: Place, reported: Sequence[GapRow]) -> list[GapRow]:
-    """The part of ``reported`` of which ``table`` has no row, wherever it stands."""
+    """The part of ``reported`` that no row of ``table`` covers, searching the whole table."""
     topics = sorted({gap.topic for gap in reported})
     held = tables.existing(table_format, table).to_table(columns=_GAP_COLUMNS, filter=pc.field("_topic").isin(topics))
     return gaps.beyond(reported, _gap_rows(held))
 
 
 def gap_row(record: GapRecord) -> GapRow:
-    """What an agent reported, at the place of its report: that is what makes it the same when it is read again."""
+    """The row for an agent's report. Its position is that of the report, so reading it again gives the same row."""
     return GapRow(
         topic=record.topic,
         reason=record.reason,
@@ -89,10 +89,10 @@ def _gap_rows(table: pa.Table) -> list[GapRow]:
 
 
 def _known(table_format: TableFormat, table: Place, end: Offsets, columns: list[str]) -> pa.Table | None:
-    """Rows of ``table`` of topics in which it is ahead of where the batch begins; None where it is in none.
+    """The rows of topics in which ``table`` is ahead of the beginning of the batch; None if there are none.
 
-    A backfill moves no positions, so a topic without one may be anywhere; and where the table was restored before, its
-    rows go further than its positions.
+    A topic without a position counts as ahead, since a backfill moves no positions. After a restore, the rows may go
+    further than the positions.
     """
     reached, highest = table_format.reached(table), table_format.highest_ids(table)
     ahead = [

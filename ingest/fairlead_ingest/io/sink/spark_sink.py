@@ -1,12 +1,11 @@
 """The Spark sinks ``fairlead_delta`` and ``fairlead_iceberg``: tasks write, the driver commits.
 
     write (each task)   rows → files of good rows, files of dead letters, gap records, counts
-    commit (driver)     dead letters, then gaps, then rows: the rows' commit carries batch and positions and comes last,
-                        so whatever is tried again finds its side tables already filled and adds only what they lack,
-                        compared by content (``side_tables``)
+    commit (driver)     dead letters, then gaps, then rows: the rows' commit records batch and positions and comes last,
+                        so a retry adds to the side tables only what they lack, compared by content (``side_tables``)
 
-``abort`` does nothing on purpose: Spark also calls it after a commit that failed after having committed, and deleting
-files then would break the table. Vacuum takes the orphans.
+``abort`` deliberately does nothing: Spark also calls it after a commit that succeeded but raised, and deleting files
+then would break the table. Vacuum deletes the orphans.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ BATCH_PROPERTY = "streaming.sql.batchId"
 
 
 def place_options(table: Place, catalog: Catalog | None = None) -> dict[str, str]:
-    """How a query's options name the table; no secret is among them."""
+    """The options that name the table in a query; they contain no secrets."""
     options = {"table": str(table)}
     if isinstance(table, StorePath):
         options["storage"] = msgspec.json.encode(table.storage).decode()
@@ -53,7 +52,7 @@ def place_options(table: Place, catalog: Catalog | None = None) -> dict[str, str
 
 
 def mirror_options(place: StorePath | None) -> dict[str, str]:
-    """How a query's options name the store its checkpoint is copied to; nothing for none."""
+    """The options that name the store path the checkpoint is copied to; empty if it is not copied."""
     if place is None:
         return {}
     return {"mirror": str(place), "mirrorStorage": msgspec.json.encode(place.storage).decode()}
@@ -74,12 +73,18 @@ def _catalog(text: str) -> Catalog | None:
 
 
 class DeltaSink(DataSource):
-    """Options: ``table`` (a folder, or ``s3://bucket/path`` reached as ``storage`` says, a JSON object) and, for a
-    stream, ``checkpoint`` (folders this machine can reach), ``onExpired``; ``evolve``:
-    ``true`` where the table may grow by what bodies bring; ``selects``: ``true`` where the query leaves rows out;
-    ``mirror``: ``s3://bucket/path`` where the checkpoint is copied before each commit, reached as ``mirrorStorage``;
-    ``trial``: ``true`` for a batch that is written and thrown away; ``traces``: the table ``[traces]`` as JSON;
-    ``contract``: name and version of the contract that judged, as JSON."""
+    """The sink for Delta tables. Its options:
+
+    ``table``      a folder, or ``s3://bucket/path`` with the access settings in ``storage`` (JSON)
+    ``checkpoint`` for a stream: its folder on this machine
+    ``onExpired``  for a stream: what to do when messages expired before they were read
+    ``evolve``     ``true`` if new fields of bodies may add columns
+    ``selects``    ``true`` if the query filters rows
+    ``mirror``     ``s3://bucket/path`` to copy the checkpoint to before each commit, with ``mirrorStorage`` (JSON)
+    ``trial``      ``true`` for a batch that is written but not committed
+    ``traces``     the settings table ``[traces]`` as JSON
+    ``contract``   name and version of the contract that judged the messages, as JSON
+    """
 
     table_format = "delta"
 
@@ -103,7 +108,7 @@ class DeltaSink(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         if overwrite:
-            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a table of rows is never overwritten')
+            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append" is allowed; the sink never overwrites a table')
         return BatchWriter(
             table_format=self.table_format,
             catalog=_catalog(self.options.get("catalog", "")),
@@ -133,13 +138,13 @@ class DeltaSink(DataSource):
 
 
 class IcebergSink(DeltaSink):
-    """The same into Iceberg tables; ``catalog``: where they are known by name, a JSON object."""
+    """The sink for Iceberg tables, with the further option ``catalog`` (JSON)."""
 
     table_format = "iceberg"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes one stream into one table; the object travels to the tasks and holds nothing but names."""
+    """Writes one stream into one table. Spark pickles it for the tasks, so it holds only names."""
 
     def __init__(
         self,
@@ -184,7 +189,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         written = [message for message in messages if isinstance(message, Written)]
         end, before = spark_checkpoint.end_of(self._checkpoint, batchId), None
         if batchId > 0 and spark_checkpoint.has(self._checkpoint, batchId - 1):
-            # Spark also runs batches without new data, to let watermarks move; such a batch begins where it ends.
+            # Spark also runs batches without new data, to advance watermarks; such a batch begins where it ends.
             before = spark_checkpoint.end_of(self._checkpoint, batchId - 1)
             end = end.since(before)
         application = spark_checkpoint.application(self._checkpoint)
@@ -199,7 +204,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if batch.is_in(self._table):
             return
         if self._mirror is not None:
-            # Before anything is committed: a table is never ahead of the batch that the copy has planned.
+            # Copy before anything is committed, so that the table is never ahead of the batch planned in the copy.
             checkpoint_mirror.save(self._checkpoint, self._mirror, batchId)
         batch_commit.add_columns(
             batch.table_format, self._table, fitting.merge_fields(message.fields for message in written)
@@ -207,7 +212,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         rows = [file for message in written for file in message.rows]
         dead = [file for message in written for file in message.dead]
         batch.append_dead_letters(tables.beside(self._table, tables.DEAD_LETTERS), dead)
-        # Named by where the batch ends, as Spark logged it.
+        # The notes are named after the end of the batch as Spark logged it.
         logged = spark_checkpoint.end_of(self._checkpoint, batchId)
         known = batch_notes.read_unread(batch_notes.notes_folder(self._checkpoint, logged))
         reported = [side_tables.gap_row(record) for message in written for record in message.gap_records]
@@ -229,13 +234,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         worker_memory.settle()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: see the module's docstring."""
+        """Do nothing; see the module's docstring."""
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a batch query into a table, as a backfill does: what it lacks; ``_batch`` is -1, positions stay.
+    """Writes a batch query, such as a backfill, into a table: adds missing rows with ``_batch`` -1, moves no positions.
 
-    ``is_trial``: whether it can be written is all that is asked; nothing is committed.
+    ``is_trial``: only test whether the rows can be written, and commit nothing.
     """
 
     def __init__(
@@ -271,5 +276,5 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 def format_of(table_format: str) -> str:
-    """The name by which Spark knows the sink into tables of this format."""
+    """The Spark name of the sink for this table format."""
     return f"fairlead_{table_format}"

@@ -1,4 +1,4 @@
-"""What one task does with its rows: files of good rows, files of dead letters, gap records, counts."""
+"""One task of a sink: writes files of good rows and of dead letters, and collects gap records and counts."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.store_path import Place
 from fairlead_wire.traces.trace import LINKS_MAX
 
-# Of rows that belong to no batch of a stream: a backfill's.
+# The batch number of rows that belong to no batch of a stream, such as those of a backfill.
 NO_BATCH = -1
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task has on disk."""
+    """The result of one task."""
 
     rows: list[WrittenFile] = field(default_factory=list)
     dead: list[WrittenFile] = field(default_factory=list)
     ages: list[int] = field(default_factory=list)
-    # Fields of bodies that have no column, and the type for each; only where the table may grow by them.
+    # Type by name of body fields without a column; only if the table evolves.
     fields: dict[str, str] = field(default_factory=dict)
-    # Sampled traces of its messages, and whether each is late; only where spans are recorded.
+    # Sampled traces of its messages, and whether each is late; only if spans are recorded.
     traces: list[tuple[str, bool]] = field(default_factory=list)
     began_ns: int = 0
     ended_ns: int = 0
-    # What edge agents reported as lost; no rows of the table.
+    # Losses that edge agents reported; they become no rows of the table.
     gap_records: list[GapRecord] = field(default_factory=list)
 
 
@@ -64,7 +64,7 @@ def write(
             if is_traced and len(traces) < LINKS_MAX:
                 traces += transforms.find(record_batch, time.time(), LINKS_MAX - len(traces))
             rows = pa.Table.from_batches([record_batch])
-            # Beside the day, where the contract has it; Spark itself does not know the number.
+            # The position in the table's schema; Spark does not know the batch number in a query.
             rows = rows.add_column(
                 rows.column_names.index("_date"), "_batch", pa.repeat(pa.scalar(batch, pa.int64()), rows.num_rows)
             )
@@ -96,14 +96,14 @@ def write(
 
 
 def seconds_of(written: Sequence[Written]) -> float:
-    """From the first task's begin to the last one's end."""
+    """Seconds from the start of the first task to the end of the last one."""
     if not written:
         return 0.0
     return (max(task.ended_ns for task in written) - min(task.began_ns for task in written)) / 1e9
 
 
 def split_valid(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Good rows without their passengers, and dead letters in the dead letters' columns."""
+    """Split into good rows without passenger columns, and dead letters with the columns of their table."""
     if "_error" not in rows.column_names:
         return rows, rows.slice(0, 0)
     bad = pc.is_valid(rows["_error"])
@@ -111,7 +111,7 @@ def split_valid(rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         return rows.drop_columns(list(transforms.PASSENGERS)), rows.slice(0, 0)
     kept = rows.filter(pc.invert(bad)).drop_columns(list(transforms.PASSENGERS))
     rejected = rows.filter(bad)
-    # Typed columns are looked at for whether they are there, never for what they are: Python cannot hold every date.
+    # Check typed columns only for null, and never read their values: Python cannot represent every date.
     plain = [name for name in envelope.LETTER_COLUMNS if name in rejected.column_names]
     letters = rejected.select(plain).to_pylist()
     payloads = [

@@ -1,9 +1,9 @@
-"""The Spark that a job runs on: in this process, under a master, or behind a Connect server.
+"""The Spark that a job runs on: in this process, on a cluster, or behind a Connect server.
 
-session            the session of a job, of a master or (``connect``) on a Connect server
-executor_probe     do tasks have what they need where they run; before the first batch
-executors          none is left, more came than the query counts on, some were left by a killed driver
-connect            a session on a Connect server; Spark itself is gone; codes for what Spark, tables and disks raise
+session            the session of a job, on a master or (``connect``) on a Connect server
+executor_probe     checks before the first batch that executors have what tasks need
+executors          notices lost and additional executors, and removes those of a killed driver
+connect            sessions on a Connect server, errors that mean Spark is gone, codes for other errors
 
 executor_probe, executors ─▶ session ─▶ connect
 """

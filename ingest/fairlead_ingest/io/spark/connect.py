@@ -1,12 +1,13 @@
-"""A session on a Spark Connect server, the errors that mean Spark itself is gone, and codes for errors of queries.
+"""Sessions on a Spark Connect server, the errors that mean Spark itself is gone, and codes for errors of queries.
 
-The queries run on the server, and this program only says what they are. Either outlives the other. When the program is
-killed its query goes on there, until a new program takes it over by its checkpoint; when the server is killed the
-program waits for it, and starts its queries again. The server's Python has this package, and reaches table, checkpoint
-and messaging as this program does.
+With Spark Connect, the queries run on the server, and either side may outlive the other. When this program is killed,
+its query continues on the server until a new program takes over its checkpoint. When the server is killed, the program
+waits for it and starts its queries again. The server's Python needs this package and access to table, checkpoint and
+messaging.
 
-``SparkAway``: the master does not answer or ended this application, or a Connect server was killed. Only waiting helps
-then, and a new session. Other errors of Spark, tables and disks concern a query: ``coded`` gives them a code.
+``SparkAway`` means that the master does not answer or ended this application, or that a Connect server was killed; the
+program then waits and opens a new session. Other errors of Spark, tables and disks concern a query; ``coded`` gives
+them a code.
 """
 
 from __future__ import annotations
@@ -27,33 +28,33 @@ from fairlead_wire import distribution
 
 CONNECT_SECONDS: Final = 5.0
 _CONNECT_ERRORS: Final = "pyspark.errors.exceptions.connect"
-# Of a Connect server: it no longer has what this program made there.
+# Errors of a Connect server that has lost this program's session.
 _FORGOTTEN: Final = ("INVALID_HANDLE.SESSION_", "INVALID_HANDLE.OPERATION_", "NO_ACTIVE_SESSION")
-# Of a driver's own context, after its master ended the application.
+# Errors of the driver's own context after its master ended the application.
 _STOPPED: Final = ("stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown")
 
 
 class SparkAway(ConnectionError):
-    """Spark does not answer, or is another one than a moment ago."""
+    """Spark does not answer, or was restarted."""
 
 
 def of(error: BaseException) -> SparkAway | None:
-    """What the error says of Spark itself, None where it is about something else."""
+    """The ``SparkAway`` that an error means, None if it is about something else."""
     if isinstance(error, SparkAway):
         return error
     text = str(error)
     if any(words in text for words in _STOPPED):
-        return SparkAway("Spark's master ended this application: it was started anew, or lost sight of it")
+        return SparkAway("Spark's master ended this application: it was restarted, or lost the connection to it")
     if type(error).__module__ != _CONNECT_ERRORS:
         return None
     status = getattr(error, "getGrpcStatusCode", lambda: None)()
     if getattr(status, "name", "") == "UNAVAILABLE" or any(words in text for words in _FORGOTTEN):
-        return SparkAway(f"the Spark Connect server is gone, or was started anew: {brief(error)}")
+        return SparkAway(f"the Spark Connect server is gone or was restarted: {brief(error)}")
     return None
 
 
 def require_answer(what: str, addresses: Sequence[tuple[str, int]]) -> None:
-    """Raises ``SparkAway`` where none of them takes a connection."""
+    """Raise ``SparkAway`` if none of the addresses accepts a connection."""
     reasons = []
     for host, port in addresses:
         try:
@@ -65,20 +66,20 @@ def require_answer(what: str, addresses: Sequence[tuple[str, int]]) -> None:
 
 
 def brief(error: BaseException) -> str:
-    """The line of an error that people need."""
+    """The most useful line of an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     detail = next((line for line in lines if line.startswith("details =")), "")
     return (detail or (lines[0] if lines else type(error).__name__))[:300]
 
 
-# One request to a server that is gone is given up after about two seconds; what waits longer is this program, which
-# says so. (Spark's own client would be silent for ten minutes.)
+# A request to a lost server fails after about two seconds, and the program reports that it waits. (With its own
+# defaults, Spark's client would be silent for ten minutes.)
 RETRIES: Final = 4
 RETRY_MS_MAX: Final = 1000
 
 
 def start(remote: str, conf: Mapping[str, str]) -> SparkSession:
-    """A new session there. Raises ``SparkAway``, and ``Stop`` for what no waiting heals."""
+    """Open a new session on the server. Raises ``SparkAway``, or ``Stop`` if waiting does not help."""
     require_answer("Spark Connect server", [address(remote)])
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -101,23 +102,23 @@ def _set(session: SparkSession, key: str, value: str) -> None:
     except PySparkException as error:
         if of(error) is not None:
             raise
-        remedy = "a running Spark Connect server cannot be given this any more, set it where the server is started"
+        remedy = "this cannot be changed on a running Spark Connect server; set it when the server is started"
         raise errors.Stop(errors.BAD_OPTION, f"spark.conf.{key}: {remedy} ({brief(error)})") from error
 
 
 def is_remote(session: SparkSession) -> bool:
-    """The session's queries run on a Connect server."""
+    """Whether the session's queries run on a Connect server."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
-# What work on tables and queries may raise that says something about them; a JVM that is gone is another matter.
+# Errors that concern tables and queries, as opposed to a lost JVM.
 ABOUT_QUERIES = (OSError, DeltaError, PySparkException, Py4JJavaError)
 
 
 @contextmanager
 def coded() -> Iterator[None]:
-    """Turns what Spark, tables and disks raise into ``Stop``, into ``Wait`` where waiting may help, or into ``Fault``
-    where the reason is not known. A JVM that is gone passes as it is; Spark that is gone is ``SparkAway``."""
+    """Convert errors of Spark, tables and disks: to ``Wait`` if waiting may help, to ``Fault`` if the cause is unknown,
+    to ``SparkAway`` if Spark is gone, else to ``Stop``. The error of a lost JVM passes unchanged."""
     try:
         yield
     except ConnectionError:

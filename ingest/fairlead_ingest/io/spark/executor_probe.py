@@ -1,10 +1,10 @@
-"""Looks at a cluster before the first batch: do its tasks have what the job needs where they run?
+"""Checks before the first batch that the executors of a cluster have what the job's tasks need.
 
     driver    puts a marker into each folder that should be shared
-    tasks     (one for each core) look for it, open the certificates, ask messaging and the store
-    driver    reads what they say (``cluster.task_report``)
+    tasks     (one for each core) look for the markers, open the certificates, contact messaging and the store
+    driver    evaluates their reports (``spark_cluster``)
 
-Executors that come later are not looked at; what they lack is said by the first task that fails there.
+Executors that come later are not checked; their problems appear in the first task that fails there.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from fairlead_wire.errors import Permanent, Temporary
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.executors")
-# More looks than this are not worth the wait where executors come one after the other.
-LOOKS_MAX: Final = 3
+# How often to repeat the check while executors come one after the other.
+CHECKS_MAX: Final = 3
 NOT_SHARED: Final = (
-    "the checkpoint is a folder of this machine alone: rows are exact all the same, but messages that a transaction"
-    " rolled back will be counted as expired"
+    "executors cannot reach the checkpoint's folder: rows are still exactly once, but rolled-back messages will be"
+    " counted as expired"
 )
 _MARKER: Final = ".fairlead-probe-"
 _LEFT_SECONDS: Final = 7 * 86_400.0
@@ -56,8 +56,8 @@ _EXECUTOR_ID = re.compile(r"[?&]executorId=(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What each task looks at; travels to them. ``markers``: by folder, the file that lies there."""
+class CheckRequest:
+    """What each task checks; pickled for the tasks. ``markers`` has the marker file of each folder."""
 
     markers: dict[str, str]
     files: dict[str, str]
@@ -68,20 +68,20 @@ class Question:
 
 
 def check(session: SparkSession, settings: IngestSettings) -> list[TaskReport]:
-    """Look at the executors that are there, at least one; waits until one comes. Raises ``Stop``."""
+    """Check the current executors, after waiting for the first one. Raises ``Stop``."""
     if is_local(session):
         return []
     tables = _folders(settings, "table")
     checkpoints = _folders(settings, "checkpoint")
     with contextlib.ExitStack() as stack:
         markers = {folder: stack.enter_context(_marker(Path(folder))) for folder in (*tables, *checkpoints)}
-        question = _question(settings, markers)
+        request = _check_request(settings, markers)
         with coded():
-            reports = _ask(session, question)
+            reports = _ask(session, request)
     own = distribution.version()
     shared = {folder: "the folder of the table" for folder in tables}
     shared |= {
-        str(Path(job.checkpoint).absolute()): "the checkpoint, which dedupe_seconds keeps its memory in,"
+        str(Path(job.checkpoint).absolute()): "the checkpoint, where dedupe_seconds keeps its state,"
         for job in settings.jobs()
         if job.dedupe_seconds
     }
@@ -89,12 +89,12 @@ def check(session: SparkSession, settings: IngestSettings) -> list[TaskReport]:
         raise stop
     for folder in checkpoints:
         if hosts := spark_cluster.not_shared(reports, folder):
-            # Pods have no folder in common, so there it is as it must be.
+            # Pods share no folder, so this is expected there.
             say = log.info if is_kubernetes(session) else log.warning
             say("checkpoint_not_shared", folder=folder, hosts=hosts, reason=NOT_SHARED)
     elsewhere = sorted({each.host for each in reports} - {socket.gethostname()})
     if elsewhere and any("://" in job.checkpoint for job in settings.jobs()):
-        # Its copy lies in the store; what the tasks note lies beside the folder that it is a copy of.
+        # The checkpoint is copied to a store, but the tasks' notes are only in the temporary folder.
         say = log.info if is_kubernetes(session) else log.warning
         say("checkpoint_not_shared", folder=tempfile.gettempdir(), hosts=elsewhere, reason=NOT_SHARED)
     for sentence in spark_cluster.passing(reports):
@@ -105,23 +105,21 @@ def check(session: SparkSession, settings: IngestSettings) -> list[TaskReport]:
 
 
 def no_executor(session: SparkSession) -> str:
-    """What to do where the look waits for a first executor; empty where one is there and only slow."""
+    """Why there is no executor yet and what to do; empty if there is one that has not answered yet."""
     if connect.is_remote(session):
-        return (
-            "no executor has answered: the Spark Connect server has none that is free, or a slow one; its log says more"
-        )
+        return "no executor has answered: the Spark Connect server has no free one, or a slow one; see its log"
     if executors(session):
         return ""
     if is_kubernetes(session):
         return (
-            "no executor has come: kubectl describe pod -l spark-role=executor says why, most often that no node has"
-            " room for what a Pod requests; where there is no such Pod, this log says what the API server answered"
+            "no executor has started: kubectl describe pod -l spark-role=executor says why; most often no node has room"
+            " for the Pod's requests. If there is no such Pod, this log has the API server's answer"
         )
-    return "no executor has come: the cluster has no worker with a free core and the memory of spark.executor.memory"
+    return "no executor has started: no worker of the cluster has a free core and spark.executor.memory available"
 
 
-class Looking(threading.Thread):
-    """``check`` beside the caller, who may have to stop: Spark waits for a first executor without an end."""
+class ExecutorCheck(threading.Thread):
+    """Runs ``check`` in a thread, because Spark waits for the first executor without limit."""
 
     def __init__(self, session: SparkSession, settings: IngestSettings) -> None:
         super().__init__(name="executor-probe", daemon=True)
@@ -133,18 +131,18 @@ class Looking(threading.Thread):
         try:
             check(self._session, self._settings)
         except (errors.Wait, errors.Fault) as error:
-            # It may be over by the time the query starts; if not, the query says it again.
+            # The problem may be gone when the query starts; if not, the query reports it.
             log.warning("executors_not_checked", reason=str(error))
-        except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
+        except Exception as error:  # noqa: BLE001 - ``result`` raises it again
             self._error = error
 
     def is_over(self, seconds: float) -> bool:
-        """Wait so long at most."""
+        """Wait up to ``seconds`` for the check to end; whether it has ended."""
         self.join(seconds)
         return not self.is_alive()
 
     def result(self) -> None:
-        """Raises what ``check`` raised."""
+        """Raise the error of ``check``, if any."""
         if self._error is not None:
             raise self._error
 
@@ -152,23 +150,23 @@ class Looking(threading.Thread):
 # --- beside the driver
 
 
-def _ask(session: SparkSession, question: Question) -> list[TaskReport]:
+def _ask(session: SparkSession, request: CheckRequest) -> list[TaskReport]:
     reports: list[TaskReport] = []
-    for _ in range(LOOKS_MAX):
+    for _ in range(CHECKS_MAX):
         tasks = parallelism(session)
-        rows = session.range(0, tasks, 1, tasks).mapInArrow(ExecutorLook(question), "report string").collect()
+        rows = session.range(0, tasks, 1, tasks).mapInArrow(ExecutorReporter(request), "report string").collect()
         reports += [msgspec.json.decode(row["report"], type=TaskReport) for row in rows]
         if connect.is_remote(session) or len({each.executor for each in reports}) >= executors(session):
             break
     return reports
 
 
-def _question(settings: IngestSettings, markers: dict[str, str]) -> Question:
+def _check_request(settings: IngestSettings, markers: dict[str, str]) -> CheckRequest:
     jobs = settings.jobs()
     places = [settings.place(job.table) for job in jobs]
     files = {key: getattr(settings, key) for key in ("tls_ca", "tls_cert", "tls_key")}
     buckets = {place.bucket: place for place in places if isinstance(place, StorePath)}
-    return Question(
+    return CheckRequest(
         markers=markers,
         files={key: path for key, path in files.items() if path},
         stores=tuple(buckets.values()),
@@ -179,14 +177,14 @@ def _question(settings: IngestSettings, markers: dict[str, str]) -> Question:
 
 
 def _folders(settings: IngestSettings, key: str) -> list[str]:
-    """Those of this kind that are folders, absolute."""
+    """The absolute paths of this kind that are folders."""
     named = [str(getattr(job, key)) for job in settings.jobs()]
     return [str(Path(each).absolute()) for each in named if "://" not in each]
 
 
 @contextlib.contextmanager
 def _marker(folder: Path) -> Iterator[str]:
-    """A file in ``folder``, or in the nearest folder above it that is there: the job decides when to make one."""
+    """Create a marker in ``folder``, or in its nearest existing parent, as only the job creates ``folder``."""
     there = next(each for each in (folder, *folder.parents) if each.is_dir())
     _remove_left(there)
     home = there / f"{_MARKER}{secrets.token_hex(8)}"
@@ -196,14 +194,14 @@ def _marker(folder: Path) -> Iterator[str]:
             (home / "driver").touch()
         except OSError as error:
             raise errors.Stop(errors.TABLE_UNFIT, f"{folder}: {error.strerror or error}") from error
-        # What goes wrong meanwhile says nothing about this folder: a master that is gone is an ``OSError``, too.
+        # Outside the ``try``: a lost master also raises ``OSError``, which is not about this folder.
         yield str(home / "driver")
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
 def _remove_left(folder: Path) -> None:
-    """Markers of looks that were killed; a week is longer than anyone waits for an executor."""
+    """Delete markers of killed checks; no check waits a week for an executor."""
     for left in folder.glob(f"{_MARKER}*"):
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
@@ -213,32 +211,32 @@ def _remove_left(folder: Path) -> None:
 # --- in the tasks
 
 
-class ExecutorLook:
-    """A task's part, called by Spark with its rows; the class is found there by its name in this package."""
+class ExecutorReporter:
+    """The task's part of the check, called by Spark with its rows; pickled by reference to this module."""
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
+    def __init__(self, request: CheckRequest) -> None:
+        self._check_request = request
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             pass
-        yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(_report(self._question)).decode()]})
+        yield pa.RecordBatch.from_pydict({"report": [msgspec.json.encode(_report(self._check_request)).decode()]})
 
 
-def _report(question: Question) -> TaskReport:
-    findings = [*_files(question.files), *_found(question.stores, _store), *_found([question], _messaging)]
+def _report(request: CheckRequest) -> TaskReport:
+    findings = [*_files(request.files), *_found(request.stores, _store), *_found([request], _messaging)]
     return TaskReport(
         executor=_executor(),
         host=socket.gethostname(),
         version=distribution.version(),
-        seen={folder: Path(marker).is_file() for folder, marker in question.markers.items()},
+        seen={folder: Path(marker).is_file() for folder, marker in request.markers.items()},
         findings=findings,
     )
 
 
 def _executor() -> str:
-    """Its number, which Spark gives to processes on Kubernetes by name and on its own workers inside an address; else
-    what all of its Python processes have in common, their parent."""
+    """The executor's number: Spark sets it in a variable on Kubernetes, and inside a URL on its own workers. Otherwise
+    the parent process, which all Python processes of an executor share."""
     inside = _EXECUTOR_ID.search(os.environ.get("SPARK_LOG_URL_STDERR", ""))
     return os.environ.get("SPARK_EXECUTOR_ID") or (inside[1] if inside else f"of process {os.getppid()}")
 
@@ -271,9 +269,9 @@ def _store(place: StorePath) -> None:
     object_store.probe(place)
 
 
-def _messaging(question: Question) -> None:
-    if not all(Path(path).is_file() for path in question.files.values()):
-        return  # said already
-    client = BulkClient(question.url, tls=question.tls, timeout_seconds=_REQUEST_SECONDS)
+def _messaging(request: CheckRequest) -> None:
+    if not all(Path(path).is_file() for path in request.files.values()):
+        return  # already reported by ``_files``
+    client = BulkClient(request.url, tls=request.tls, timeout_seconds=_REQUEST_SECONDS)
     with client, contextlib.suppress(TopicMissing):
-        client.offsets(question.topic, "latest")
+        client.offsets(request.topic, "latest")

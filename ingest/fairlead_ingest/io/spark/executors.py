@@ -1,14 +1,13 @@
-"""The executors of a job: too few, more than a query counts on, or left behind by a driver before this one.
+"""Watches the executors of a job: notices when all are lost or more have come, and removes those of a former driver.
 
-``ExecutorPresence``: a restarted standalone master does not know the application. It has ended the executors, and the
-driver would wait for others forever.
+``ExecutorPresence``: a restarted standalone master does not know the application and has ended its executors; the
+driver would wait for new ones forever.
 
-``ExecutorWatcher``: the number of tasks in a batch is fixed when its query starts, but a cluster's executors come one
-after the other, and a worker that was away comes back. Fewer than before need no action: each then runs several tasks.
+``ExecutorWatcher``: the number of tasks in a batch is fixed when its query starts, but a cluster's executors start one
+by one, and workers may come back. Fewer executors than before need no action: each then runs several tasks.
 
-``remove_former_executors``: in Kubernetes a driver's Pod owns its executors, so they are deleted with it. A container
-that is killed is restarted in the same Pod: the executors of the process before lost their driver and end by
-themselves, but their Pods would stay forever.
+``remove_former_executors``: on Kubernetes, a driver's Pod owns its executors' Pods, which are deleted with it. But a
+killed container is restarted in the same Pod; the former executors then end by themselves, and their Pods would remain.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ from fairlead_ingest.spark_cluster import KUBERNETES, STANDALONE
 from fairlead_wire.io import logs
 
 # How often to check.
-PRESENCE_LOOK: Final = datetime.timedelta(seconds=10)
-# A master that remembers applications has given others by then; one that has none to give is asked again.
+PRESENCE_INTERVAL: Final = datetime.timedelta(seconds=10)
+# How long to wait without executors; a master that remembers the application has provided new ones by then.
 GONE: Final = datetime.timedelta(seconds=60)
-# The same before the first batch, where a cluster that others use has perhaps none that is free: who asks anew is the
-# last in the master's queue.
+# The same before the first batch. It is longer, because a shared cluster may have no free executor yet, and a new
+# application goes to the end of the master's queue.
 GONE_AT_START: Final = datetime.timedelta(seconds=300)
 _COME_AND_GO: Final = "spark.dynamicAllocation.enabled"
 
 
 class ExecutorPresence:
-    """Of one session on a standalone master. Not thread-safe."""
+    """Watches for the loss of all executors of a session on a standalone master. Not thread-safe."""
 
     def __init__(self, session: SparkSession, gone: datetime.timedelta = GONE) -> None:
         self._session = session
@@ -57,27 +56,27 @@ class ExecutorPresence:
         self._none_since: datetime.datetime | None = None
 
     def check(self, now: datetime.datetime) -> None:
-        """Raises ``SparkAway`` where no executor has been there for so long."""
+        """Raise ``SparkAway`` if there has been no executor for too long."""
         if not self._applies or (self._next is not None and now < self._next):
             return
-        self._next = now + PRESENCE_LOOK
+        self._next = now + PRESENCE_INTERVAL
         if executors(self._session):
             self._none_since = None
         elif self._none_since is None:
             self._none_since = now
         elif now - self._none_since >= self._gone:
             raise SparkAway(
-                f"no executor for {self._gone.seconds} s: Spark's master was started anew and does not know this"
-                " application any more, or has no worker; it is asked for executors again"
+                f"no executor for {self._gone.seconds} s: Spark's master was restarted and no longer knows this"
+                " application, or it has no worker; asking it for executors again"
             )
 
 
-# How often to check; more executors must be there at two checks in a row, since one is often followed by others.
-LOOK: Final = datetime.timedelta(seconds=10)
+# How often to check. The number must be the same at two checks in a row, since executors often come in groups.
+WATCH_INTERVAL: Final = datetime.timedelta(seconds=10)
 
 
 class ExecutorWatcher:
-    """Of one query. Of a Connect server it knows only what there was at the start. Not thread-safe."""
+    """Watches for additional executors for one query, except on a Connect server. Not thread-safe."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -86,17 +85,17 @@ class ExecutorWatcher:
         self._next: datetime.datetime | None = None
 
     def start(self, tasks: int) -> None:
-        """The query that starts now cuts its batches into so many."""
+        """Note that the query starts now, with this many tasks in a batch."""
         self._counts_on = self._seen = tasks
         self._next = None
 
     def have_come(self, now: datetime.datetime) -> int:
-        """How many tasks could run at once since the query would have to start again for it; 0 where it need not."""
+        """How many tasks could run at once if the query were restarted; 0 if that is not more than it uses."""
         if self._next is None:
-            self._next = now + LOOK
+            self._next = now + WATCH_INTERVAL
         if now < self._next or connect.is_remote(self._session) or is_local(self._session):
             return 0
-        self._next = now + LOOK
+        self._next = now + WATCH_INTERVAL
         before, self._seen = self._seen, parallelism(self._session)
         return self._seen if before == self._seen > self._counts_on else 0
 
@@ -113,11 +112,11 @@ _ANSWER_BYTES_MAX: Final = 32 << 20
 def remove_former_executors(
     master: str, conf: Mapping[str, str], account: Path = ACCOUNT, *, host: str | None = None
 ) -> int:
-    """Delete the Pods of executors that the driver's Pod owns, before Spark asks for new ones; how many.
+    """Delete the executor Pods that the driver's Pod owns, before Spark creates new ones; return how many.
 
-    Nothing to do where ``master`` is not Kubernetes or no driver's Pod is named.  One that cannot be deleted is logged:
-    it holds nothing that the job needs.  ``host``: this Pod's name; by default this machine's, as in Pods.  Raises
-    ``Stop`` in a second Pod of the driver's StatefulSet: the executors are those of the first, and at work.
+    Does nothing if ``master`` is not Kubernetes or no driver Pod is named. A failure is only logged, because former
+    Pods hold nothing the job needs. ``host`` is this Pod's name, by default the host name. Raises ``Stop`` in a second
+    Pod of the driver's StatefulSet, since the first one is using the executors.
     """
     driver, namespace = conf.get(DRIVER), conf.get(NAMESPACE)
     if not master.startswith(KUBERNETES) or not driver or not namespace or not (account / "token").exists():
@@ -126,7 +125,7 @@ def remove_former_executors(
     if is_another_replica(own, driver):
         raise errors.Stop(
             errors.BAD_OPTION,
-            f"this Pod is {own}, and {DRIVER} is {driver}, which has the executors: a job has one driver, set the"
+            f"this Pod is {own}, but {DRIVER} is {driver}, which owns the executors; a job has one driver: set the"
             " StatefulSet's replicas to 1",
         )
     pods = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
@@ -137,14 +136,14 @@ def remove_former_executors(
             api.call("DELETE", f"{pods}/{quote(name, safe='')}")
             removed += 1
     except (OSError, http.client.HTTPException, ValueError) as error:
-        log.warning("former_executors_stay", reason=str(error) or type(error).__name__)
+        log.warning("former_executors_not_removed", reason=str(error) or type(error).__name__)
     if removed:
         log.info("former_executors_removed", count=removed)
     return removed
 
 
 def is_another_replica(own: str, driver: str) -> bool:
-    """Both are Pods of one StatefulSet, which differ by their number."""
+    """Whether both are Pods of one StatefulSet, with different numbers."""
     (set_of_own, _, number), (set_of_driver, _, first) = own.rpartition("-"), driver.rpartition("-")
     return bool(set_of_own) and set_of_own == set_of_driver and number != first and (number + first).isdecimal()
 
@@ -158,7 +157,7 @@ def owned_executors(pods: Mapping[str, Any], driver: str) -> Iterator[str]:
 
 
 class _Api:
-    """The API server, by the Pod's own account."""
+    """A client of the API server with the Pod's service account."""
 
     def __init__(self, url: str, account: Path) -> None:
         self._url = urlsplit(url)
@@ -175,7 +174,7 @@ class _Api:
         finally:
             connection.close()
         if method == "DELETE" and answer.status == http.client.NOT_FOUND:
-            return {}  # It went by itself meanwhile.
+            return {}  # it is already gone
         if answer.status >= http.client.BAD_REQUEST:
-            raise OSError(f"{method} {path.partition('?')[0]}: the API server answers {answer.status}")
+            raise OSError(f"{method} {path.partition('?')[0]}: the API server answered {answer.status}")
         return json.loads(body)

@@ -1,4 +1,4 @@
-"""A Spark session as an ingest job wants it: quiet, UTC, no web page, and the same on one machine or a cluster."""
+"""Starts a Spark session for an ingest job: quiet, in UTC, without Spark's web UI, on one machine or a cluster."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from fairlead_ingest.spark_cluster import KUBERNETES, standalone_masters
 from fairlead_wire.errors import LocalError
 
 JAVA_SENTENCE = "Spark needs Java 17 or newer: install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME"
-# What a query needs wherever it runs; a running server takes these from a session.
+# What a query needs wherever it runs; a running Connect server accepts these settings for a session.
 _CONF: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "200",
-    # Stopping waits for the running batch by itself (app); this only bounds a stop that hangs.
+    # ``Job.pause`` waits for the running batch; this only bounds a stop that hangs.
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.minBatchesToRetain": "20",
 }
-# Rows of the query by which a server is asked for its cores: each of its tasks has some of them.
+# Rows of the query that counts a Connect server's cores; enough that every task gets some.
 _ROWS: Final = 4096
-# A place for a task beyond one for each core, where several pipelines share them: a pipeline that catches up takes one
-# for each core, and the one task of a live one would wait until one of those has ended.
-PLACES_MORE: Final = 1
+# Task slots beyond one for each core if several pipelines share them: a pipeline that catches up fills all cores, and
+# the single task of a live one would wait for it.
+EXTRA_SLOTS: Final = 1
 _LOCAL: Final = re.compile(r"local(?:\[(\d+|\*)\])?")
-# By default Spark starts some ten programs (readlink, chmod) for each of a batch's two logs, by Hadoop's way to files
-# that knows symbolic links; this one starts two. Both put a file in its place by renaming it.
+# By default Spark starts about ten programs (readlink, chmod) for each of a batch's two log files, because Hadoop
+# resolves symbolic links; this class starts two. Both write files atomically by renaming.
 CHECKPOINT_FILES: Final = "spark.sql.streaming.checkpointFileManagerClass"
 PLAIN_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 
 def require_java(environ: Mapping[str, str]) -> None:
-    """Raises ``LocalError`` with what to install when no Java can be found."""
+    """Raise ``LocalError`` saying what to install if there is no Java."""
     home = environ.get("JAVA_HOME")
     candidate = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java", path=environ.get("PATH"))
     if candidate is None:
@@ -55,7 +55,7 @@ def require_java(environ: Mapping[str, str]) -> None:
 
 
 def logging_option(settings: Path) -> str:
-    """One word for Java; Spark cuts its options at spaces, so the folder of an installation may have some only here."""
+    """The Java option for the log configuration; a URI, because Spark splits options at spaces in a path."""
     return f"-Dlog4j2.configurationFile={settings.as_uri()}"
 
 
@@ -68,10 +68,10 @@ def start(
     remote: str | None = None,
     pipelines: int = 1,
 ) -> SparkSession:
-    """The session, with our source and sink known to it, for so many pipelines at once. ``conf`` wins over everything
-    set here.
+    """Start a session with our source and sinks registered. ``conf`` overrides all settings made here.
 
-    With ``remote`` it is one on that Spark Connect server. Raises ``SparkAway``, ``Stop``.
+    ``pipelines`` is the number of queries that run at once. With ``remote``, the session is on that Spark Connect
+    server. Raises ``SparkAway``, ``Stop``.
     """
     if remote:
         session = connect.start(remote, {**_CONF, **conf})
@@ -82,12 +82,12 @@ def start(
 
 
 def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: str, pipelines: int) -> SparkSession:
-    # Under spark-submit the master is given there; a builder's would silently win over it.
+    # spark-submit sets the master; one set in the builder would silently override it.
     is_submitted = "SPARK_ENV_LOADED" in os.environ
     if not is_submitted and (masters := standalone_masters(master)):
-        # Spark itself would look for a minute, and then say something else.
+        # Spark itself would try for a minute and then raise an unclear error.
         connect.require_answer("Spark master", masters)
-    # Driver and workers must be the same Python; a job is started from the installed program's own.
+    # Driver and workers must use the same Python: the one this program runs in.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = _CONF | {
@@ -95,7 +95,7 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": driver_memory,
         "spark.driver.extraJavaOptions": f"{logging_option(LOG4J)} -XX:+UseG1GC",
-        # Tasks of several pipelines take turns; by default those of the batch that was first go first, all of them.
+        # Let tasks of several pipelines take turns; by default all tasks of the first batch run first.
         "spark.scheduler.mode": "FAIR",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "fairlead-warehouse"),
     }
@@ -104,7 +104,7 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
     settings |= conf
     builder = SparkSession.builder.appName(name)
     if not is_submitted:
-        master, more = places(master, pipelines, lambda: _cores(settings))
+        master, more = slots(master, pipelines, lambda: _cores(settings))
         settings = {**more, **settings}
         builder = builder.master(master)
     for key, value in settings.items():
@@ -116,7 +116,7 @@ def _of_master(master: str, driver_memory: str, conf: Mapping[str, str], name: s
 
 
 def _has_class(name: str) -> bool:
-    """Spark's own classes move with its versions."""
+    """Whether this version of Spark has the class."""
     assert SparkContext._jvm is not None
     try:
         getattr(SparkContext._jvm, "java.lang.Class").forName(name)
@@ -125,17 +125,17 @@ def _has_class(name: str) -> bool:
     return True
 
 
-def places(master: str, pipelines: int, cores: Callable[[], int]) -> tuple[str, dict[str, str]]:
-    """The master with the places that so many pipelines want, and Spark's settings that say how many are cores."""
+def slots(master: str, pipelines: int, cores: Callable[[], int]) -> tuple[str, dict[str, str]]:
+    """The master with enough task slots for this many pipelines, and the settings that keep the number of cores."""
     found = _LOCAL.fullmatch(master)
     if found is None or pipelines < 2:
         return master, {}
     count = cores() if found[1] == "*" else int(found[1] or 1)
-    return f"local[{count + PLACES_MORE}]", {"spark.default.parallelism": str(count)}
+    return f"local[{count + EXTRA_SLOTS}]", {"spark.default.parallelism": str(count)}
 
 
 def _cores(settings: Mapping[str, str]) -> int:
-    """What ``local[*]`` would take: Java knows how much of the machine a container may have. Starts it."""
+    """The number of cores ``local[*]`` would use, which Java knows also in a container. Starts the JVM."""
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     SparkContext._ensure_initialized(conf=conf)
     runtime = getattr(SparkContext._jvm, "java.lang.Runtime")
@@ -143,15 +143,15 @@ def _cores(settings: Mapping[str, str]) -> int:
 
 
 def register(session: SparkSession) -> None:
-    """Make ``fairlead``, ``fairlead_delta`` and ``fairlead_iceberg`` known to a session."""
+    """Register ``fairlead``, ``fairlead_delta`` and ``fairlead_iceberg`` with a session."""
     session.dataSource.register(FairleadDataSource)
     session.dataSource.register(DeltaSink)
     session.dataSource.register(IcebergSink)
 
 
 def activate(session: SparkSession) -> None:
-    """Make ``session`` the one of this thread: writers look for their format there, and a thread of Spark that did not
-    make the session (each connection from Python has one) knows none. A Connect server does so by itself."""
+    """Make ``session`` the active one of the JVM thread that serves this Python thread, where writers look up their
+    format; only the thread that created the session has it. A Connect server needs no such call."""
     if connect.is_remote(session):
         return
     jvm = session._jvm
@@ -160,13 +160,13 @@ def activate(session: SparkSession) -> None:
 
 
 def in_turns(session: SparkSession, name: str) -> None:
-    """What this thread starts from now on takes turns with what others start under other names."""
+    """Run what this thread starts from now on in the scheduler pool ``name``, which takes turns with other pools."""
     if not connect.is_remote(session):
         session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
 def is_local(session: SparkSession) -> bool:
-    """Tasks run in the driver's own JVM: what the program has, they have."""
+    """Whether tasks run in the driver's own JVM."""
     if connect.is_remote(session):
         return False
     master = str(session.sparkContext.master)
@@ -174,21 +174,21 @@ def is_local(session: SparkSession) -> bool:
 
 
 def is_kubernetes(session: SparkSession) -> bool:
-    """Executors are Pods that this driver asks for."""
+    """Whether executors are Pods that this driver creates."""
     return not connect.is_remote(session) and str(session.sparkContext.master).startswith(KUBERNETES)
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run at once, as far as executors have come."""
+    """How many tasks can run at once on the current executors."""
     if not connect.is_remote(session):
         return int(session.sparkContext.defaultParallelism)
-    # A server says it only by what it does.
+    # A Connect server does not report it, so run a query and count its tasks.
     tasks = session.range(_ROWS).select(F.spark_partition_id().alias("task")).distinct().count()
     return max(1, tasks)
 
 
 def executors(session: SparkSession) -> int:
-    """How many there are, of a driver in this process."""
+    """The number of executors of a driver in this process."""
     jvm_context = session.sparkContext._jsc.sc()
-    # The driver is one of them.
+    # The list includes the driver.
     return len(jvm_context.statusTracker().getExecutorInfos()) - 1

@@ -1,19 +1,19 @@
-"""Tables on disk behind one protocol, whatever they are made of.
+"""Tables of several formats behind one protocol.
 
 table_format  the protocol, and what the formats have in common
-delta         Delta tables through delta-rs, a room of its own
-iceberg       Iceberg tables through pyiceberg, a room of its own
+delta         Delta tables, with delta-rs
+iceberg       Iceberg tables, with pyiceberg
 files         the Parquet files of one task
-tables        a format by its name; a table's side tables and their schemas
-object_store  objects by obstore: upload, read, write, probe
-store_filesystem  a Parquet file in a store, read in ranges; a dataset of such files
-arrow_threads what threads of pyarrow hold, and an end of the process that waits for them
-store_errors  what a store answers, in a sentence with a code
-maintenance   compaction, z-order, vacuum: of a pipeline's table, whatever its format
-compaction    small files into large ones, or sorted ones, beside all who write; each format says how it commits
-collisions    commits tried again where other writers were first
-unique_append rows once by their identity, beside every other writer
-receipt       is message X in the table
+tables        finds a format by its name; a table's side tables and their schemas
+object_store  uploads, reads, writes and probes objects, with obstore
+store_filesystem  reads Parquet files in a store by ranges; a dataset of such files
+arrow_threads waits at exit for objects held by pyarrow's threads
+store_errors  explains a store's answers with a code and a sentence
+maintenance   compaction, z-order and vacuum of a pipeline's tables
+compaction    joins small files, or sorts rows, concurrently with other writers
+collisions    retries commits when another writer was first
+unique_append adds rows once by their identity, concurrently with other writers
+receipt       finds out whether a message is in the table
 
 tables ─▶ delta ─▶ table_format ─▶ files
 """

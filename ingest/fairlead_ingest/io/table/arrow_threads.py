@@ -1,8 +1,8 @@
-"""What threads of pyarrow hold of Python's: the end of the process waits until they have let go of it.
+"""Makes the process wait at exit until pyarrow's threads have released their Python objects.
 
-pyarrow reads files in threads of its own. One that lets go of a Python object when the interpreter is gone aborts the
-process (exit code 134), after all was read and said. So a Python file that pyarrow reads, and each part that is read of
-it, is noted here.
+pyarrow reads files in its own threads. A thread that releases a Python object after the interpreter has ended aborts
+the process (exit code 134), although all work is done. So each Python file that pyarrow reads, and each part read from
+it, is registered here.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 
 END_SECONDS: Final = 15.0
-"""A read that is under way when the process ends takes no longer: a request and its tries."""
+"""The longest wait at exit; a read in progress, a request with its retries, ends within this time."""
 PAUSE_SECONDS: Final = 0.002
 PRUNED_AT: Final = 1024
 T = TypeVar("T")
 
 
 class _Held:
-    """Each is forgotten when it is gone, without a line of Python in the thread that was the last to hold it."""
+    """Weak references without callbacks, so that no Python code runs in the thread that releases an object."""
 
     def __init__(self) -> None:
         self._known: list[weakref.ref[Any]] = []
@@ -40,14 +40,14 @@ class _Held:
                 self._prune_at = max(PRUNED_AT, 2 * len(self._known))
 
     def wait(self) -> None:
-        """Until all is gone; not for ever, for the program itself may hold some to its end."""
+        """Wait until all objects are gone, with a limit, as the program itself may hold some until its end."""
         gc.collect()
         until = time.monotonic() + END_SECONDS
         while any(each() is not None for each in self._known) and time.monotonic() < until:
             time.sleep(PAUSE_SECONDS)
 
     def forget(self) -> None:
-        """Also in a process that was forked: the threads are the parent's."""
+        """Forget everything; called in a forked process, as the threads belong to the parent."""
         self._known = []
         self._lock = threading.Lock()
 
@@ -58,11 +58,11 @@ os.register_at_fork(after_in_child=_held.forget)
 
 
 def held(thing: T) -> T:
-    """``thing``, which pyarrow is given: a Python file, a view of bytes."""
+    """Register a Python file or a view of bytes that is passed to pyarrow; returns it."""
     _held.add(thing)
     return thing
 
 
 def reader(content: bytes | pa.Buffer) -> pa.BufferReader:
-    """A file that is in memory, for pyarrow to read."""
+    """A file in memory for pyarrow to read."""
     return pa.BufferReader(held(memoryview(content)))

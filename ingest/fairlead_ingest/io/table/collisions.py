@@ -1,4 +1,4 @@
-"""Commits that collide are tried again, as often as other writers may be first."""
+"""Retries commits that collide with those of other writers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 def retried(
     table: Place, attempt: Callable[[], T], *, tries: int, pause_seconds: float = 0.0, pause_seconds_max: float = 0.0
 ) -> T:
-    """What ``attempt`` returns, which looks at the table, decides and commits; ``Collided`` says that it has to again.
+    """Call ``attempt``, which reads the table, decides and commits, until it does not raise ``Collided``.
 
-    Before try number N at most N times ``pause_seconds`` pass. After the last, raises ``Wait`` where the store gave no
-    answer, else ``Stop``: other jobs commit all the time.
+    The pause before retry N is random, at most N times ``pause_seconds``. After the last try, raises ``Wait`` if the
+    store did not answer, else ``Stop``.
     """
     away: errors.Wait | None = None
     for number in range(tries):
@@ -30,4 +30,4 @@ def retried(
             return attempt()
         except Collided as error:
             away = error.unanswered or away
-    raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs commit to it all the time")
+    raise away or errors.Stop(errors.TABLE_TAKEN, f"{table}: other jobs keep committing to it")

@@ -1,11 +1,11 @@
-"""Small files of a partition into large ones, or sorted ones, beside a running job and beside another compaction.
+"""Joins the small files of a partition, or sorts its rows, concurrently with a running job and other compactions.
 
-New files are written first; then one commit takes the old ones out and the new ones in, as the very next version and
-only while all of the old ones are in the table.  Where something else was committed in between, the same is tried on
-top of that, so that an append is never lost.  The libraries' own ways are not used: of two at the same moment delta-rs
-lets both in, and every row is there twice; pyiceberg has none.  Old files stay on disk until vacuum takes them.
+New files are written first. Then one commit replaces the old files, as the next version and only if the table still has
+all of them. If something else was committed in between, the commit is retried on top of it, so an append is never lost.
+The libraries' own compaction is not used: delta-rs commits two concurrent ones, which duplicates all rows, and
+pyiceberg has none. Old files stay on disk until vacuum deletes them.
 
-A format says what a version of its table is (``CompactableVersion``); all else is the same for each.
+A format provides a version of its table (``CompactableVersion``); everything else is common.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
 from fairlead_ingest.table.store_path import Place
 
 TRIES: Final = 50
-"""A job commits every second; a try takes a hundredth of that, in a store a tenth."""
+"""Enough beside a job that commits every second: a try takes about 10 ms, in a store 100 ms."""
 PAUSE_SECONDS: Final = 0.01
 PAUSE_SECONDS_MAX: Final = 0.5
 SORTED_BYTES: Final = 512 * 1024 * 1024
-"""Of files whose rows are sorted together, which are in memory then."""
+"""Size of the files whose rows are sorted together, in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePart:
-    """One file of the table; ``path`` as it is below it, ``rows`` where the log says how many."""
+    """One file of the table; ``path`` is relative to it, ``rows`` is None if the log does not have it."""
 
     path: str
     topic: str
@@ -52,24 +52,24 @@ class Partition:
 
 
 class CompactableVersion(Protocol):
-    """One version of a table, as it was looked at."""
+    """One version of a table."""
 
     number: int
     schema: pa.Schema
     parts: list[TablePart]
 
     def rows(self, paths: Collection[str]) -> ds.Dataset:
-        """Of these files, all of which are in it."""
+        """The rows of these files, which are all in this version."""
 
     def explained(self) -> AbstractContextManager[None]:
-        """What a store answers while rows are read is said in a sentence of ours."""
+        """Explains errors of the store while rows are read."""
 
     def replace(self, removed: Sequence[TablePart], files: Sequence[WrittenFile]) -> None:
-        """The very next version has ``files`` instead of ``removed``. Raises ``Collided``: look again, it may stand."""
+        """Commit the next version with ``files`` in place of ``removed``. Raises ``Collided`` if it may have failed."""
 
 
 class Compaction:
-    """Of one table. ``look`` opens its newest version, or raises ``Stop`` where there is none."""
+    """Compacts one table. ``look`` opens its newest version, and raises ``Stop`` if there is no table."""
 
     def __init__(
         self, table: Place, look: Callable[[], CompactableVersion], writing: Callable[[Place], PartitionedFiles]
@@ -80,7 +80,7 @@ class Compaction:
         self.columns: list[str] = list(look().schema.names)
 
     def partitions(self) -> list[Partition]:
-        """Oldest day first."""
+        """The partitions of the table, the oldest day first."""
         found: dict[tuple[str, str], list[TablePart]] = {}
         for part in self._look().parts:
             found.setdefault((part.date, part.topic), []).append(part)
@@ -89,7 +89,7 @@ class Compaction:
     def compact(
         self, *, target_bytes: int, sort_by: Sequence[str] = (), progress: Callable[[object], None] = lambda _: None
     ) -> dict[str, Any]:
-        """Join small files up to ``target_bytes``, or sort each partition's rows by these columns; what was done."""
+        """Join small files up to ``target_bytes``, or sort each partition's rows by columns; return what was done."""
         self._check(sort_by)
         totals = {"partitions": 0, "files_added": 0, "files_removed": 0}
         most = max(target_bytes, SORTED_BYTES) if sort_by else target_bytes
@@ -115,7 +115,7 @@ class Compaction:
                 )
 
     def _write(self, group: Sequence[TablePart], target_bytes: int, sort_by: Sequence[str]) -> list[WrittenFile]:
-        """Empty where files of the group are gone already."""
+        """Write the new files; none if files of the group are already gone."""
         now, wanted = self._look(), {part.path for part in group}
         if not wanted <= {part.path for part in now.parts}:
             return []
@@ -128,7 +128,8 @@ class Compaction:
         known = [part.rows for part in group if part.rows is not None]
         if len(known) == len(group) and sum(file.rows for file in files) != sum(known):
             raise errors.Stop(
-                errors.TABLE_UNFIT, f"{self._table}: {group[0].path} and others do not hold the rows they should"
+                errors.TABLE_UNFIT,
+                f"{self._table}: {group[0].path} and others do not have the number of rows in the log",
             )
         return files
 
@@ -150,13 +151,13 @@ class Compaction:
         return files
 
     def _replace(self, group: Sequence[TablePart], files: Sequence[WrittenFile]) -> bool:
-        """False where others have taken some of the files out meanwhile: theirs stands."""
+        """Commit the replacement; False if another writer has removed some of the files meanwhile."""
 
         def attempt() -> bool:
             now = self._look()
             live = {part.path for part in now.parts}
             if any(file.path in live for file in files):
-                return True  # it was committed, and only the answer was lost
+                return True  # it was committed, but the answer was lost
             if not {part.path for part in group} <= live:
                 return False
             now.replace(group, files)
@@ -168,7 +169,7 @@ class Compaction:
 
 
 def _groups(parts: Sequence[TablePart], most: int, *, is_sorting: bool) -> Iterator[list[TablePart]]:
-    """Files that are read together; to be joined, those that are large already are left alone."""
+    """Group the files to read together; files that are already large are left out unless sorting."""
     group: list[TablePart] = []
     for part in parts:
         if part.size >= most and not is_sorting:

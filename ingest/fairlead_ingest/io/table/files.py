@@ -1,8 +1,8 @@
-"""Parquet files of one task: rows grouped by partition, good ones apart from dead letters.
+"""The Parquet files of one task, one for each partition.
 
-Files are complete and on disk (fsync), or in the store (their upload is answered), before their names leave the task;
-until the driver commits them to a table they belong to no table, and vacuum finds those of a killed task. Rows wait in
-memory up to ``GROUP_BYTES`` per file.
+Before a task returns its files' names, the files are flushed to disk or completely uploaded. They belong to no table
+until the driver commits them; vacuum deletes those of a killed task. Up to ``GROUP_BYTES`` of rows for each file are
+buffered in memory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from fairlead_ingest.rows.envelope import MICROS_MAX, MICROS_MIN
 from fairlead_ingest.table.store_path import Place, StorePath
 
 GROUP_BYTES = 64 * 1024 * 1024
-# Level 1 halves the bytes of snappy for less than a microsecond a row.
+# Level 1 takes half the space of snappy, for less than a microsecond a row.
 COMPRESSION = "zstd"
 COMPRESSION_LEVEL = 1
 FILES_AT_ONCE = 8
-"""Files that are finished side by side: a disk that flushes several at once takes little longer than for one."""
+"""How many files are flushed concurrently, which takes little longer than flushing one."""
 PARTITION_COLUMNS = ("_topic", "_date")
-# Longer texts would make every entry of a table's log as long.
+# Longer bounds would bloat every entry of the table's log.
 BOUND_CHARS_MAX = 128
-# Bounds of any text.
+# Bounds that include every text.
 LEAST, GREATEST = "", "\U0010ffff"
 _MILLIS_MIN, _MILLIS_MAX = MICROS_MIN // 1000, MICROS_MAX // 1000
 _STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
@@ -42,7 +42,7 @@ _STATISTICS = ("_id", "_published_at", "enqueued_at", "node")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A finished file, as a table's log wants to know it; ``path``, where readers find it, is relative to the table."""
+    """A finished file, with what a table's log records of it; ``path`` is relative to the table."""
 
     path: str
     size: int
@@ -54,7 +54,7 @@ class WrittenFile:
 
 
 def sync(path: Path) -> int:
-    """Put a file's content, or a folder's names, on disk; the size in bytes."""
+    """Flush a file, or the names in a folder, to disk; return its size in bytes."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -64,21 +64,21 @@ def sync(path: Path) -> int:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Put several on disk, side by side: 300 files one after the other took 1.4 s where these take 0.06 s."""
+    """Flush several paths concurrently: 300 files take 0.06 s, instead of 1.4 s one by one."""
     with ThreadPoolExecutor(FILES_AT_ONCE) as syncing:
         for _ in syncing.map(sync, paths):
             pass
 
 
 def open_parquet(table: Place, path: str) -> pq.ParquetFile:
-    """A finished file of ``table``, committed or not.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    """Open a finished file of ``table``, committed or not. Raises ``OSError``, ``Wait``, ``Stop``."""
     if isinstance(table, StorePath):
         return pq.ParquetFile(arrow_threads.reader(object_store.read(table / path)))
     return pq.ParquetFile(table / path)
 
 
 def content(table: Place, file: WrittenFile) -> pa.Table:
-    """The rows of a finished file, committed or not, with the columns that its place stands for.
+    """The rows of a finished file, committed or not, with the columns of its partition.
 
     Raises ``OSError``, ``Wait``, ``Stop``.
     """
@@ -91,7 +91,7 @@ def content(table: Place, file: WrittenFile) -> pa.Table:
 
 
 def identities(table: Place, files: Iterable[WrittenFile]) -> pa.Table:
-    """Topic, id and day of each row in finished files.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    """Topic, id and date of each row in finished files. Raises ``OSError``, ``Wait``, ``Stop``."""
     empty = pa.schema([("_topic", pa.string()), ("_id", pa.string()), ("_date", pa.date32())]).empty_table()
     found = [empty]
     for file in files:
@@ -103,17 +103,17 @@ def identities(table: Place, files: Iterable[WrittenFile]) -> pa.Table:
 
 
 def filtered(table: Place, path: str, columns: list[str], filters: list[tuple[str, str, Any]]) -> pa.Table:
-    """Rows of a committed file.  Raises ``OSError``, ``Wait``, ``Stop``."""
+    """The matching rows of a committed file. Raises ``OSError``, ``Wait``, ``Stop``."""
     if isinstance(table, StorePath):
         return store_filesystem.matching(table / path, columns, filters)
-    # One file is one file, whatever `=` its path has.
+    # Do not derive partition columns from `=` in the path.
     return pq.read_table(table / path, columns=columns, filters=filters, partitioning=None)
 
 
 class PartitionedFiles:
-    """One file for each (topic, date) that comes by.
+    """Writes one file for each (topic, date).
 
-    ``is_whole``: the partition columns are in the files too, which some formats' readers want.
+    ``is_whole``: the files contain the partition columns too, as the readers of some formats require.
     """
 
     def __init__(self, table: Place, *, is_whole: bool = False) -> None:
@@ -122,8 +122,7 @@ class PartitionedFiles:
         self._open: dict[tuple[str, str], _File] = {}
 
     def add(self, rows: pa.Table) -> None:
-        """Take in rows that carry the partition columns. Raises ``OSError`` when the disk does, ``Wait``, ``Stop`` when
-        a store does."""
+        """Add rows with partition columns. Raises ``OSError`` for a disk, ``Wait`` or ``Stop`` for a store."""
         for key, part in _split(rows):
             part = part.drop_columns(self._left_out)
             if key not in self._open:
@@ -131,10 +130,10 @@ class PartitionedFiles:
             self._open[key].add(part)
 
     def close(self) -> list[WrittenFile]:
-        """Finish every file. Raises ``OSError`` when the disk does, ``Wait``, ``Stop`` when a store does."""
+        """Finish all files. Raises ``OSError`` for a disk, ``Wait`` or ``Stop`` for a store."""
         if len(self._open) < 2:
             return [file.close() for file in self._open.values()]
-        # One after the other, hundreds of topics would wait for as many flushes, or answers of a store.
+        # One by one, the files of hundreds of topics would take as many flushes or round trips.
         with ThreadPoolExecutor(FILES_AT_ONCE) as finishing:
             return list(finishing.map(_File.close, self._open.values()))
 
@@ -189,7 +188,7 @@ class _File:
         self._waiting, self._bytes = [], 0
 
     def _widen(self, name: str, column: pa.ChunkedArray) -> None:
-        """Bounds are a help to readers and none is better than one that cannot be written down."""
+        """Widen a column's bounds, or drop them if they cannot be represented."""
         bounds = _bounds(column) if name not in self._unbounded else None
         if bounds is None:
             if column.null_count < len(column):
@@ -197,7 +196,7 @@ class _File:
                 self._minimum.pop(name, None)
                 self._maximum.pop(name, None)
                 if pa.types.is_string(column.type):
-                    # A file without bounds is passed over by readers that miss them in one file of many.
+                    # If only some files lack bounds, some readers skip those files.
                     self._minimum[name], self._maximum[name] = LEAST, GREATEST
             return
         low, high = bounds
@@ -219,13 +218,13 @@ class _Folder:
         writer.write_table(rows)
 
     def close(self, writer: pq.ParquetWriter) -> int:
-        """Its bytes, durable."""
+        """Flush the file to disk; return its size."""
         writer.close()
         return sync(self._path)
 
 
 class _Store:
-    """An object: in the store when it is closed, and not at all before."""
+    """An object, which appears in the store when it is closed."""
 
     def __init__(self, path: StorePath) -> None:
         self._path = path
@@ -239,7 +238,7 @@ class _Store:
         writer.write_table(rows)
 
     def close(self, writer: pq.ParquetWriter) -> int:
-        """Its bytes.  Raises ``Wait``, ``Stop``."""
+        """Finish the upload; return the size. Raises ``Wait``, ``Stop``."""
         assert self._upload is not None
         writer.close()
         return self._upload.finish()
@@ -250,7 +249,7 @@ def _writer(where: Any, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
-    """By partition, rows in their order; one look at the rows however many partitions there are."""
+    """Split rows by partition, in order, in one pass over the rows."""
     numbered = rows.select(PARTITION_COLUMNS).append_column("row", pa.array(range(rows.num_rows), pa.int64()))
     keys = numbered.group_by(list(PARTITION_COLUMNS), use_threads=False).aggregate([("row", "list")])
     if keys.num_rows == 1:
@@ -262,9 +261,9 @@ def _split(rows: pa.Table) -> list[tuple[tuple[str, str], pa.Table]]:
 
 
 def _bounds(column: pa.ChunkedArray) -> tuple[str, str] | None:
-    """Least and greatest as the log writes them, None where there is none or it cannot: too long, no time of ours.
+    """The bounds as the log writes them; None if there are none, they are too long or their time is out of range.
 
-    Times are whole milliseconds, rounded so that they still bound.
+    Times are rounded outwards to whole milliseconds.
     """
     if pa.types.is_timestamp(column.type):
         micros = pc.cast(column, pa.timestamp("us", tz="UTC"), safe=False).cast(pa.int64())

@@ -1,7 +1,7 @@
-"""Keeping a table small and clean while a job writes it: compaction, z-order, vacuum.
+"""Maintains a table while a job writes to it: compaction, sorting, vacuum.
 
-Both work beside a running job: its appends and a compaction never conflict, and vacuum only takes files older than the
-longest batch can be. Compaction goes partition by partition, so that progress can be shown and a stop loses little.
+Both are safe beside a running job: a compaction never conflicts with appends, and vacuum deletes only files older than
+the longest possible batch. Compaction goes partition by partition, to show progress and to lose little when stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairlead_ingest.table.store_path import Place
 
 
 def delta_compaction(table: Place) -> Compaction:
-    """Raises ``Stop`` where there is no table."""
+    """The compaction of a Delta table. Raises ``Stop`` if there is no table."""
     return Compaction(table, lambda: _Version(table), log_writer.writing)
 
 
@@ -64,13 +64,13 @@ def _parts(table: DeltaTable) -> list[TablePart]:
 
 
 TARGET_BYTES = 128 * 1024 * 1024
-# Files of a batch that is being written are in no log yet; vacuum must not take them for orphans.
+# The files of a running batch are not in the log yet; vacuum must not take them for orphans.
 RETENTION_HOURS_MIN = 1
 RETENTION_HOURS = 168
 
 
 def compaction(settings: IngestSettings, pipeline: Pipeline) -> Compaction:
-    """Of a pipeline's table. Raises ``Stop`` where there is none, or its format has no such thing."""
+    """The compaction of a pipeline's table. Raises ``Stop`` if there is no table, or it cannot be compacted."""
     place = settings.place(pipeline.table)
     if (pipeline.table_format or settings.table_format) == tables.ICEBERG:
         return _of_iceberg(settings, pipeline, place)
@@ -79,7 +79,7 @@ def compaction(settings: IngestSettings, pipeline: Pipeline) -> Compaction:
 
 
 def _of_iceberg(settings: IngestSettings, pipeline: Pipeline, place: Place) -> Compaction:
-    table_format = tables.of_pipeline(settings, pipeline)  # says what is missing where it is not installed
+    table_format = tables.of_pipeline(settings, pipeline)  # raises if Iceberg is not installed
     from fairlead_ingest.io.table.iceberg import compaction as iceberg_compaction
     from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 
@@ -88,7 +88,7 @@ def _of_iceberg(settings: IngestSettings, pipeline: Pipeline, place: Place) -> C
 
 
 def open_table(path: Place) -> DeltaTable:
-    """The Delta table. Raises ``Stop`` where there is none."""
+    """The Delta table at ``path``. Raises ``Stop`` if there is none."""
     found = delta.open_table(path)
     if found is not None:
         return found
@@ -98,11 +98,11 @@ def open_table(path: Place) -> DeltaTable:
 def vacuum(
     table_format: TableFormat, table: Place, *, retention_hours: int = RETENTION_HOURS, dry_run: bool = False
 ) -> list[str]:
-    """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
+    """Delete files that no version within the retention needs, also those of killed tasks; return their paths."""
     if retention_hours < RETENTION_HOURS_MIN:
         raise errors.Stop(
             errors.BAD_OPTION,
-            f"retention: at least {RETENTION_HOURS_MIN} hour, or a running batch's files would be taken for orphans",
+            f"retention: must be at least {RETENTION_HOURS_MIN} hour, or files of a running batch would be deleted",
         )
     if table_format.size(table) is None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")

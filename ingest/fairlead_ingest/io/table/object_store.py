@@ -1,12 +1,12 @@
-"""Objects in a store, through obstore: the library below delta-rs, with the same options and the same credentials.
+"""Objects in a store, with obstore: the library that delta-rs uses too, with the same options and credentials.
 
-    Upload  one put below 5 MB, a multipart upload above; complete and durable (as the store promises it) or not there
-    read    a whole object, its tail or a range; ``found`` one that may not be there
-    write   one; ``below``: what there is, ``sizes`` of all; ``delete`` one, ``delete_below`` several
-    probe   does the store keep its word: of two conditional puts of one key exactly one is taken
+    Upload  one put below 5 MB, a multipart upload above; the object appears complete and durable, or not at all
+    read    a whole object, its tail or a range; ``found`` reads one that may not exist
+    write   one object; ``below`` lists objects, ``sizes`` their sizes; ``delete`` one, ``delete_below`` several
+    probe   checks that the store accepts exactly one of two conditional puts of the same key
 
-Credentials come from the environment (``AWS_ACCESS_KEY_ID``, …, web identity), or from files named in the settings;
-they are read here, in the process that needs them, and are in no option of a query.
+Credentials come from the environment (``AWS_ACCESS_KEY_ID``, …, web identity) or from files named in the settings. They
+are read in the process that needs them, and are never in the options of a query.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ CONNECT_SECONDS: Final = 2
 REQUEST_SECONDS: Final = 10
 RETRIES: Final = 2
 RETRY_SECONDS: Final = 6
-"""A store that is away is said within seconds; waiting is the supervisor's."""
+"""Short, so that an unavailable store is reported within seconds; the supervisor waits and retries."""
 BUFFER_BYTES: Final = 5 * 1024 * 1024
-"""Larger objects go up in parts of this size."""
+"""Larger objects are uploaded in parts of this size."""
 PROBE: Final = "_fairlead_probe"
 _ONE_LINE: Final = "must be one line of printable characters (a line break at its end?)"
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -50,7 +50,7 @@ SECRET_CHARS_MAX: Final = 16 * 1024
 
 
 def storage_options(storage: Storage) -> dict[str, str]:
-    """What delta-rs takes.  Raises ``Stop`` where a file of a secret cannot be read."""
+    """The options for delta-rs. Raises ``Stop`` if a file with a secret cannot be read."""
     options = {
         **_options(storage),
         "timeout": f"{REQUEST_SECONDS}s",
@@ -64,8 +64,8 @@ def storage_options(storage: Storage) -> dict[str, str]:
 
 
 def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
-    """In a sentence of ours. Where credentials were refused, the next request asks for new ones: the libraries keep
-    those of a role until they end by their own account, whatever the store says of them."""
+    """Explain an error. After refused credentials, the next request obtains new ones; by themselves, the libraries keep
+    a role's credentials until their nominal expiry, even if the store refuses them."""
     found = store_errors.explain(path, error)
     if found.code == errors.STORE_DENIED:
         _kept.cache_clear()
@@ -73,7 +73,7 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
 
 
 def with_new_credentials(ask: Callable[P, T]) -> Callable[P, T]:
-    """Asks a second time, with those that a role has by then, where the store says that ours have ended."""
+    """Decorator: repeat a request once with new credentials if the store says that they have expired."""
 
     @functools.wraps(ask)
     def asked(*args: P.args, **keywords: P.kwargs) -> T:
@@ -92,9 +92,9 @@ def _has_ended(error: errors.Stop | errors.Wait) -> bool:
 
 
 class Upload:
-    """A binary file to write to; the object is there when ``finish`` has returned, and not before.
+    """A binary file to write to; the object exists only when ``finish`` has returned.
 
-    ``close`` ends nothing: a writer of Parquet closes its file also when it gives up in the middle.
+    ``close`` does nothing, because a Parquet writer also closes its file when it fails.
     """
 
     closed = False
@@ -105,7 +105,7 @@ class Upload:
         self._writer = obstore.open_writer(_store(path), path.key, buffer_size=BUFFER_BYTES)
 
     def write(self, data: bytes) -> int:
-        """Raises ``Wait``, ``Stop``."""
+        """Write bytes. Raises ``Wait``, ``Stop``."""
         try:
             self._writer.write(data)
         except (BaseError, OSError) as error:
@@ -114,7 +114,7 @@ class Upload:
         return len(data)
 
     def flush(self) -> None:
-        """What is written goes on its way by itself."""
+        """Do nothing; parts are sent when they are full."""
 
     def tell(self) -> int:
         return self._size
@@ -129,10 +129,10 @@ class Upload:
         return False
 
     def close(self) -> None:
-        """See the class."""
+        """Do nothing; see the class."""
 
     def finish(self) -> int:
-        """Its bytes.  Raises ``Wait``, ``Stop``."""
+        """Complete the upload; return the size. Raises ``Wait``, ``Stop``."""
         try:
             self._writer.close()
         except (BaseError, OSError) as error:
@@ -151,7 +151,7 @@ def read(path: StorePath) -> bytes:
 
 @with_new_credentials
 def read_tail(path: StorePath, size: int) -> tuple[bytes, int]:
-    """The last ``size`` bytes, or all where it has no more, and how many it has.  Raises ``Wait``, ``Stop``."""
+    """Up to ``size`` bytes from the end of the object, and its whole size. Raises ``Wait``, ``Stop``."""
     try:
         answer = obstore.get(_store(path), path.key, options={"range": {"suffix": size}})
         return bytes(answer.bytes()), answer.meta["size"]
@@ -161,7 +161,7 @@ def read_tail(path: StorePath, size: int) -> tuple[bytes, int]:
 
 @with_new_credentials
 def read_range(path: StorePath, begin: int, end: int) -> bytes:
-    """From byte ``begin`` until before ``end``.  Raises ``Wait``, ``Stop``."""
+    """The bytes from ``begin`` to before ``end``. Raises ``Wait``, ``Stop``."""
     try:
         return bytes(obstore.get_range(_store(path), path.key, start=begin, end=end))
     except (BaseError, OSError) as error:
@@ -170,7 +170,7 @@ def read_range(path: StorePath, begin: int, end: int) -> bytes:
 
 @with_new_credentials
 def found(path: StorePath) -> bytes | None:
-    """The whole object, None where there is none.  Raises ``Wait``, ``Stop``."""
+    """The whole object, None if it does not exist. Raises ``Wait``, ``Stop``."""
     try:
         return bytes(obstore.get(_store(path), path.key).bytes())
     except FileNotFoundError as error:
@@ -183,13 +183,13 @@ def found(path: StorePath) -> bytes | None:
 
 
 def sizes(path: StorePath) -> dict[str, int]:
-    """Bytes of each object below ``path``, by its name relative to it.  Raises ``Wait``, ``Stop``."""
+    """The size of each object below ``path``, by relative name. Raises ``Wait``, ``Stop``."""
     return {each["path"].removeprefix(f"{path.key}/"): each["size"] for each in _objects(path)}
 
 
 @with_new_credentials
 def delete_below(path: StorePath, names: Collection[str]) -> None:
-    """Objects below ``path``; one that is not there is well.  Raises ``Wait``, ``Stop``."""
+    """Delete objects below ``path``; they may already be gone. Raises ``Wait``, ``Stop``."""
     if not names:
         return
     try:
@@ -202,7 +202,7 @@ def delete_below(path: StorePath, names: Collection[str]) -> None:
 
 @with_new_credentials
 def write(path: StorePath, content: bytes) -> None:
-    """The whole object, there when this returns.  Raises ``Wait``, ``Stop``."""
+    """Write a whole object. Raises ``Wait``, ``Stop``."""
     try:
         obstore.put(_store(path), path.key, content)
     except (BaseError, OSError) as error:
@@ -211,7 +211,7 @@ def write(path: StorePath, content: bytes) -> None:
 
 @with_new_credentials
 def delete(path: StorePath) -> None:
-    """Also where it is gone already.  Raises ``Wait``, ``Stop``."""
+    """Delete an object; it may already be gone. Raises ``Wait``, ``Stop``."""
     try:
         obstore.delete(_store(path), path.key)
     except FileNotFoundError:
@@ -221,13 +221,13 @@ def delete(path: StorePath) -> None:
 
 
 def below(path: StorePath) -> Iterator[tuple[str, float]]:
-    """(path relative to this one, seconds since 1970) of every object under it.  Raises ``Wait``, ``Stop``."""
+    """(relative path, modification time in seconds since 1970) of every object below. Raises ``Wait``, ``Stop``."""
     for each in _objects(path):
         yield each["path"].removeprefix(f"{path.key}/"), each["last_modified"].timestamp()
 
 
 def _objects(path: StorePath) -> Iterator[obstore.ObjectMeta]:
-    """Page by page; a list that is longer than a session goes on with new credentials behind what it had."""
+    """List page by page; if credentials expire meanwhile, continue with new ones after the last object."""
     last: str | None = None
     is_refused = False
     while True:
@@ -247,7 +247,7 @@ def _objects(path: StorePath) -> Iterator[obstore.ObjectMeta]:
 
 @with_new_credentials
 def probe(path: StorePath) -> None:
-    """Raises ``Stop`` where the store cannot be used as it is, ``Wait`` where it cannot be asked now."""
+    """Raise ``Stop`` if the store cannot be used, ``Wait`` if it does not answer now."""
     store = _store(path)
     key = f"{path.key}/{PROBE}-{uuid.uuid4().hex}"
     try:
@@ -257,19 +257,19 @@ def probe(path: StorePath) -> None:
         except AlreadyExistsError:
             return
         finally:
-            with contextlib.suppress(BaseError, OSError):  # an object of three letters, at worst
+            with contextlib.suppress(BaseError, OSError):  # at worst, a three-byte object is left
                 obstore.delete(store, key)
     except (BaseError, OSError) as error:
         raise explain(path, error) from error
     raise errors.Stop(
         errors.STORE_UNFIT,
-        f"{path}: this store takes a conditional put of an object that is there, so two jobs could commit the same"
-        " version of a table; use one that knows If-None-Match (AWS, MinIO, versitygw 1.8 and newer, Ceph)",
+        f"{path}: this store accepts a conditional put of an existing object, so two jobs could commit the same version"
+        " of a table; use one that supports If-None-Match (AWS, MinIO, versitygw 1.8 and newer, Ceph)",
     )
 
 
 def _options(storage: Storage) -> dict[str, str]:
-    """Raises ``Stop`` for what the libraries would panic about, or take for a store that is away."""
+    """The options of obstore. Raises ``Stop`` for values with which the libraries would panic or report an outage."""
     for name, value in (("region", storage.region), ("access_key_id", storage.access_key_id)):
         if value is not None and not store_path.is_header(value):
             raise errors.Stop(errors.BAD_OPTION, f"[storage] {name}: {_ONE_LINE}")
@@ -280,21 +280,21 @@ def _options(storage: Storage) -> dict[str, str]:
         "aws_access_key_id": storage.access_key_id,
         "aws_secret_access_key": _secret("secret_access_key_file", storage.secret_access_key_file),
         "aws_session_token": _secret("session_token_file", storage.session_token_file),
-        # The default of today; said all the same, for our promises rest on it.
+        # The current default, set explicitly because exactly-once commits depend on it.
         "aws_conditional_put": "etag",
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
 def _check_environment(storage: Storage) -> None:
-    """What our settings do not say, the libraries take from there.  A value is not shown: it may be a secret."""
+    """Check variables that the libraries use for missing settings. Values are not shown, as they may be secrets."""
     for name in (*_IN_HEADERS, _SECRET):
         value = os.environ.get(name, "")
         if value and not (value.isprintable() if name == _SECRET else store_path.is_header(value)):
             raise errors.Stop(errors.BAD_OPTION, f"{name} in the environment: {_ONE_LINE}")
     sts = os.environ.get(_STS, "")
     if os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE") and sts and not sts.startswith("https://"):
-        raise errors.Stop(errors.BAD_OPTION, f"{_STS} in the environment: must be https://…, also on this machine")
+        raise errors.Stop(errors.BAD_OPTION, f"{_STS} in the environment: must be https://…, even on this machine")
     for name in () if storage.endpoint_url else _ENDPOINTS:
         if address := os.environ.get(name):
             try:
@@ -304,7 +304,7 @@ def _check_environment(storage: Storage) -> None:
 
 
 def _is_plain(storage: Storage) -> bool:
-    """Without TLS: to this machine alone, as is checked."""
+    """Whether the endpoint is plain HTTP; the settings allow that only on this machine."""
     named = (storage.endpoint_url, *(os.environ.get(name) for name in _ENDPOINTS))
     return next((each for each in named if each), "").startswith("http:")
 
@@ -337,7 +337,7 @@ def _kept(bucket: str, options: tuple[tuple[str, str], ...], is_plain: bool) -> 
 
 
 def _store(path: StorePath) -> S3Store:
-    """Raises ``Stop``."""
+    """The client of a bucket, cached. Raises ``Stop``."""
     options = _options(path.storage)
     try:
         return _kept(path.bucket, tuple(sorted(options.items())), _is_plain(path.storage))

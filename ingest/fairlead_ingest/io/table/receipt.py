@@ -1,6 +1,6 @@
-"""Is message X in the table? Looked up, and waited for, in the table itself: what is found is committed.
+"""Finds out whether a message is in the table, or waits for it; what is found is committed.
 
-Files are looked at once each: waiting costs a look at the log's newest entry, and a read of what has come since.
+Each file is read once. While waiting, only the newest log entry and new files are read.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from fairlead_ingest.io.table.files import filtered
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.table.store_path import Place
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 _DAY_CHARS = len("2026-11-20")
 _COLUMNS = ["id", "node", "_id", "_published_at", "_ingested_at", "_batch"]
 
 
 class TableReceipts:
-    """Looks for one message in one table.
+    """Searches one table for one message.
 
-    ``node`` None: whichever node gave it that id. ``since`` None: on whatever day it was published.
+    ``node``: only from this node, None for any. ``since``: published on this date or later, None for any.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class TableReceipts:
         self._version: int | None = None
 
     def find(self) -> dict[str, Any] | None:
-        """The row's lineage as plain values, None while it is not in the table."""
+        """The row's lineage as plain values, None if the message is not in the table yet."""
         version = self._table_format.version(self._table)
         if version == self._version:
             return None
         self._version = version
-        # Newest first: who asks has just published.
+        # Newest first, because clients usually ask about a recent message.
         for path, topic in reversed(self._table_format.files(self._table)):
             if path in self._seen or path.rpartition("/_date=")[2][:_DAY_CHARS] < self._since:
                 continue
@@ -58,10 +58,10 @@ class TableReceipts:
         return None
 
     def wait(self, seconds: float) -> dict[str, Any] | None:
-        """As ``find``, asked again until it is there or ``seconds`` have passed."""
+        """As ``find``, repeated until the message is there or ``seconds`` have passed."""
         deadline = time.monotonic() + seconds
         while True:
             found = self.find()
             if found is not None or time.monotonic() >= deadline:
                 return found
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""What an object store answers, as one sentence of ours with a code and the remedy."""
+"""Explains an object store's errors with a code and a sentence that names the remedy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MISFITS = frozenset(
         "PermanentRedirect",
     }
 )
-"""What a store of another region answers, or one that lacks what we need: no waiting heals it."""
+"""Answers of a store in another region, or without a feature we need; waiting does not help."""
 _DENIED_WORDS = (
     "lacked the necessary privileges",
     "403 Forbidden",
@@ -48,31 +48,31 @@ _DENIED_WORDS = (
 )
 _FULL = re.compile(r"Quota|StorageFull")
 _REDIRECT: Final = "redirect without LOCATION"
-"""What the libraries say of a bucket in another region."""
+"""The libraries' text for a bucket in another region."""
 _PUTTING: Final = "Error performing PUT"
-"""Not found there, it is no object: something else than the store answers, a gateway that has lost it, say."""
+"""A put that is "not found" is not about an object; something other than the store answers, such as a gateway."""
 _MISTAKES: Final = ("Missing AccessKeyId", "Missing SecretAccessKey", "Generic Config error")
 _DISTRUST = re.compile(r"(?:InvalidCertificate\(|invalid peer certificate\W+)\s*(\w+)")
-"""As obstore and delta-rs say it."""
+"""The texts of obstore and delta-rs for an untrusted certificate."""
 ENDED: Final = "ExpiredToken"
-"""What a store answers to credentials that were good and are so no more."""
+"""A store's answer to expired credentials."""
 _STS: Final = "POST REDACTED"
-"""As obstore and delta-rs name the request for a role's credentials: its address holds the token."""
+"""How obstore and delta-rs name the request for a role's credentials, as its URL contains the token."""
 _NO_TOKEN: Final = "Failed to read token file"
 _ASKING: Final = ("Generic S3 error", "Error performing")
 _MACHINE: Final = ("//169.254.169.254", "//169.254.170.2")
-"""Where the libraries ask for the credentials of the machine, or of its container, when none are given."""
+"""Where the libraries request the credentials of the machine or container if none are given."""
 NO_KEY: Final = (
-    "no access key is given, and this machine has no role of its own: set access_key_id and secret_access_key_file in"
-    " [storage], or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+    "there is no access key, and this machine has no role: set access_key_id and secret_access_key_file in [storage],"
+    " or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
 )
 TOGETHER: Final = "the key and its secret belong together, in [storage] or in the environment"
 
 
 def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
-    """Which of the few things it can be, in a sentence that names the remedy.
+    """Classify the error, with a sentence that names the remedy.
 
-    The libraries tell wrong keys, missing buckets and stores that are away apart by their texts alone.
+    The libraries distinguish wrong keys, missing buckets and unavailable stores only by the texts of their errors.
     """
     if isinstance(error, errors.Stop | errors.Wait):
         return error
@@ -82,12 +82,13 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
     if any(place in text for place in _MACHINE):
         is_denied = any(words in text for words in _DENIED_WORDS)
-        reason = f"{where}: {NO_KEY}; asked for it: {said}"
+        reason = f"{where}: {NO_KEY}; the request for the role's credentials: {said}"
         return errors.Stop(errors.STORE_DENIED, reason) if is_denied else errors.Wait(errors.STORE_AWAY, reason)
     if _STS in text or _NO_TOKEN in text:
         return _of_role(where, code, said, text)
     if code == "NoSuchBucket":
-        return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; make it, or correct table")
+        remedy = "create it, or correct table"
+        return errors.Stop(errors.STORE_UNFIT, f"{where}: there is no bucket {path.bucket}; {remedy}")
     if code == "RequestTimeTooSkewed":
         here = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return errors.Wait(
@@ -101,31 +102,31 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     if code == ENDED:
         return errors.Stop(
             errors.STORE_DENIED,
-            f"{where}: {said}; these credentials have ended: new ones are asked for where a web identity gives them,"
-            " and read where files hold them",
+            f"{where}: {said}; these credentials have expired; new ones are requested (web identity) or read again"
+            " (files)",
         )
     if code in _DENIED or any(words in text for words in _DENIED_WORDS):
         return errors.Stop(
             errors.STORE_DENIED,
-            f"{where}: {said}; check the access key and its secret, and that they may get, put, list and delete here",
+            f"{where}: {said}; check the access key, its secret, and its permissions to get, put, list and delete here",
         )
     if not code and any(words in text for words in _MISTAKES):
         return errors.Stop(errors.BAD_OPTION, f"{path}: {said}; {TOGETHER}")
     if "Json error" in text and not any(words in text for words in _ASKING):
         return errors.Stop(errors.TABLE_UNFIT, f"{where}: an entry of its log cannot be read: {said}")
     if code == "NoSuchKey" or (not code and isinstance(error, FileNotFoundError) and _PUTTING not in text):
-        return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object that should be there is not: {said}")
+        return errors.Stop(errors.TABLE_UNFIT, f"{where}: an object of the table is missing: {said}")
     if distrust := _DISTRUST.search(text):
         return errors.Wait(
             errors.STORE_AWAY,
-            f"{where}: its certificate is not believed ({distrust[1]}); where a private authority signed it, name"
-            " a file with that authority's certificate in SSL_CERT_FILE, for driver and executors",
+            f"{where}: its certificate is not trusted ({distrust[1]}); if a private authority signed it, set"
+            " SSL_CERT_FILE to a file with that authority's certificate, for driver and executors",
         )
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
 
 
 def _of_role(where: str, code: str, said: str, text: str) -> errors.Stop | errors.Wait:
-    """What came of asking for credentials by a web identity."""
+    """Explain a failed request for credentials by web identity."""
     role, file = (os.environ.get(name, "") for name in ("AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"))
     if code in _DENIED or _NO_TOKEN in text:
         return errors.Stop(
@@ -134,12 +135,10 @@ def _of_role(where: str, code: str, said: str, text: str) -> errors.Stop | error
             " (AWS_WEB_IDENTITY_TOKEN_FILE), and that the role trusts this identity (AWS_ROLE_ARN)",
         )
     found = _DISTRUST.search(text)
-    reason = (
-        f"its certificate is not believed ({found[1]}): its authority belongs into SSL_CERT_FILE" if found else said
-    )
+    reason = f"its certificate is not trusted ({found[1]}); add its authority to SSL_CERT_FILE" if found else said
     return errors.Wait(
         errors.STORE_AWAY,
-        f"{where}: the service that gives credentials for the role {role} (STS, AWS_ENDPOINT_URL_STS): {reason}",
+        f"{where}: the service that issues credentials for the role {role} (STS, AWS_ENDPOINT_URL_STS): {reason}",
     )
 
 
@@ -148,12 +147,12 @@ def _plain(error: BaseException) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """The libraries' own words, on one line."""
+    """The libraries' own text, on one line."""
     return _plain(error).partition(" Debug source")[0][:SENTENCE_CHARS_MAX]
 
 
 def _answer(text: str) -> tuple[str, str]:
-    """What an S3 server says in its XML, "" where it says nothing: its word for programs, its sentence for people."""
+    """The code and message in an S3 server's XML; the code is "" if there is none."""
     code, message = _CODE.search(text), _MESSAGE.search(text)
     said = html.unescape(message[1])[:SENTENCE_CHARS_MAX] if message else "no reason given"
     return (code[1] if code else ""), said

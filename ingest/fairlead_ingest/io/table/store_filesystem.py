@@ -1,10 +1,10 @@
-"""A table's files in a store: one Parquet file read in ranges, and a dataset as pyarrow reads it.
+"""Reads a table's files in a store: Parquet files in ranges, and datasets of such files for pyarrow.
 
     dataset ─▶ threads of pyarrow ─▶ RangedFile (Python) ─▶ obstore
 
-Of a file the footer is read, then the requested parts, and no more: looking for one message in a file of 100 MB costs
-the column of ids, where the file's own statistics cannot rule it out. delta-rs' own files are not used: nothing waits
-for those when the process ends (``arrow_threads``), and they keep the credentials that the table was opened with.
+Only the footer and the requested parts of a file are read: searching a file of 100 MB for one message reads the id
+column, unless the file's statistics rule it out. delta-rs' own files are not used, because nothing waits for them at
+exit (``arrow_threads``), and they keep the credentials that the table was opened with.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from fairlead_ingest.io.table.arrow_threads import held
 from fairlead_ingest.table.store_path import Storage, StorePath
 
 TAIL_BYTES: Final = 64 * 1024
-"""Of a first request: the whole of a small file, the footer of a large one."""
+"""Size of the first request: all of a small file, the footer of a large one."""
 Equal = tuple[str, str, Any]
 _COMPARE: Final = {"=": pc.equal, ">=": pc.greater_equal, "<=": pc.less_equal}
 
 
 class RangedFile(io.RawIOBase):
-    """An object to read and seek in.  Reading raises ``Wait``, ``Stop``."""
+    """A seekable object. Reading raises ``Wait``, ``Stop``."""
 
     def __init__(self, path: StorePath) -> None:
         super().__init__()
@@ -63,17 +63,17 @@ class RangedFile(io.RawIOBase):
         return object_store.read_range(self._path, begin, end)
 
     def read_buffer(self, size: int = -1) -> memoryview:
-        """What pyarrow calls instead of ``read`` where there is one."""
+        """Called by pyarrow instead of ``read``."""
         return held(memoryview(self.read(size)))
 
 
 def read_footer(path: StorePath) -> pq.FileMetaData:
-    """What the file says about itself.  Raises ``Wait``, ``Stop``."""
+    """The file's Parquet metadata. Raises ``Wait``, ``Stop``."""
     return pq.ParquetFile(pa.PythonFile(RangedFile(path), mode="r")).metadata
 
 
 def matching(path: StorePath, columns: Sequence[str], filters: Sequence[Equal]) -> pa.Table:
-    """The rows for which each filter, ``(column, "=" or ">=" or "<=", value)``, holds.  Raises ``Wait``, ``Stop``."""
+    """The rows that match each filter, ``(column, "=" or ">=" or "<=", value)``. Raises ``Wait``, ``Stop``."""
     file = pq.ParquetFile(pa.PythonFile(RangedFile(path), mode="r"), pre_buffer=True)
     schema = file.schema_arrow
     found = [schema.empty_table().select(list(columns))]
@@ -92,7 +92,7 @@ def matching(path: StorePath, columns: Sequence[str], filters: Sequence[Equal]) 
 
 
 def _may_hold(group: pq.RowGroupMetaData, filters: Sequence[Equal]) -> bool:
-    """False where the file's statistics rule it out."""
+    """False if the file's statistics rule it out."""
     by_name = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
     for name, how, value in filters:
         statistics = by_name[name].statistics if name in by_name else None
@@ -104,18 +104,18 @@ def _may_hold(group: pq.RowGroupMetaData, filters: Sequence[Equal]) -> bool:
 
 
 def below(place: StorePath) -> pa_fs.FileSystem:
-    """Of all that lies below ``place``, to read."""
+    """A read-only file system of everything below ``place``."""
     return _below(place, place.storage)
 
 
 @lru_cache(maxsize=128)
 def _below(place: StorePath, storage: Storage) -> pa_fs.FileSystem:
-    """Kept, so that no thread is the last to hold one; places are equal whatever their storage."""
+    """Cached, so that no thread releases the last reference. ``storage`` is part of the key, as places ignore it."""
     return pa_fs.PyFileSystem(_Below(place))
 
 
 class _Below(pa_fs.FileSystemHandler):  # type: ignore[misc]
-    """Files are opened by their names, and nothing else is asked of it."""
+    """Only opens files by name."""
 
     def __init__(self, place: StorePath) -> None:
         self._place = place

@@ -1,4 +1,4 @@
-"""What a sink needs of a table, whatever it is made of, and what the formats have in common."""
+"""The protocol of table formats, and what they have in common."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairlead_ingest.table.store_path import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A table's latest version and what is in it."""
+    """A table's newest version and its size."""
 
     version: int
     files: int
@@ -32,63 +32,63 @@ class Size:
 
 
 MARKS = {"delta": "_delta_log", "iceberg": "metadata"}
-"""By format, a folder that its tables have and no others."""
+"""By format, a folder that only its tables have."""
 
 
 class TableFormat(Protocol):
-    """One table format. ``table`` is its folder; functions that read say ``None``, 0 or empty where there is none."""
+    """One table format. If there is no ``table``, functions that read return None, 0 or an empty value."""
 
     def ensure(self, table: Place, schema: pa.Schema) -> None:
-        """Make it, or let it grow by columns it lacks. Raises ``Stop`` where types clash or it is of another format."""
+        """Create the table or add missing columns. Raises ``Stop`` if types conflict or it has another format."""
 
     def writing(self, table: Place) -> PartitionedFiles:
-        """Files of one task, which no reader sees before they are appended."""
+        """A writer for the files of one task, which readers do not see before they are appended."""
 
     def state(self, table: Place, application: str) -> TableState:
-        """What a writer has to know; nothing where there is no table."""
+        """What a writer must know about the table."""
 
     def append(self, table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
-        """All of ``files``, the transactions and the metadata, or nothing. Raises ``Collided``, ``Stop``, ``Wait``."""
+        """Commit files, transactions and metadata atomically. Raises ``Collided``, ``Stop``, ``Wait``."""
 
     def reached(self, table: Place) -> Offsets:
-        """How far the table goes per topic."""
+        """The table's position in each topic."""
 
     def highest_ids(self, table: Place) -> dict[str, str]:
-        """By topic, the highest id of its rows, as statistics of the log or its files say; a topic without is absent.
+        """By topic, the highest id of its rows from statistics; topics without statistics are absent.
 
-        A table may hold more than ``reached`` says: restored and filled again by a backfill, which moves no positions.
+        The rows may go further than ``reached``, since a backfill moves no positions.
         """
 
     def last_entries(self, table: Place, limit: int) -> list[LogEntry]:
         """The newest commits, newest first."""
 
     def version(self, table: Place) -> int | None:
-        """The newest commit all of whose files readers find; cheaper than ``size``."""
+        """The number of the newest version; cheaper than ``size``."""
 
     def size(self, table: Place) -> Size | None:
-        """What is in it, from its log alone."""
+        """The size of the table, from its log alone."""
 
     def files(self, table: Place) -> list[tuple[str, str]]:
         """(path below the table, topic) of every file, oldest first."""
 
     def dataset(self, table: Place) -> ds.Dataset | None:
-        """Its rows, exactly those committed."""
+        """The committed rows."""
 
     def vacuum(self, table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
-        """Delete older files that no version needs; their paths."""
+        """Delete old files that no version needs; return their paths."""
 
 
 def refuse_other(table: Path, own: str) -> None:
-    """Raises ``Stop`` where the folder holds a table of another format: two logs in one place would each tell half."""
+    """Raise ``Stop`` if the folder has a table of another format; with two logs, each would list half of the rows."""
     for name, mark in MARKS.items():
         if name != own and (table / mark).is_dir():
-            raise errors.Stop(errors.TABLE_UNFIT, f'{table}: a table of format "{name}"; the job wants "{own}"')
+            raise errors.Stop(errors.TABLE_UNFIT, f'{table}: this is a table of format "{name}"; the job needs "{own}"')
 
 
 def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Offsets:
-    """The highest id per topic: what was read beyond it held no good row, so going on there repeats none.
+    """The highest id in each topic; continuing after it repeats no row.
 
-    ``topics`` None: all of them. Columns that are not ours say nothing.
+    ``topics`` None means all topics. Empty if the table does not have our columns.
     """
     if not {"_topic", "_id"} <= set(rows.schema.names):
         return Offsets()
@@ -101,7 +101,7 @@ def reached_by_rows(rows: ds.Dataset, topics: Sequence[str] | None = None) -> Of
 
 
 def missing_columns(table: Place, held: Schema, wanted: pa.Schema) -> list[Field]:
-    """What ``held`` has to grow by to take ``wanted``. Raises ``Stop`` where a type would change."""
+    """The columns of ``wanted`` that ``held`` lacks. Raises ``Stop`` if a type would change."""
     there = {field.name: field for field in held.fields}
     missing = []
     for field in Schema.from_arrow(wanted).fields:
@@ -113,14 +113,14 @@ def missing_columns(table: Place, held: Schema, wanted: pa.Schema) -> list[Field
 
 
 def another_type(table: Place, column: str, held: str, wanted: str) -> errors.Stop:
-    """Why the table cannot take a column: both types in words of SQL."""
+    """The error for a column whose type differs; both types are SQL types."""
     return errors.Stop(
         errors.TABLE_UNFIT,
-        f"{table}: column {column} is {held} in the table and {wanted} in the job; a column's type never changes: keep"
-        f" {held} for it, or give the job a new table and checkpoint",
+        f"{table}: column {column} is {held} in the table and {wanted} in the job; a column's type cannot change: keep"
+        f" {held}, or give the job a new table and checkpoint",
     )
 
 
 def sql_type(field: Field) -> str:
-    """The type of a Delta column, as a contract writes it."""
+    """The type of a Delta column as written in a contract."""
     return ddl.of_arrow(pa.schema(Schema([field]).to_arrow()).field(0).type)

@@ -1,10 +1,10 @@
-"""The tables of a job: ``of`` gives the module of one table format, the rest serves every format.
+"""The tables of a job: ``of`` returns a table format, the other functions serve every format.
 
-    delta     a Delta table through delta-rs: any number of files in or out in one commit, for readers that know Delta
-    iceberg   an Iceberg table through pyiceberg: the same, for readers that ask a catalog for it by name
+    delta     Delta tables, with delta-rs
+    iceberg   Iceberg tables, with pyiceberg; readers find them by name in a catalog
 
-Three tables belong together and are of one format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``; a fourth,
-``<table>_repairs``, is made by the first repair. Both formats obey one conformance suite.
+Three tables belong together and have the same format: the rows, ``<table>_dead_letters`` and ``<table>_gaps``. The
+first repair creates a fourth, ``<table>_repairs``. Both formats pass one conformance suite.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ P = TypeVar("P", bound=Path | StorePath)
 
 DELTA = "delta"
 ICEBERG = "iceberg"
-# A commit that belongs to no batch of a stream (a backfill's): positions stay as they are.
+# A commit outside a stream, as of a backfill; it does not move positions.
 UNNUMBERED = Append()
 DEAD_LETTERS_SCHEMA = pa.schema(
     [
@@ -47,7 +47,7 @@ DEAD_LETTERS_SCHEMA = pa.schema(
         ("_ingested_at", TIMESTAMP),
         ("_batch", pa.int64()),
         ("_date", pa.date32()),
-        # Tables of an older version get these when a job opens them; its rows have null there.
+        # Added to tables of an older version when a job opens them; null in older rows.
         ("code", pa.string()),
         ("fields", pa.list_(pa.string())),
     ]
@@ -64,7 +64,7 @@ GAPS_SCHEMA = pa.schema(
         ("_ingested_at", TIMESTAMP),
         ("_batch", pa.int64()),
         ("_date", pa.date32()),
-        # Of what an edge agent reported as lost. Tables of an older version get these when a job opens them.
+        # For losses reported by an edge agent. Added to tables of an older version when a job opens them.
         ("node", pa.string()),
         ("queue", pa.string()),
         ("from_sequence", pa.int64()),
@@ -74,7 +74,7 @@ GAPS_SCHEMA = pa.schema(
 )
 REPAIRS_SCHEMA = pa.schema(
     [
-        # What the letter said, and how it was repaired.
+        # The letter's code, and how it was repaired.
         ("code", pa.string()),
         ("method", pa.string()),
         ("_topic", pa.string()),
@@ -87,8 +87,8 @@ REPAIRS_SCHEMA = pa.schema(
 
 
 def of(name: str, catalog: Catalog | None = None) -> TableFormat:
-    """The table format that the setting ``table_format`` names; ``catalog``: where its tables are known by name, for
-    formats that have one. Raises ``Stop`` where what it needs is not installed."""
+    """The table format ``name``, with its ``catalog`` if it uses one. Raises ``Stop`` if its libraries are not
+    installed."""
     return _iceberg(catalog) if name == ICEBERG else delta
 
 
@@ -98,7 +98,7 @@ def of_pipeline(settings: IngestSettings, pipeline: Pipeline) -> TableFormat:
 
 
 def _iceberg(catalog: Catalog | None) -> TableFormat:
-    """Imported where it is wanted: it takes half a second, and is no part of what every job needs."""
+    """Import Iceberg only if needed: it takes half a second and may not be installed."""
     try:
         from fairlead_ingest.io.table.iceberg import format as iceberg
     except ImportError as error:
@@ -109,25 +109,25 @@ def _iceberg(catalog: Catalog | None) -> TableFormat:
 
 
 def beside(table: P, suffix: str) -> P:
-    """Where a table's side table lies."""
+    """The place of a side table."""
     return cast(P, table.with_name(table.name + suffix))
 
 
 def count(table_format: TableFormat, table: Place) -> int:
-    """Rows in the table, 0 where there is none."""
+    """The number of rows in the table, 0 if there is no table."""
     found = table_format.size(table)
     return 0 if found is None else found.rows
 
 
 def letter_counts(table_format: TableFormat, table: Place) -> tuple[int, int]:
-    """(open, repaired) dead letters beside ``table``, from the logs alone."""
+    """The numbers of open and repaired dead letters of ``table``, from the logs alone."""
     letters, repaired = (count(table_format, beside(table, suffix)) for suffix in (DEAD_LETTERS, REPAIRS))
-    # A letter that two backfills brought is there twice, and marked once.
+    # A letter that two backfills wrote exists twice but is marked once, so this is an estimate.
     return max(0, letters - repaired), repaired
 
 
 def reached(table_format: TableFormat, table: Place, topics: Sequence[str]) -> Offsets:
-    """How far the table goes in each of ``topics``: as its log says, else (a backfill keeps no account) as rows say."""
+    """The table's position in each of ``topics``, from its log or else from its rows (a backfill logs no positions)."""
     known = table_format.reached(table)
     unknown = [topic for topic in topics if topic not in known.topics]
     rows = table_format.dataset(table) if unknown else None
@@ -138,7 +138,7 @@ def reached(table_format: TableFormat, table: Place, topics: Sequence[str]) -> O
 
 
 def existing(table_format: TableFormat, table: Place) -> ds.Dataset:
-    """The rows of a table. Raises ``Stop`` where there is none."""
+    """The rows of a table. Raises ``Stop`` if there is no table."""
     found = table_format.dataset(table)
     if found is None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
@@ -146,7 +146,7 @@ def existing(table_format: TableFormat, table: Place) -> ds.Dataset:
 
 
 def identities(table_format: TableFormat, table: Place, from_ms: int | None, until_ms: int | None) -> pa.Table:
-    """(topic, id) of what is there, published from (inclusive) until (exclusive) these milliseconds since 1970."""
+    """The (topic, id) of rows published from ``from_ms`` to before ``until_ms``, in milliseconds since 1970."""
     condition = pc.scalar(True)
     for bound, compare in ((from_ms, pc.greater_equal), (until_ms, pc.less)):
         if bound is not None:

@@ -1,13 +1,12 @@
-"""Rows that a table takes in once by their identity, beside every other writer of it.
+"""Appends rows that a table does not have yet, by their identity, concurrently with other writers.
 
-    look       which identities the table holds
-    append     state ─▶ files that came since ─▶ commit that takes the table's commit sequence
-                  ▲                                │ collided, or no answer
-                  └────────────────────────────────┘
+    read       the identities that the table holds
+    append     state ─▶ files added since ─▶ commit that takes the table's commit sequence
+                  ▲                            │ collided, or no answer
+                  └────────────────────────────┘
 
-A commit that another writer made first collides, and what it brought is looked at before the next try. So it does not
-matter which other writer puts the same rows in, nor whether an earlier try of our own stands although its answer was
-lost.
+If another writer commits first, ours collides, and the new files are read before the next try. So it does not matter
+which writer adds the same rows, nor whether an earlier try of ours succeeded although its answer was lost.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import TableState
 from fairlead_ingest.table.store_path import Place
 
-# A job that commits back to back is met often; each try costs milliseconds, in a store some requests.
+# Many, because a job that commits continuously collides often; a try takes milliseconds, in a store a few requests.
 COLLISIONS_MAX = 100
 PAUSE_SECONDS = 0.005
 PAUSE_SECONDS_MAX = 0.1
@@ -35,7 +34,7 @@ T = TypeVar("T")
 
 
 class UniqueAppend:
-    """Of ``identities`` (``_topic``, ``_id``, ``_date``; none twice) into one table.
+    """Appends rows with the given distinct ``identities`` (``_topic``, ``_id``, ``_date``) to one table.
 
     ``application`` names the writer in the table's log.
     """
@@ -48,23 +47,23 @@ class UniqueAppend:
             str(topic): identities.filter(pc.equal(identities["_topic"], topic))["_id"].combine_chunks()
             for topic in pc.unique(identities["_topic"]).to_pylist()
         }
-        # First the state: where a commit was cut short, it brings its files to where they are listed.
+        # Read the state before the files, so that a commit in between collides.
         self.state = table_format.state(table, application)
         self._seen = {path for path, _ in table_format.files(table)}
         self._held = self._look(identities)
 
     def holds(self, rows: pa.Table) -> pa.Array:
-        """For each of ``rows`` whether the table had it when it was last looked at."""
+        """For each of ``rows``, whether the table had it when it was last read."""
         pairs = zip(rows["_topic"].to_pylist(), rows["_id"].to_pylist(), strict=True)
         return pa.array([pair in self._held for pair in pairs], pa.bool_())
 
     def append(
         self, rows: pa.Table, *, may_still: Callable[[TableState, pa.Table], None] = lambda state, rows: None
     ) -> pa.Table:
-        """Those of ``rows`` that were not there, which now are.
+        """Append the rows that the table lacks; return them.
 
-        ``may_still`` raises where, by the table's state just before the commit, they must not go in. Raises ``Stop``,
-        ``Wait``.
+        ``may_still`` is called with the table's state just before the commit, and raises if the rows must not be added
+        any more. Raises ``Stop``, ``Wait``.
         """
         files: list[WrittenFile] | None = None
 
@@ -88,10 +87,10 @@ class UniqueAppend:
         return self._retried(attempt)
 
     def append_files(self, files: Sequence[WrittenFile], *, upto: Callable[[TableState], Mapping[str, str]]) -> int:
-        """Finished files of ``identities``, less what was there; how many rows went in.
+        """Append finished files without rows that the table has; return the number of rows added.
 
-        ``upto``: by the table's state just before the commit, the last id of a topic that may go in. A file with rows
-        to leave out is written anew; the old one is an orphan, which vacuum takes. Raises ``Stop``, ``Wait``.
+        ``upto`` returns, for the table's state just before the commit, the last id by topic that may be added. A file
+        with rows to leave out is rewritten; the old one is an orphan for vacuum. Raises ``Stop``, ``Wait``.
         """
         left = list(files)
 
@@ -122,7 +121,7 @@ class UniqueAppend:
         self._seen |= {file.path for file in files}
 
     def _cut(self, file: WrittenFile, last: str | None) -> list[WrittenFile]:
-        """Without what the table holds, and without what comes after ``last``."""
+        """The file without rows that the table holds or that come after ``last``."""
         held = [name for topic, name in self._held if topic == file.topic]
         highest = file.maximum.get("_id")
         if not held and (last is None or (highest is not None and highest <= last)):
@@ -140,13 +139,13 @@ class UniqueAppend:
         return writing.close()
 
     def _look(self, identities: pa.Table) -> set[tuple[str, str]]:
-        """Read once for each topic and day."""
+        """The identities that the table holds, with one scan for each topic and date."""
         found: set[tuple[str, str]] = set()
         rows = tables.existing(self._table_format, self._table)
         days = identities.group_by(["_topic", "_date"], use_threads=False).aggregate([("_id", "min"), ("_id", "max")])
         for day in days.to_pylist():
             is_day = pc.and_(pc.equal(identities["_topic"], day["_topic"]), pc.equal(identities["_date"], day["_date"]))
-            # The bounds let statistics of files say no before anything of them is read.
+            # With these bounds, the statistics of files can rule them out before they are read.
             condition = (
                 (pc.field("_topic") == day["_topic"])
                 & (pc.field("_date") == pa.scalar(day["_date"], pa.date32()))
@@ -159,7 +158,7 @@ class UniqueAppend:
         return found
 
     def _look_again(self) -> None:
-        """At the state, and then at files that were committed since the last look."""
+        """Read the state, then the files that were committed since the last read."""
         self.state = self._table_format.state(self._table, self._application)
         for path, topic in self._table_format.files(self._table):
             if path in self._seen:

@@ -1,9 +1,9 @@
-"""What the next batch of a stream reads: asked of the service topic by topic, as far as the batch's limits go.
+"""Plans the next batch of a stream: asks the service topic by topic, within the batch's limits.
 
-    a plan for each topic (one of them may wait) ─▶ what some leave goes to others ─▶ the places after the batch
+    a plan for each topic (one may wait) ─▶ unused shares go to other topics ─▶ the positions after the batch
 
-The limits are the options', but while live topics stand beside a backlog a batch is held to some seconds
-(``source.batch_pace``). That only says where a batch ends: once it is planned, Spark's log has it.
+The limits come from the options. But while some topics are live and others have a backlog, a batch is limited to some
+seconds (``source.batch_size``). The limits only decide where a batch ends; Spark's log then records it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from fairlead_messaging.client.io.sync_client import BulkClient
 PLANS_AT_ONCE: Final = 4
 
 Found = tuple[TopicOffset, Plan | None]
-"""A topic's place after the batch, and the plan that says so; None: the topic is not there, or has nothing."""
+"""A topic's position after the batch, and its plan; None if the topic is missing or has no messages."""
 
 
 class BatchPlanner:
-    """Lives as long as the query, beside the driver. ``targets``: no further than these places, and no waiting."""
+    """Plans batches in the driver's process, as long as the query. With ``targets``, it stops there and never waits."""
 
     def __init__(self, options: SourceOptions, client: BulkClient, targets: Mapping[str, str] | None = None) -> None:
         self._options = options
@@ -43,15 +43,15 @@ class BatchPlanner:
         self._last_asked = 0
         is_paced = bool(options.batch_seconds and options.checkpoint) and targets is None
         self._pace = BatchPace(seconds=options.batch_seconds, rows=START_ROWS) if is_paced else None
-        # Live topics stood beside a backlog when the last batch was planned.
+        # Whether there were live topics and a backlog when the last batch was planned.
         self._is_mixed = False
         self._had_rows: dict[str, float] = {}
-        # What planning the last batch took; Spark's log of it comes after.
+        # How long planning the last batch took, which is before Spark's log entry.
         self._planning_seconds = 0.0
         self._last_plans: dict[str, tuple[TopicOffset, Plan]] = {}
 
     def next(self, known: Offsets, limit_rows: int | None, limit_bytes: int | None) -> Offsets | None:
-        """The places after the next batch, None while there is nothing to read."""
+        """The positions after the next batch, None if there is nothing to read."""
         paced_rows = self._paced_rows(known, limit_rows)
         began = time.monotonic()
         first_rows = paced_rows if self._is_mixed else limit_rows
@@ -74,17 +74,17 @@ class BatchPlanner:
         return Offsets(service=service, topics={topic: after for topic, (after, _) in found.items()})
 
     def plan_of(self, topic: str, offset: TopicOffset) -> Plan | None:
-        """By which ``next`` came to ``offset``; None where that was not here and just now. Asked for once."""
+        """The plan from which ``next`` derived ``offset``, returned once; None if it was not the last call."""
         after, plan = self._last_plans.pop(topic, (None, None))
         return plan if plan is not None and after == offset and plan.upto == offset.position else None
 
     def _first_plans(
         self, before: Mapping[str, TopicOffset], limit_rows: int | None, limit_bytes: int | None
     ) -> tuple[dict[str, Found], bool]:
-        """Equal shares for all; did the last one asked wait?
+        """Plan equal shares for all topics; also return whether the last request waited.
 
-        Where nothing has moved it waits in the service, else Spark would ask a hundred times a second; it is another
-        topic each time, so that each is soon the one whose news ends the wait at once.
+        If no topic has new messages, the last request waits in the service, because Spark would otherwise poll a
+        hundred times a second. The topics take turns to be last, as only new messages in that topic end the wait.
         """
         names = self._options.topics
         shares = zip(
@@ -101,7 +101,7 @@ class BatchPlanner:
     def _larger_plans(
         self, before: Mapping[str, TopicOffset], found: Mapping[str, Found], rows: int | None, size_bytes: int | None
     ) -> dict[str, Found]:
-        """Of topics that have more, while others leave room in the batch."""
+        """Plan more for topics that have more messages, while others leave room in the batch."""
         larger: dict[str, Found] = {}
         used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
         for _ in range(batch_size.ROUNDS_MAX):
@@ -113,7 +113,7 @@ class BatchPlanner:
         return larger
 
     def _becomes_mixed(self, found: Mapping[str, Found]) -> bool:
-        """Live topics stand beside a backlog now, and did not when the batch before was planned."""
+        """Whether there are both live topics and a backlog now, but were not at the previous batch."""
         if self._pace is None:
             return False
         used = {topic: self._used(topic, plan) for topic, (_, plan) in found.items()}
@@ -123,7 +123,7 @@ class BatchPlanner:
         return self._is_mixed and not before
 
     def _paced_rows(self, known: Offsets, limit_rows: int | None) -> int | None:
-        """How many rows a batch beside live topics may have, after the one that ended at ``known``."""
+        """The row limit of a batch with live topics, after the batch that ended at ``known``."""
         if self._pace is None or limit_rows is None:
             return limit_rows
         times = batch_notes.read_times(Path(self._options.checkpoint), known)
@@ -141,7 +141,7 @@ class BatchPlanner:
         return Used(rows=plan.rows, size_bytes=plan.bytes, has_more=bool(plan.rows) and (plan.upto or "") < end)
 
     def _known(self, known: Offsets, topic: str) -> TopicOffset:
-        """Where a topic stands: one that the query did not read so far begins as a table that holds some of it says."""
+        """A topic's position; a topic that is new in the query begins at its starting position."""
         offset = known.topics.get(topic)
         if offset is not None:
             return offset
@@ -149,7 +149,7 @@ class BatchPlanner:
         return TopicOffset.from_starting(start) if isinstance(start, Mapping) else TopicOffset()
 
     def _plans(self, before: Mapping[str, TopicOffset], asked: Mapping[str, Limits]) -> dict[str, Found]:
-        """Of topics with these limits; some side by side, since hundreds take as many round trips."""
+        """Plan topics with these limits, concurrently if there are many."""
 
         def plan(topic: str) -> Found:
             return self._plan(topic, before[topic], *asked[topic], 0)

@@ -1,8 +1,8 @@
-"""The options of the ``fairlead`` source and sink, read from Spark's text once and checked.
+"""The options of the ``fairlead`` source and sink, parsed from Spark's texts and checked.
 
-Users find them in ``docs/reference/ingest.md``, with defaults from ``source.limits``. Beside those there are the job's
-own: ``contract`` (columns read from bodies), ``setAside`` (messages that are dead letters whatever they hold) and
-``ranges`` (which part of a batch to try).
+They are documented in ``docs/reference/ingest.md``; defaults are in ``source.batch_size``. The job itself also uses
+``contract`` (columns read from bodies), ``setAside`` (messages to make dead letters whatever they contain) and
+``ranges`` (the part of a batch to try).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SPARK_TYPES: dict[Any, types.DataType] = {
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The source's options, typed; travels into the tasks."""
+    """The source's typed options; pickled for the tasks."""
 
     url: str
     topics: list[str]
@@ -66,13 +66,13 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Typed options. Raises ``Stop`` naming the option that is wrong."""
+        """Parse Spark's options. Raises ``Stop`` naming the wrong option."""
         text = {key.lower(): value for key, value in options.items()}
         topics = _topics(_required(text, "topics"))
         ca, cert, key = (text.get(name) for name in ("tlsca", "tlscert", "tlskey"))
         tls = (ca, cert, key) if ca and cert and key else None
         if tls is None and (ca or cert or key):
-            raise errors.Stop(errors.BAD_OPTION, "tlsCa, tlsCert and tlsKey belong together")
+            raise errors.Stop(errors.BAD_OPTION, "tlsCa, tlsCert and tlsKey must be set together")
         return cls(
             url=_required(text, "url"),
             topics=topics,
@@ -107,7 +107,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return envelope.SIFTED_RAW_SCHEMA if self.set_aside else envelope.RAW_SCHEMA
 
     def decoder(self) -> Callable[[str, pa.Array, pa.Array, pa.Array], pa.RecordBatch]:
-        """From a page of one topic (ids, times, payloads) to rows of ``page_schema``."""
+        """A function from a page of one topic (ids, times, payloads) to rows of ``page_schema``."""
         judge = decode_contract(self.contract).judge() if self.contract else None
 
         def decode(topic: str, ids: pa.Array, moments: pa.Array, payloads: pa.Array) -> pa.RecordBatch:
@@ -129,7 +129,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spark_schema(page: pa.Schema) -> types.StructType:
-    """The Spark form of one of our page schemas."""
+    """Convert one of our page schemas to Spark."""
     return types.StructType([types.StructField(field.name, _SPARK_TYPES[field.type]) for field in page])
 
 
@@ -150,7 +150,7 @@ def _topics(text: str) -> list[str]:
         if name.count("/") != 1 or name.startswith("/") or name.endswith("/"):
             raise errors.Stop(errors.BAD_OPTION, f"topics: {name!r} is not of the form namespace/name")
     if not names or len(set(names)) != len(names):
-        raise errors.Stop(errors.BAD_OPTION, "topics: at least one, and none twice")
+        raise errors.Stop(errors.BAD_OPTION, "topics: at least one is required, and none may be repeated")
     return names
 
 
@@ -163,7 +163,7 @@ def _starting(text: str, topics: list[str]) -> dict[str, Any]:
     for topic, start in starts.items():
         explicit = isinstance(start, dict) and {"g", "p"} <= set(start) <= {"g", "p", "n"}
         if not explicit and start not in ("earliest", "latest") and (not isinstance(start, int) or start < 0):
-            raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {topic}: {start!r} is no place in a topic")
+            raise errors.Stop(errors.BAD_OPTION, f"startingOffsets: {topic}: {start!r} is not a position in a topic")
     return starts
 
 
@@ -184,15 +184,15 @@ def _moment(text: Mapping[str, str], name: str) -> int | None:
     except ValueError:
         start = ""
     if isinstance(start, str):
-        raise errors.Stop(errors.BAD_OPTION, f"{name}: milliseconds since 1970 or an ISO time, not {value!r}")
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: must be milliseconds since 1970 or an ISO time, not {value!r}")
     return start
 
 
 def _one_of(text: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
-    """The first is the default."""
+    """Read a choice; the first allowed value is the default."""
     value = text.get(name.lower(), allowed[0])
     if value not in allowed:
-        raise errors.Stop(errors.BAD_OPTION, f"{name}: one of {', '.join(allowed)}, not {value!r}")
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: must be one of {', '.join(allowed)}, not {value!r}")
     return value
 
 
@@ -200,7 +200,7 @@ def _number(text: Mapping[str, str], name: str, default: N, *, least: float = 1)
     try:
         value = type(default)(text.get(name.lower(), default))
     except ValueError:
-        raise errors.Stop(errors.BAD_OPTION, f"{name}: a number, not {text[name.lower()]!r}") from None
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: must be a number, not {text[name.lower()]!r}") from None
     if value < least:
-        raise errors.Stop(errors.BAD_OPTION, f"{name}: at least {least}, not {value}")
+        raise errors.Stop(errors.BAD_OPTION, f"{name}: must be at least {least}, not {value}")
     return value

@@ -1,6 +1,6 @@
-"""Reading offset ranges in a task: page by page, the next one fetched and decoded while one is worked on.
+"""Reads offset ranges in a task page by page, fetching and decoding the next page while one is processed.
 
-``FairleadReader`` reads topics as a batch, for backfills; topics and times are taken from the query itself:
+``FairleadReader`` reads topics as a batch, for backfills; it uses the query's conditions on topic and time:
 
     spark.read.format("fairlead").options(url=…, topics=…).load().where("_published_at >= '2026-11-01'")
 """
@@ -48,27 +48,27 @@ class ReadPartition(InputPartition):
     """What one task reads: offset ranges, one after the other."""
 
     ranges: tuple[OffsetRange, ...]
-    # Where to note how many of their messages were rolled back; "" where that is not needed.
+    # The folder for notes about messages that could not be read; "" for no notes.
     notes: str = ""
 
     @property
     def rows(self) -> int:
-        """Rows promised."""
+        """The planned number of rows."""
         return sum(each.rows for each in self.ranges)
 
 
 def rows_of(partition: ReadPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition in the options' format. Raises ``Stop`` or ``Wait`` by code.
+    """The rows of a partition in the format of the options. Raises ``Stop``, ``Wait``.
 
-    Spark takes the next page only when the one before has passed all of its work; a task that began to ask then would
-    leave its core idle while the service answers.
+    Reads one page ahead: Spark asks for the next page only when it has processed the previous one, and the core would
+    be idle while the service answers.
     """
     yield from one_ahead(_rows_of(partition, options))
     worker_memory.settle()
 
 
 def one_ahead(elements: Iterator[T]) -> Iterator[T]:
-    """The same elements, none of them None, made by a thread that is one ahead; what it raises comes in its place."""
+    """The same elements (none may be None), produced one ahead by a thread; its errors are raised in their place."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as thread:
         coming = thread.submit(next, elements, None)
         while (element := coming.result()) is not None:
@@ -86,7 +86,7 @@ def _rows_of(partition: ReadPartition, options: SourceOptions) -> Iterator[pa.Re
 
 
 def fetch(client: BulkClient, wanted: OffsetRange, options: SourceOptions, notes: str = "") -> Iterator[pa.Table]:
-    """The pages of one range, in order; what is missing is noted in ``notes``. Raises ``Stop`` or ``Wait`` by code."""
+    """The pages of one range in order; missing messages are noted in ``notes``. Raises ``Stop``, ``Wait``."""
     after, rolled_back, gone = wanted.after, 0, False
     while after < wanted.upto:
         try:
@@ -117,7 +117,7 @@ def fetch(client: BulkClient, wanted: OffsetRange, options: SourceOptions, notes
 
 
 def go_on(topic: str, after: str, error: Expired, options: SourceOptions) -> str:
-    """Where reading goes on after a start has expired, by the policy for it; never further back. Raises ``Stop``."""
+    """The position to continue from after messages expired, by the policy ``on_expired``. Raises ``Stop``."""
     if error.oldest <= after:
         raise error
     gaps.expired(topic, after, error.oldest, error.rows, options.on_expired)
@@ -125,12 +125,12 @@ def go_on(topic: str, after: str, error: Expired, options: SourceOptions) -> str
 
 
 def recreated_in_batch(topic: str, generation: int, error: Exception, options: SourceOptions) -> None:
-    """What was planned over a generation that is gone can never be read. Raises ``Stop`` unless that is all right."""
+    """Raise ``Stop``, unless the policy allows losing a batch planned for a generation that no longer exists."""
     if options.on_recreated == "fail":
         raise errors.Stop(
             errors.RECREATED,
-            f"{topic}: a batch was planned over generation {generation}, which is gone ({error}); its rows cannot be"
-            ' read any more. Set on_recreated = "restart" to go on without them, they leave a gap row',
+            f"{topic}: a batch was planned for generation {generation}, which no longer exists ({error}); its rows"
+            ' cannot be read. Set on_recreated = "restart" to continue without them; they will leave a gap row',
         ) from error
 
 
@@ -144,17 +144,17 @@ _RELATIONS: dict[type[Filter], str] = {
 }
 
 
-# The program in which Spark hands conditions to a reader; it runs only where the session allows that.
+# The module of the process in which Spark passes filters to a reader; it runs only if the session allows that.
 _PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 def batch_reader(options: SourceOptions) -> FairleadReader:
-    """The reader for the session at hand: Spark refuses one that takes conditions where it may not give any."""
+    """The reader for this session; Spark refuses one that accepts filters if filter pushdown is disabled."""
     return FilteringReader(options) if _PUSHING in sys.modules else FairleadReader(options)
 
 
 class FairleadReader(DataSourceReader):
-    """Everything stable at planning time that lies in scope; plans in the driver's process, reads in the tasks."""
+    """Reads all stable messages in scope; plans in the driver's process and reads in the tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -197,10 +197,10 @@ class FairleadReader(DataSourceReader):
 
 
 class FilteringReader(FairleadReader):
-    """The same, narrowed by the query's own conditions."""
+    """The same, narrowed by the query's own filters."""
 
     def pushFilters(self, filters_: list[Filter]) -> Iterable[Filter]:
-        """Take what the service can answer; Spark checks all of them all the same."""
+        """Use the filters that the service supports; all are returned, so that Spark also applies them."""
         for each in filters_:
             relation = _RELATIONS.get(type(each))
             if relation is not None:

@@ -1,4 +1,4 @@
-"""Requests to the service: repeated while it says "not now", and failed with a code when it is away."""
+"""Requests to the service: repeated while it is busy, and failed with a code if it is unavailable."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fairlead_wire.errors import Temporary
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A batch makes a hundred requests, and all of them again after one has failed: where every twentieth is answered "not
-# now" (429, 503), the batch never ends unless that one request waits. A service that does not answer is not waited for
-# here: each try may take ``request_seconds``.
+# A batch makes a hundred requests and repeats all of them after a failure. If every twentieth is answered 429 or 503,
+# the batch would never end unless single requests are retried. Time-outs are not retried here, as each may take
+# ``request_seconds``.
 NOT_NOW = DeliveryPolicy(
     retries_with_no_delay=0,
     minimum_delay_retries=0,
@@ -35,7 +35,7 @@ NOT_NOW = DeliveryPolicy(
 
 @contextmanager
 def reachable() -> Iterator[None]:
-    """Turns 'try again later' of the client into a coded reason that survives Spark's wrapping."""
+    """Convert the client's ``Temporary`` into ``Wait``, whose code survives Spark's wrapping."""
     try:
         yield
     except Temporary as error:
@@ -43,7 +43,7 @@ def reachable() -> Iterator[None]:
 
 
 def ask(question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """The answer, also of a service that says "not now" for a while. Raises ``Wait``, and what the question does."""
+    """Call ``question``, repeating it while the service is busy. Raises ``Wait`` and the errors of ``question``."""
     waits = Waits(NOT_NOW, random.random)
     while True:
         try:

@@ -1,10 +1,10 @@
-"""The Spark source ``fairlead``: topics of the messaging service as a stream, up to the stable position only.
+"""The Spark source ``fairlead``: reads topics of the messaging service as a stream, up to the stable position.
 
     per batch   latestOffset (plan, may wait) → offsets into the checkpoint → partitions (plan, split) → read (poll)
-    restart     partitions with the logged offsets: latestOffset is not asked for the batch that is tried again
+    restart     partitions with the logged offsets; latestOffset is not called for the repeated batch
 
-So losses and generations are looked for in all three places. The reader object lives in a Python process beside the
-driver and is pickled into every task: it holds options, never a connection. One client per task, one page at a time.
+So losses and new generations are checked in all three places. The reader object lives in a Python process of the driver
+and is pickled for every task, so it holds options but no connection. Each task has one client.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class FairleadDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
         if overwrite:
-            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append"; a topic is never overwritten')
+            raise errors.Stop(errors.BAD_OPTION, 'mode: only "append" is allowed; a topic is never overwritten')
         return TopicWriter(SourceOptions.of(self.options), schema.names)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:
         checkpoint = self.options.get("checkpoint")
         if not checkpoint:
-            raise errors.Stop(errors.BAD_OPTION, "checkpoint is required: the query's checkpointLocation once more")
+            raise errors.Stop(errors.BAD_OPTION, "checkpoint is required; set it to the query's checkpointLocation")
         return TopicStreamWriter(SourceOptions.of(self.options), schema.names, Path(checkpoint))
 
     def streamReader(self, schema: StructType) -> FairleadStreamReader:
@@ -159,8 +159,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._client
 
     def _plan_again(self, topic: str, offset: TopicOffset, after: str) -> Plan | None:
-        """Split what was promised, None where it is gone with its topic; what expired since is looked at by the same
-        policy as ever."""
+        """Plan a logged range again, applying the policies for expired messages; None if its topic is gone."""
         planned = None if self._planner is None else self._planner.plan_of(topic, offset)
         if planned is not None:
             return planned

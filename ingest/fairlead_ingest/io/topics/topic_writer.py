@@ -1,25 +1,24 @@
-"""Writing a DataFrame, or each batch of a stream, into a topic: all of it or nothing, in one long transaction.
+"""Writes a DataFrame, or each batch of a stream, into a topic in one transaction.
 
-    writer (driver) begins ─→ tasks store their rows under it ─→ commit: publish what was stored, commit
-                                                                  abort: no reader ever sees a row
+    writer (driver) begins ─→ tasks store their rows in it ─→ commit: publish the stored rows, commit
+                                                               abort: no reader ever sees a row
 
-Tasks renew the transaction while they store, so a write may take hours, and none of it holds up a reader before the
-commit. It lives ``transactionSeconds`` without them: before the first row, and from the last one to the commit.
-Readers see the rows when the transaction is committed, in the order of the tasks' stores. A task that Spark tries again
-would store its rows twice under the same transaction, so the whole write is given up instead; run it again.
+Tasks renew the transaction while they store rows, so a write may take hours, without blocking readers before the
+commit. Without renewal it lives ``transactionSeconds``, so the first row and the commit must come within that time.
+Readers see the rows after the commit, in the order in which tasks stored them. A task that Spark retried would store
+its rows twice in the transaction, so the whole write fails instead; run it again.
 
-A stream writes each batch once:
+A stream writes each batch exactly once:
 
-    write (each task)   the first to come begins the batch's transaction and leaves its pointer beside the checkpoint;
-                        all store their rows under it
-    commit (driver)     publish (unseen yet) → note "batch 12 is transaction 97", fsync → commit the transaction
-    tried again         the note is there: transaction 97 is committed now if it was not, what was stored again aborted
+    write (each task)   the first task begins the batch's transaction and stores its pointer beside the checkpoint; all
+                        tasks store their rows in it
+    commit (driver)     publish (not visible yet) → write the note "batch 12 is transaction 97", fsync → commit
+    retry               if the note exists, commit transaction 97 if necessary, and abort what was stored again
 
-So whatever is killed when, readers of committed rows see every batch once, all of it or nothing. The note is only made
-when nothing but the commit is missing, and a transaction is committed or not as a whole: the service says which. It
-remembers for a day; a stream that was down longer right between note and commit stops and asks. The checkpoint is a
-folder that driver and tasks can reach. When Spark tries a task again, the query ends; started again, it gives the batch
-a transaction of its own.
+So readers of committed rows see each batch once and completely, whatever process is killed. The note is written when
+only the commit is missing, and the service knows whether the transaction was committed. It remembers that for a day; a
+stream that was down for longer, exactly between note and commit, stops and asks a person. Driver and tasks must reach
+the checkpoint's folder. When Spark retries a task, the query ends; at its next start, the batch gets a new transaction.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ from fairlead_wire.errors import Permanent, Temporary
 PAYLOAD = "payload"
 STORE_ROWS = 1_000
 STORE_BYTES = 3 * 1024 * 1024
-"""Of payloads; in JSON a third more."""
+"""Size of the payloads in one request; as JSON they take a third more."""
 
 
 @dataclass
 class TaskStored(WriterCommitMessage):
-    """How many rows one task stored."""
+    """The number of rows that one task stored."""
 
     rows: int
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """Column ``payload`` (binary or text) into the one topic of the options. Made in the driver, where it begins."""
+    """Writes the column ``payload`` (binary or text) to one topic. Created in the driver, where it begins."""
 
     def __init__(self, options: SourceOptions, columns: list[str]) -> None:
         if len(options.topics) != 1:
@@ -74,7 +73,7 @@ class TopicWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskStored:
         context = TaskContext.get()
         if context is not None and context.attemptNumber() > 0:
-            raise errors.Stop(errors.TASK_REPEATED, "a task was tried again; the whole write is given up, run it again")
+            raise errors.Stop(errors.TASK_REPEATED, "Spark retried a task, so the whole write has failed; run it again")
         rows = 0
         with self._options.client() as client, kept_alive(client, self._pointer, self._options) as renewal:
             for batch in iterator:
@@ -94,7 +93,7 @@ class TopicWriter(DataSourceArrowWriter):
             except InDoubt as doubt:
                 raise errors.Stop(
                     errors.BATCH_UNKNOWN,
-                    f"look whether the rows are in {self._topic} before they are written again: {doubt}",
+                    f"check whether the rows are in {self._topic} before you write them again: {doubt}",
                 ) from doubt
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -107,7 +106,7 @@ class TopicWriter(DataSourceArrowWriter):
 
 @contextmanager
 def kept_alive(client: BulkClient, pointer: int, options: SourceOptions) -> Iterator[Renewal]:
-    """Renewed in the background, however long a task computes between two of its rows."""
+    """Renew the transaction in the background, however long a task computes between two rows."""
     with (
         reachable(),
         lost_is_told(),
@@ -118,19 +117,19 @@ def kept_alive(client: BulkClient, pointer: int, options: SourceOptions) -> Iter
 
 @contextmanager
 def lost_is_told() -> Iterator[None]:
-    """Turns the end of a transaction under a write into a coded reason that survives Spark's wrapping."""
+    """Convert ``TransactionOver`` into ``Stop``, whose code survives Spark's wrapping."""
     try:
         yield
     except TransactionOver as over:
         raise errors.Stop(
             errors.TRANSACTION_LOST,
-            f"{over.reason or over}; no reader will see a row of it, so write it again (transactionSeconds: how long it"
-            " lives while no task renews it)",
+            f"{over.reason or over}; no reader will see its rows, so write them again (transactionSeconds is how long a"
+            " transaction lives without renewal)",
         ) from over
 
 
 def portions(payloads: list[Any]) -> Iterator[list[bytes]]:
-    """For requests of bounded rows and bytes."""
+    """Split payloads into requests of bounded rows and bytes."""
     portion: list[bytes] = []
     size = 0
     for payload in payloads:
@@ -146,22 +145,22 @@ def portions(payloads: list[Any]) -> Iterator[list[bytes]]:
 
 FOLDER = "fairlead_topic"
 BATCH_PROPERTY = "streaming.sql.batchId"
-# A stream's jobs are grouped by the run of its query; a restart is another run.
+# The run of a stream's query; a restart is another run.
 RUN_PROPERTY = "spark.jobGroup.id"
-# What a person writes into a note that the service cannot speak to any more.
+# What a person writes into a note whose transaction the service no longer remembers.
 DONE = "done"
 
 
 @dataclass
 class StreamTaskStored(WriterCommitMessage):
-    """How many rows one task stored, and under which transaction; None when it had no row."""
+    """The number of rows that one task stored, and their transaction; None without rows."""
 
     rows: int
     pointer: int | None
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """Column ``payload`` (binary or text) into the one topic of the options."""
+    """Writes the column ``payload`` (binary or text) of a stream to one topic."""
 
     def __init__(self, options: SourceOptions, columns: list[str], checkpoint: Path) -> None:
         if len(options.topics) != 1:
@@ -176,13 +175,13 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         assert context is not None
         if context.attemptNumber() > 0:
-            raise errors.Stop(errors.TASK_REPEATED, "a task was tried again; start the query again")
+            raise errors.Stop(errors.TASK_REPEATED, "Spark retried a task; start the query again")
         batch, run = context.getLocalProperty(BATCH_PROPERTY), context.getLocalProperty(RUN_PROPERTY)
-        assert batch is not None and run is not None, "Spark says of every streaming task whose it is"
+        assert batch is not None and run is not None, "Spark sets these properties for every streaming task"
         return self.store(iterator, f"{batch}-{run}")
 
     def store(self, iterator: Iterator[pa.RecordBatch], attempt: str) -> StreamTaskStored:
-        """Store the rows under the transaction of this attempt at a batch."""
+        """Store the rows in the transaction of this attempt at a batch."""
         batches = (batch[PAYLOAD].to_pylist() for batch in iterator)
         parts = (payloads for rows in batches for payloads in portions(rows))
         part, rows = next(parts, None), 0
@@ -219,12 +218,12 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         self._tidy(batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: Spark also calls it after a commit that failed after having committed. Time ends what is open."""
+        """Do nothing: Spark also calls this after a commit that succeeded but raised. Open transactions time out."""
 
     # --- inside
 
     def _transaction(self, client: BulkClient, attempt: str) -> int:
-        """The one all tasks of this attempt share; made by the task that comes first."""
+        """The transaction that all tasks of this attempt share; the first task begins it."""
         place = self._folder / attempt
         if not place.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -240,7 +239,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         return int(place.read_text())
 
     def _tidy(self, batch: int) -> None:
-        """What earlier batches left; Spark's own log has this one's predecessor."""
+        """Delete files of earlier batches, which Spark's own log marks as committed."""
         for path in self._folder.iterdir():
             number = path.name.partition("-")[0].removesuffix(".note")
             if number.isdigit() and int(number) < batch:
@@ -248,27 +247,28 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _finished(client: BulkClient, note: Path, batch: int) -> bool:
-    """Commit what was noted, if it still can be; False when its rows will never be seen. Raises ``Stop``."""
+    """Commit the noted transaction if possible; False if its rows will never be visible. Raises ``Stop``."""
     pointer = note.read_text().strip()
     if pointer == DONE:
         return True
     if not pointer.isdecimal():
-        raise errors.Stop(errors.BATCH_UNKNOWN, f"{note} names no transaction; write {DONE} into it, or remove it")
+        remedy = f"write {DONE} into it, or remove it"
+        raise errors.Stop(errors.BATCH_UNKNOWN, f"{note} does not name a transaction; {remedy}")
     try:
         _commit(client, int(pointer))
     except TransactionOver as over:
         if over.state == "unknown":
             raise errors.Stop(
                 errors.BATCH_UNKNOWN,
-                f"batch {batch} was to be published by transaction {pointer}, which the service no longer remembers:"
-                f" look whether its rows are in the topic; if they are, write {DONE} into {note}, if not, remove it",
+                f"batch {batch} was written in transaction {pointer}, which the service no longer remembers: check"
+                f" whether its rows are in the topic; if they are, write {DONE} into {note}, otherwise remove it",
             ) from over
         return over.state == "committed"
     return True
 
 
 def _commit(client: BulkClient, pointer: int) -> None:
-    """Raises ``Wait`` when no answer came: the note is there, so the next attempt asks again."""
+    """Commit the transaction. Raises ``Wait`` if there is no answer; the next attempt finds the note and asks again."""
     try:
         client.commit(pointer)
     except InDoubt as doubt:
@@ -283,7 +283,7 @@ def _give_up(client: BulkClient, pointer: int) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it or nothing, on disk."""
+    """Write a file atomically and durably."""
     draft = path.with_name(f".{uuid.uuid4().hex}")
     draft.write_text(text)
     sync(draft)

@@ -172,7 +172,7 @@ def test_the_page_says_what_works(
     [
         ([], 2, "which contract?"),
         (["{missing}"], 2, "does not exist"),
-        (["{bad}"], 2, "bad.json: a: 'dub' is no type"),
+        (["{bad}"], 2, "bad.json: a: 'dub' is not a type"),
         (["{contract}", "--against", "{bad}"], 2, "bad.json"),
         (["{contract}", "--table", "gs://x/y"], 2, "--table"),
         (["{contract}", "--pipeline", "p"], 2, "--config"),
@@ -200,7 +200,7 @@ def test_what_the_service_refuses_is_a_sentence(
     topic([[1], "x"])
     assert "does not exist" in run(str(contract), "nosuch", "--url", messaging.url).stderr
     nothing = run("--guess", "t", "--url", messaging.url)
-    assert (nothing.exit_code, "no body of its 2 messages is a JSON object" in nothing.stderr) == (1, True)
+    assert (nothing.exit_code, "none of its 2 messages has a JSON object as its body" in nothing.stderr) == (1, True)
     named = run("--guess", "t", "--name", "a b", "--url", messaging.url)
     assert named.exit_code == (1 if nothing.exit_code else 2)
 

@@ -31,7 +31,7 @@ def test_it_brings_the_table_up_and_says_what_it_did(config: Path, tmp_path: Pat
     assert f"2 keys in {tmp_path}/rows_latest, 2 changed by 2 rows; built from all rows" in said
     (facts,) = json.loads(CliRunner().invoke(build(), [*run, "-o", "json"]).stdout)["latest"]
     assert (facts["keys"], facts["rows_read"], facts["built_because"]) == (2, 0, "")
-    assert "asked for" in CliRunner().invoke(build(), [*run, "--rebuild"]).stdout
+    assert "requested" in CliRunner().invoke(build(), [*run, "--rebuild"]).stdout
     vacuumed = CliRunner().invoke(build(), ["ingest", "vacuum", "--config", str(config)])
     assert f"{tmp_path}/rows_latest: 0 files" in vacuumed.stdout
 

@@ -155,7 +155,7 @@ def test_a_schema_that_cannot_be_used_is_refused_before_spark_starts(config: Pat
     (tmp_path / "schema.json").write_text('{"columns": {"a": "dubble"}}')
     config.write_text(f'schema = "{tmp_path}/schema.json"\n' + config.read_text())
     ended = run("backfill", "--config", str(config))
-    assert (ended.exit_code, "schema.json: a: 'dubble' is no type" in ended.output) == (2, True)
+    assert (ended.exit_code, "schema.json: a: 'dubble' is not a type" in ended.output) == (2, True)
 
 
 def test_a_report_is_written_with_and_without_the_service(config: Path, tmp_path: Path) -> None:

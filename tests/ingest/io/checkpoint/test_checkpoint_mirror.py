@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest.io.checkpoint import checkpoint_mirror
 from fairlead_ingest.io.table import object_store
@@ -20,14 +18,7 @@ class Killed(BaseException):
     """In place of -9: nothing of ours catches it."""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
 def planned(folder: Path, batch: int) -> Path:
-    """As Spark leaves it when a batch is committed."""
     for path, text in {
         "metadata": '{"id":"q"}',
         f"offsets/{batch}": f"v1\n{{}}\n{batch}",
@@ -55,9 +46,7 @@ def restored(place: StorePath, folder: Path) -> dict[str, str] | None:
     return content(folder) if page is not None and checkpoint_mirror.restore(page, folder, place) else None
 
 
-def test_what_a_batch_needs_is_restored_and_what_it_needs_no_more_leaves_the_store(
-    store: ObjectStore, tmp_path: Path
-) -> None:
+def test_what_a_batch_needs_is_restored_and_what_it_needs_no_more_leaves_the_store(store, tmp_path):
     place, folder = store.place("saved/checkpoint"), tmp_path / "here"
     assert checkpoint_mirror.page_of(place) is None
     for batch in range(12):
@@ -80,9 +69,7 @@ def test_what_a_batch_needs_is_restored_and_what_it_needs_no_more_leaves_the_sto
 
 
 @pytest.mark.parametrize("step", range(6))
-def test_killed_at_each_step_of_a_copy_the_older_or_the_newer_one_is_whole(
-    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
+def test_killed_at_each_step_of_a_copy_the_older_or_the_newer_one_is_whole(store, tmp_path, monkeypatch, step):
     """Before and after each of its requests: the archive, the page, what is needed no more."""
     place, folder = store.place(f"killed/{step}"), tmp_path / "here"
     for batch in range(5):
@@ -125,9 +112,7 @@ def test_killed_at_each_step_of_a_copy_the_older_or_the_newer_one_is_whole(
     assert restored(place, tmp_path / "last") is not None
 
 
-def test_a_copy_that_lacks_a_part_is_said_to_and_young_archives_are_left_alone(
-    store: ObjectStore, tmp_path: Path
-) -> None:
+def test_a_copy_that_lacks_a_part_is_said_to_and_young_archives_are_left_alone(store, tmp_path):
     place = store.place("lacking/checkpoint")
     checkpoint_mirror.save(planned(tmp_path / "here", 0), place, 0)
     page = checkpoint_mirror.page_of(place)

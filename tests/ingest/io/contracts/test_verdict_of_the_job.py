@@ -6,14 +6,12 @@ import itertools
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest.conftest import Run
 from tests.ingest.rows.test_fitting import FITS, MISFITS
 from tests.support.topics import hostile_messages as hostile
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.contracts import trial
 from fairlead_ingest.io import contracts
@@ -116,7 +114,7 @@ CONTRACT = {
 
 
 @pytest.mark.verify
-def test_the_check_and_the_job_say_the_same(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_the_check_and_the_job_say_the_same(run, messaging, topic, tmp_path):
     """Message for message: row or dead letter, with the same code and fields; rows hold no column of another route."""
     path = tmp_path / "contract.json"
     path.write_text(json.dumps(CONTRACT))

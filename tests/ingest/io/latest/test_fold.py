@@ -22,8 +22,7 @@ def folded(rows: Path, latest: Path, held: LatestFiles | None = None) -> tuple[F
     return Fold(RowFiles(rows, source.files(), source.schema), held, BY_NODE), held
 
 
-def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
-    """A backfill, or a batch that was read again."""
+def test_rows_that_are_older_write_nothing(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2), Row(node="b", number=3)])
     fold, held = folded(rows, latest)
@@ -35,8 +34,7 @@ def test_rows_that_are_older_write_nothing(tmp_path: Path) -> None:
     assert (again.added, again.removed, again.keys, again.changed) == ([], [], 0, 0)
 
 
-def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
-    """Others may have split it, or put a key there twice."""
+def test_a_bucket_of_two_files_becomes_one(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
     first = folded(rows, latest)[0].run()
@@ -49,16 +47,15 @@ def test_a_bucket_of_two_files_becomes_one(tmp_path: Path) -> None:
     assert (healed.removed, healed.keys, [each.rows for each in healed.added]) == (twice, -1, [1])
 
 
-def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path: Path) -> None:
-    """The job stops."""
+def test_who_watches_may_end_it_and_nothing_is_committed(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "latest"
     append(rows, [Row(node="a", number=2)])
 
-    def look_up(rows: int) -> None:
+    def on_rows(rows: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        refresh.refresh(rows, latest, BY_NODE, look_up=look_up)
-    state = latest_table.look(latest)
+        refresh.refresh(rows, latest, BY_NODE, on_rows=on_rows)
+    state = latest_table.open_state(latest)
     assert state is not None
     assert (state.version, state.files) == (0, [])

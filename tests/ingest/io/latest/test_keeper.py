@@ -52,8 +52,7 @@ def settled(kept: LatestKeeper) -> None:
     wait_until("the latest table is brought up", kept.is_settled, seconds=SECONDS)
 
 
-def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper, metrics: IngestMetrics) -> None:
-    """From what was there before the start on."""
+def test_each_commit_that_is_noted_is_brought_in(rows, kept, metrics):
     held = [Row(node="a", number=1)]
     append(rows, held)
     kept.start()
@@ -67,8 +66,7 @@ def test_each_commit_that_is_noted_is_brought_in(rows: Path, kept: LatestKeeper,
     assert (value(metrics, "latest_keys"), value(metrics, "latest_stopped")) == (3, 0)
 
 
-def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics) -> None:
-    """And it can be started again."""
+def test_a_close_brings_in_what_is_due_later(rows, metrics):
     found = keeper.keeper_of(pipeline(rows, seconds=86_400.0), rows, metrics)
     assert found is not None
     held = [Row(node="a", number=1)]
@@ -84,10 +82,7 @@ def test_a_close_brings_in_what_is_due_later(rows: Path, metrics: IngestMetrics)
     found.close()
 
 
-def test_what_may_heal_is_tried_again(
-    rows: Path, kept: LatestKeeper, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A store that is away, a full disk, and what no one foresaw."""
+def test_what_may_heal_is_tried_again(rows, kept, metrics, monkeypatch):
     real = refreshing.refresh
     trouble: list[Exception] = [
         errors.Wait(errors.STORE_AWAY, "no answer"),
@@ -108,8 +103,7 @@ def test_what_may_heal_is_tried_again(
     assert value(metrics, "latest_failures_total") == 3
 
 
-def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: IngestMetrics) -> None:
-    """The job that waits for it to be brought up learns why it is not."""
+def test_what_does_not_heal_is_said_and_tried_again_later(rows, metrics):
     append(rows, [Row(node="a", number=1)])
     found = keeper.keeper_of(pipeline(rows, key=["nod"]), rows, metrics)
     assert found is not None
@@ -120,16 +114,13 @@ def test_what_does_not_heal_is_said_and_tried_again_later(rows: Path, metrics: I
     found.close()
 
 
-def test_a_long_build_is_given_up_when_the_job_ends(
-    rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its thread ends; the next start builds it."""
+def test_a_long_build_is_given_up_when_the_job_ends(rows, kept, monkeypatch):
     monkeypatch.setattr(keeper, "CLOSE_SECONDS", 0.01)
     real = refreshing.refresh
 
-    def refresh(*arguments: Any, look_up: Any, **more: Any) -> Any:
+    def refresh(*arguments: Any, on_rows: Any, **more: Any) -> Any:
         while True:
-            look_up(1)
+            on_rows(1)
 
     monkeypatch.setattr(keeper, "refresh", refresh)
     append(rows, [Row(node="a", number=1)])
@@ -144,16 +135,21 @@ def test_a_long_build_is_given_up_when_the_job_ends(
     settled(kept)
 
 
-def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the job itself."""
-    vacuumed: list[float] = []
+@pytest.fixture
+def vacuumed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The hours that each vacuum keeps; nothing is deleted."""
+    asked: list[float] = []
 
     def vacuum(table: Path, hours: float) -> int:
-        vacuumed.append(hours)
+        asked.append(hours)
         return 0
 
-    monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
     monkeypatch.setattr(latest_table, "vacuum", vacuum)
+    return asked
+
+
+def test_older_files_are_deleted_as_time_goes(rows, kept, vacuumed, monkeypatch):
+    monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
     kept.start()
     for number in range(1, 5):
         append(rows, [Row(node="a", number=number)])
@@ -163,18 +159,9 @@ def test_older_files_are_deleted_as_time_goes(rows: Path, kept: LatestKeeper, mo
     assert vacuumed == [2, 2]
 
 
-def test_older_files_are_deleted_also_where_refreshes_are_rare(
-    rows: Path, metrics: IngestMetrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_files_are_deleted_also_where_refreshes_are_rare(rows, metrics, vacuumed, monkeypatch):
     """Each may write a whole large table again: hundreds of them would fill the disk."""
-    vacuumed: list[float] = []
-
-    def vacuum(table: Path, hours: float) -> int:
-        vacuumed.append(hours)
-        return 0
-
     monkeypatch.setattr(keeper, "VACUUM_SECONDS", 0.0)
-    monkeypatch.setattr(latest_table, "vacuum", vacuum)
     found = keeper.keeper_of(pipeline(rows), rows, metrics)
     assert found is not None
     found.start()
@@ -185,6 +172,5 @@ def test_older_files_are_deleted_also_where_refreshes_are_rare(
     assert vacuumed
 
 
-def test_without_a_key_there_is_none(rows: Path, metrics: IngestMetrics) -> None:
-    """As before."""
+def test_without_a_key_there_is_none(rows, metrics):
     assert keeper.keeper_of(pipeline(rows, key=[]), rows, metrics) is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from tests.support.kills import latest_steps
@@ -16,7 +15,7 @@ EVERY = 13
 
 
 @pytest.mark.faults
-def test_a_kill_at_any_step_leaves_a_table_that_catches_up(tmp_path: Path) -> None:
+def test_a_kill_at_any_step_leaves_a_table_that_catches_up(tmp_path):
     """Each thirteenth step, of four commits of rows, a compaction, a vacuum and buckets that are split."""
     command = [sys.executable, "-m", latest_steps.__name__, str(tmp_path), str(EVERY)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=800)

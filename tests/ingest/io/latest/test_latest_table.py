@@ -26,8 +26,7 @@ def latest(tmp_path: Path) -> Path:
     return tmp_path / "latest"
 
 
-def test_older_files_go_and_those_of_killed_jobs_with_them(latest: Path, tmp_path: Path) -> None:
-    """Nothing younger than the hours given."""
+def test_older_files_go_and_those_of_killed_jobs_with_them(latest, tmp_path):
     append(tmp_path / "rows", [Row(node="a", number=2)])
     (old,) = latest.rglob("*.parquet")
     refresh(tmp_path / "rows", latest, BY_NODE)
@@ -41,15 +40,13 @@ def test_older_files_go_and_those_of_killed_jobs_with_them(latest: Path, tmp_pat
     assert latest_table.vacuum(tmp_path / "none", 1) == 0
 
 
-def test_a_column_that_changed_its_type_is_refused_with_the_remedy(latest: Path) -> None:
-    """The table of rows was made anew, with another schema file."""
+def test_a_column_that_changed_its_type_is_refused_with_the_remedy(latest):
     other = [pa.field("value", pa.string()) if field.name == "value" else field for field in SCHEMA]
     with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: .*value.*: delete this table"):
         latest_table.ensure(latest, BY_NODE.kept(pa.schema(other)))
 
 
-def test_its_commit_is_on_disk_when_it_returns(latest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """File, its folder, the table's, then the log."""
+def test_its_commit_is_on_disk_when_it_returns(latest, tmp_path, monkeypatch):
     append(tmp_path / "rows", [Row(node="a", number=2)])
     synced: list[str] = []
     real = os.fsync

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
-import pytest
 from tests.support.pages import ROOT, blocks
 from tests.support.tables.latest_rows import SCHEMA, Row, append
 
@@ -13,10 +10,7 @@ from fairlead_ingest.io.latest.refresh import refresh
 from fairlead_ingest.latest.definition import LatestDefinition
 
 
-def test_the_program_of_the_page_counts_devices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Those that are deleted are not."""
+def test_the_program_of_the_page_counts_devices(tmp_path, monkeypatch, capsys):
     rows = [Row(node="a", number=1), Row(node="b", number=2), Row(node="c", number=3, op="d"), Row(node="a", number=4)]
     schema = pa.schema([*SCHEMA, ("body", pa.string())])
     append(tmp_path / "telemetry", rows, schema, body="{}")

@@ -1,7 +1,4 @@
-"""A latest table equals the model, whatever was done to its rows and to itself before.
-
-How a latest table stands.
-"""
+"""A refreshed latest table equals the model, whatever was done to the rows or to the table before."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from tests.support.tables.latest_rows import SCHEMA, Row, append, content, model
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.latest import fold, latest_table, row_files
-from fairlead_ingest.io.latest.refresh import latest_status, refresh
+from fairlead_ingest.io.latest.refresh import Refreshed, latest_status, refresh
 from fairlead_ingest.io.table import maintenance
 from fairlead_ingest.io.table.maintenance import TARGET_BYTES
 from fairlead_ingest.latest.definition import LatestDefinition
@@ -36,32 +33,39 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def version(table: Path) -> int:
-    found = latest_table.look(table)
+    found = latest_table.open_state(table)
     assert found is not None
     return found.version
 
 
-def test_each_refresh_folds_what_the_rows_got_since(places: tuple[Path, Path]) -> None:
-    """Nothing new: nothing is committed."""
+def refreshed(rows: Path, latest: Path, definition: LatestDefinition = BY_NODE, **more: Any) -> Refreshed:
+    found = refresh(rows, latest, definition, **more)
+    assert found is not None
+    return found
+
+
+def values(latest: Path) -> dict[str, int]:
+    """The value of the newest row by node."""
+    return {key[0]: found[1] for key, found in content(latest, BY_NODE).items()}
+
+
+def test_each_refresh_folds_what_the_rows_got_since(places):
     rows, latest = places
     assert refresh(rows, latest, BY_NODE) is None
     append(rows, [Row(node="a", number=1, value=1), Row(node="b", number=2, value=2)])
-    first = refresh(rows, latest, BY_NODE)
-    assert first is not None
+    first = refreshed(rows, latest)
     assert (first.mark.version, first.mark.keys, first.changed) == (1, 2, 2)
     assert "new" in first.reason
     append(rows, [Row(node="a", number=3, value=3), Row(node="c", number=4, value=4)])
-    second = refresh(rows, latest, BY_NODE)
-    assert second is not None
+    second = refreshed(rows, latest)
     assert (second.mark.version, second.mark.keys, second.changed, second.reason) == (2, 3, 2, "")
-    assert {key[0]: found[1] for key, found in content(latest, BY_NODE).items()} == {"a": 3, "b": 2, "c": 4}
+    assert values(latest) == {"a": 3, "b": 2, "c": 4}
     before = version(latest)
-    third = refresh(rows, latest, BY_NODE)
-    assert third is not None
+    third = refreshed(rows, latest)
     assert (third.changed, third.rows_read, version(latest)) == (0, 0, before)
 
 
-def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[Path, Path]) -> None:
+def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places):
     """What was added and joined since is read from the file it became; nothing else is."""
     rows, latest = places
     append(rows, [Row(node="old", number=1)])
@@ -70,33 +74,25 @@ def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places: tuple[P
     append(rows, [Row(node="b", number=3)])
     DeltaTable(str(rows)).optimize.compact()
     DeltaTable(str(rows)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert (found.reason, found.rows_read, found.mark.keys) == ("", 3, 3)
 
 
-def test_a_delete_reads_all_again_only_where_the_newest_lie(places: tuple[Path, Path]) -> None:
-    """Old days go without costing anything."""
+def test_a_delete_reads_all_again_only_where_the_newest_lie(places):
     rows, latest = places
     day = 86_400
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
     append(rows, [Row(node="a", number=day + 1), Row(node="b", number=day + 2)])
     refresh(rows, latest, BY_NODE)
     DeltaTable(str(rows)).delete("_date = '2026-11-20'")
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert (found.reason, found.rows_read) == ("", 0)
     DeltaTable(str(rows)).delete("node = 'b'")
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "deleted" in found.reason
+    assert "deleted" in refreshed(rows, latest).reason
     assert list(content(latest, BY_NODE)) == [("a",)]
 
 
-def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
-    places: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """The copy goes on under the same numbers, with other rows."""
+def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(places, tmp_path):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     copy = shutil.copytree(rows, tmp_path / "copy")
@@ -106,40 +102,31 @@ def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(
     copy.rename(rows)
     append(rows, [Row(node="b", number=3)])
     append(rows, [Row(node="c", number=4)])
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "copy" in found.reason
+    assert "copy" in refreshed(rows, latest).reason
     assert sorted(content(latest, BY_NODE)) == [("a",), ("b",), ("c",)]
     for number in range(5, 8):
         append(rows, [Row(node="d", number=number)])
     DeltaTable(str(rows)).create_checkpoint()
     (rows / "_delta_log" / f"{5:020d}.json").unlink()
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "no longer reaches back to version 5" in found.reason
+    assert "no longer has version 5" in refreshed(rows, latest).reason
     shutil.rmtree(rows)
     append(rows, [Row(node="e", number=9)])
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert "another one" in found.reason
+    assert "replaced" in refreshed(rows, latest).reason
     assert list(content(latest, BY_NODE)) == [("e",)]
 
 
-def test_rows_that_got_a_column_have_it_in_their_latest_table(places: tuple[Path, Path]) -> None:
-    """Older rows are null there."""
+def test_rows_that_got_a_column_have_it_in_their_latest_table(places):
     rows, latest = places
     append(rows, [Row(node="a", number=1), Row(node="b", number=2)])
     refresh(rows, latest, BY_NODE)
     append(rows, [Row(node="a", number=3)], pa.schema([*SCHEMA, ("temperature", pa.float64())]), temperature=1.5)
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
-    assert found.reason == ""
+    assert refreshed(rows, latest).reason == ""
     table = DeltaTable(str(latest)).to_pyarrow_table()
     assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
 
 
 @pytest.mark.parametrize("change", ["delete", "update"])
-def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tuple[Path, Path], change: str) -> None:
+def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places, change):
     """All between two refreshes: the file that goes held rows that were folded before, too."""
     rows, latest = places
     append(rows, [Row(node="a", number=1, value=1), Row(node="c", number=2, value=2)])
@@ -152,23 +139,21 @@ def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places: tu
     else:
         DeltaTable(str(rows)).update(updates={"value": "2"}, predicate="value = 3")
     refresh(rows, latest, BY_NODE)
-    assert {key[0]: found[1] for key, found in content(latest, BY_NODE).items()} == {"a": 1, "b": 4, "c": 2}
+    assert values(latest) == {"a": 1, "b": 4, "c": 2}
 
 
-def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places: tuple[Path, Path]) -> None:
+def test_rows_that_are_made_anew_with_fewer_columns_have_null_there(places):
     """A narrower schema file and a table that was deleted: the latest table is built from what there is."""
     rows, latest = places
     append(rows, [Row(node="a", source="s", number=1)])
     refresh(rows, latest, BY_NODE)
     shutil.rmtree(rows)
     append(rows, [Row(node="a", number=2)], pa.schema([field for field in SCHEMA if field.name != "source"]))
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None and "another one" in found.reason
+    assert "replaced" in refreshed(rows, latest).reason
     assert [row["source"] for row in DeltaTable(str(latest)).to_pyarrow_table().to_pylist()] == [None]
 
 
-def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Path, Path]) -> None:
-    """Writers need not say it in the log."""
+def test_a_removed_file_of_an_unknown_partition_reads_all_again(places):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     append(rows, [Row(node="a", number=2)])
@@ -183,8 +168,7 @@ def test_a_removed_file_of_an_unknown_partition_reads_all_again(places: tuple[Pa
     assert {key[0]: found[0] for key, found in content(latest, BY_NODE).items()} == {"a": Row(number=1).id}
 
 
-def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) -> None:
-    """Through files of ours, and those that a compaction makes."""
+def test_lists_maps_and_structs_are_kept_as_they_are(places):
     rows, latest = places
     point = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
     schema = pa.schema([*SCHEMA, ("at", point), ("m", pa.map_(pa.string(), pa.list_(point)))])
@@ -192,17 +176,14 @@ def test_lists_maps_and_structs_are_kept_as_they_are(places: tuple[Path, Path]) 
     append(rows, [Row(node="a", number=1)], schema, at=value, m=[("k", [value])])
     append(rows, [Row(node="b", number=2)], schema, at=None, m=None)
     for number in (3, 4):
-        refresh(rows, latest, BY_NODE, again=number == 4)
+        refresh(rows, latest, BY_NODE, rebuild=number == 4)
         (found,) = DeltaTable(str(latest)).to_pyarrow_table(filters=[("node", "=", "a")]).to_pylist()
         assert (found["at"], found["m"]) == (value, [("k", [value])])
         DeltaTable(str(rows)).optimize.z_order(["node"])
         append(rows, [Row(node="b", number=number)], schema, at=value, m=[])
 
 
-def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
-    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Buckets double as keys come."""
+def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(places, monkeypatch):
     monkeypatch.setattr("fairlead_ingest.latest.newest.KEYS_MAX", 10)
     monkeypatch.setattr(fold, "ROUND_ROWS", 16)
     monkeypatch.setattr(fold, "WINNOW_ROWS", 7)
@@ -214,7 +195,7 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
         append(rows, held[-keys:])
         refresh(rows, latest, BY_NODE)
         assert content(latest, BY_NODE) == model(held, BY_NODE)
-    state = latest_table.look(latest)
+    state = latest_table.open_state(latest)
     assert state is not None
     assert state.mark is not None
     assert (state.mark.buckets, len(state.files)) == (32, 32)
@@ -222,16 +203,15 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(
     held.append(Row(node="n1", number=9000))
     append(rows, held[-1:])
     refresh(rows, latest, BY_NODE)
-    state = latest_table.look(latest)
+    state = latest_table.open_state(latest)
     assert state is not None
     assert len(before - {file.path for file in state.files}) == 1
-    again = refresh(rows, latest, BY_NODE, again=True)
-    assert again is not None
+    again = refreshed(rows, latest, rebuild=True)
     assert again.mark.keys == 300
     assert content(latest, BY_NODE) == model(held, BY_NODE)
 
 
-def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_refresh_at_the_same_moment(places, monkeypatch):
     """The log refuses the second, which looks again and finds all done; a compaction of others is no harm either."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
@@ -246,33 +226,30 @@ def test_two_jobs_refresh_at_the_same_moment(places: tuple[Path, Path], monkeypa
         real(*arguments)
 
     monkeypatch.setattr(latest_table, "commit", commit)
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert (found.changed, found.mark.keys) == (0, 2)
     append(rows, [Row(node="a", number=4)])
     others.append(lambda: DeltaTable(str(latest)).optimize.z_order(["node"]))
-    found = refresh(rows, latest, BY_NODE)
-    assert found is not None
+    found = refreshed(rows, latest)
     assert content(latest, BY_NODE)["a",][0] == Row(number=4).id
 
 
-def test_the_table_of_another_program_is_left_alone(places: tuple[Path, Path]) -> None:
-    """It only has the name."""
+def test_the_table_of_another_program_is_left_alone(places):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     write_deltalake(str(latest), pa.table({"mine": [1]}))
-    with pytest.raises(errors.Stop, match="another table, which is left alone"):
+    with pytest.raises(errors.Stop, match="not a latest table"):
         refresh(rows, latest, BY_NODE)
     assert DeltaTable(str(latest)).to_pyarrow_table().to_pydict() == {"mine": [1]}
 
 
-def test_files_that_disappear_are_waited_for(places: tuple[Path, Path]) -> None:
+def test_files_that_disappear_are_waited_for(places):
     """A version whose files are gone cannot be read by others either."""
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
     for file in rows.rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(errors.Wait, match="disappear"):
+    with pytest.raises(errors.Wait, match="deleted while they are read"):
         refresh(rows, latest, BY_NODE)
 
 
@@ -299,9 +276,7 @@ STEP = st.one_of(
 
 @settings(max_examples=15)
 @given(st.sampled_from(DEFINITIONS), st.lists(STEP, min_size=1, max_size=10))
-def test_whatever_happens_it_equals_the_model(
-    tmp_path_factory: pytest.TempPathFactory, definition: LatestDefinition, steps: list[list[Row] | str]
-) -> None:
+def test_whatever_happens_it_equals_the_model(tmp_path_factory, definition, steps):
     """Rows in any order and more than once; compacted, deleted, restored; the latest table lost, made again."""
     rows, latest = (tmp_path_factory.mktemp("t") / name for name in ("rows", "rows_latest"))
     numbers = itertools.count(1)
@@ -316,7 +291,7 @@ def test_whatever_happens_it_equals_the_model(
         elif step == "repeat":
             append(rows, held[:2])  # as a backfill of what somebody deleted and what is there again by then
         elif step in ("refresh", "again"):
-            refresh(rows, latest, definition, again=step == "again")
+            refresh(rows, latest, definition, rebuild=step == "again")
         elif step == "compact":
             DeltaTable(str(rows)).optimize.compact()
         elif step == "sweep":
@@ -329,11 +304,10 @@ def test_whatever_happens_it_equals_the_model(
             for back in earlier[len(earlier) // 2 :][:1]:
                 DeltaTable(str(rows)).restore(back)
                 held = versions[back]
-        elif step == "lost" and latest_table.look(latest) is not None:
+        elif step == "lost" and latest_table.open_state(latest) is not None:
             DeltaTable(str(latest)).delete()
         versions[DeltaTable(str(rows)).version()] = held
-    found = refresh(rows, latest, definition)
-    assert found is not None
+    found = refreshed(rows, latest, definition)
     assert found.mark.version == DeltaTable(str(rows)).version()
     assert content(latest, definition) == model(held, definition)
 
@@ -342,8 +316,7 @@ def _numbered(row: Row, number: int) -> Row:
     return Row(**{**{name: getattr(row, name) for name in Row.__slots__}, "number": number})
 
 
-def test_it_says_how_many_keys_and_how_far_behind(tmp_path: Path) -> None:
-    """From the two tables; fit for JSON."""
+def test_it_says_how_many_keys_and_how_far_behind(tmp_path):
     rows, latest = tmp_path / "rows", tmp_path / "rows_latest"
     definition = LatestDefinition(key=("node",), delete_when={"op": ("d",)})
     append(rows, [Row(node="a", number=1), Row(node="b", number=2, op="d")])

@@ -6,7 +6,6 @@ import itertools
 import random
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.support.tables.latest_rows import Row, append, content, model
@@ -27,12 +26,6 @@ REQUESTS_MAX = 18
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def proxy(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProxy]:
     with StoreProxy(store, tmp_path_factory.mktemp("proxy")) as running:
         yield running
@@ -43,8 +36,7 @@ def places(proxy: StoreProxy) -> tuple[StorePath, StorePath]:
     return proxy.place(f"{name}/rows"), proxy.place(f"{name}/rows_latest")
 
 
-def test_answers_that_are_lost_and_a_store_that_is_busy_change_nothing(proxy: StoreProxy) -> None:
-    """Whether the commit stands is looked up, not assumed."""
+def test_answers_that_are_lost_and_a_store_that_is_busy_change_nothing(proxy):
     rows, latest = places(proxy)
     choice = random.Random(21)
     numbers = itertools.count(1)
@@ -66,13 +58,12 @@ def test_answers_that_are_lost_and_a_store_that_is_busy_change_nothing(proxy: St
         assert found is not None
         assert content(latest, BY_NODE) == model(held, BY_NODE)
     assert proxy.happened()["lost"] > 2
-    state = latest_table.look(latest)
+    state = latest_table.open_state(latest)
     assert state is not None
     assert len({file.path for file in state.files}) == len(state.files) == 1
 
 
-def test_a_refresh_is_few_requests(proxy: StoreProxy) -> None:
-    """Each of them is money and time."""
+def test_a_refresh_is_few_requests(proxy):
     rows, latest = places(proxy)
     append(rows, [Row(node="a", number=1)])
     refresh(rows, latest, BY_NODE)
@@ -89,8 +80,7 @@ def test_a_refresh_is_few_requests(proxy: StoreProxy) -> None:
     assert counts[-1] < REQUESTS_MAX // 2
 
 
-def test_two_jobs_in_a_store_do_the_same_thing(proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is refused by the conditional put, looks again, and finds all done."""
+def test_two_jobs_in_a_store_do_the_same_thing(proxy, monkeypatch):
     rows, latest = places(proxy)
     append(rows, [Row(node="a", number=1)])
     refresh(rows, latest, BY_NODE)
@@ -114,8 +104,7 @@ def test_two_jobs_in_a_store_do_the_same_thing(proxy: StoreProxy, monkeypatch: p
     assert content(latest, BY_NODE)[("a",)][0] == Row(number=2).id
 
 
-def test_the_stores_vacuum_takes_what_no_version_needs(store: ObjectStore) -> None:
-    """Young files stay."""
+def test_the_stores_vacuum_takes_what_no_version_needs(store):
     name = uuid.uuid4().hex
     rows, latest = store.place(f"{name}/rows"), store.place(f"{name}/rows_latest")
     append(rows, [Row(node="a", number=1)])
@@ -124,8 +113,7 @@ def test_the_stores_vacuum_takes_what_no_version_needs(store: ObjectStore) -> No
     assert content(latest, BY_NODE) == model([Row(node="a", number=1)], BY_NODE)
 
 
-def test_a_store_that_is_away_is_waited_for(tmp_path: Path) -> None:
-    """Nothing is made up."""
+def test_a_store_that_is_away_is_waited_for(tmp_path):
     with ObjectStore(tmp_path) as store:
         rows, latest = store.place("w/rows"), store.place("w/rows_latest")
         append(rows, [Row(node="a", number=1)])

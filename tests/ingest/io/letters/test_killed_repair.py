@@ -19,7 +19,7 @@ STEPS_MIN = 6
 @pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.process
-def test_killed_anywhere_and_run_again_each_letter_is_one_row(tmp_path: Path) -> None:
+def test_killed_anywhere_and_run_again_each_letter_is_one_row(tmp_path):
     arguments = [sys.executable, "-m", repair_steps.__name__, "delta", str(tmp_path), "3"]
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=280, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr

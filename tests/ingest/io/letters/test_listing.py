@@ -21,8 +21,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def test_kinds_come_with_counts_times_and_one_reason(world: World) -> None:
-    """A letter counts at each field it names."""
+def test_kinds_come_with_counts_times_and_one_reason(world):
     found = letters.summary(world.real, world.table, "p", LetterSelection(), "open")
     assert (found["open"], found["repaired"]) == (5, 0)
     assert [(kind["letters"], kind["code"], kind["field"]) for kind in found["kinds"]][:3] == [
@@ -34,7 +33,7 @@ def test_kinds_come_with_counts_times_and_one_reason(world: World) -> None:
     assert (first["topic"], first["first"], first["last"]) == (TOPIC, "2026-11-20T23:59:50Z", "2026-11-20T23:59:53Z")
 
 
-def test_open_repaired_and_all(world: World) -> None:
+def test_open_repaired_and_all(world):
     world.unfit.clear()
     world.repair()
     ids = {

@@ -172,12 +172,12 @@ def play(kind: str, steps: list[tuple[str, Any]]) -> None:
 @settings(max_examples=25)
 @example(BETWEEN_LETTERS_AND_ROWS)
 @given(st.lists(STEPS, max_size=8))
-def test_every_message_becomes_one_row_whatever_happens_in_between(steps: list[tuple[str, Any]]) -> None:
+def test_every_message_becomes_one_row_whatever_happens_in_between(steps):
     play("delta", steps)
 
 
 @pytest.mark.verify
 @settings(max_examples=40)
 @given(st.lists(STEPS, max_size=12))
-def test_every_message_becomes_one_row_over_longer_plays(steps: list[tuple[str, Any]]) -> None:
+def test_every_message_becomes_one_row_over_longer_plays(steps):
     play("delta", steps)

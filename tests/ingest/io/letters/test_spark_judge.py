@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.topics.messaging_service import MessagingService
+from tests.support.topics.job_settings import job_settings
 
 from fairlead_ingest.dead_letters import LetterSelection, Tally
 from fairlead_ingest.io.letters.correction import ByFunction, Correction, Rejudged, SparkJudge
 from fairlead_ingest.io.letters.repair import Repair
 from fairlead_ingest.io.pipeline import backfill, query
-from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import IngestSettings
 
-Run = Callable[..., Job]
 DELTA = tables.of("delta")
 MENDING = """
 import json
@@ -47,9 +41,7 @@ def message(number: int, temperature: Any) -> bytes:
 
 
 @pytest.mark.verify
-def test_poison_becomes_rows_once_and_the_table_equals_the_model(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_poison_becomes_rows_once_and_the_table_equals_the_model(run, spark, messaging, topic, tmp_path):
     """Bad JSON, misfits and what a transform refuses, repaired in three ways; a backfill and a second repair add
     nothing."""
     (tmp_path / "mending.py").write_text(MENDING)
@@ -61,11 +53,7 @@ def test_poison_becomes_rows_once_and_the_table_equals_the_model(
     messaging.publish(topic, payloads)
     given = {"schema": str(schema), "transforms": [f"{tmp_path}/transforms.py:limited"]}
     run(**given)
-    values = {
-        "messaging_url": messaging.url, "topics": [topic], "table": str(table), "security": "insecure",
-        "checkpoint": str(tmp_path / "checkpoint"), **given,
-    }  # fmt: skip
-    settings = IngestSettings.model_validate(values)
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
 
     def rows() -> dict[int, Any]:
         found = tables.existing(DELTA, table).to_table().to_pylist()
@@ -109,9 +97,7 @@ def test_poison_becomes_rows_once_and_the_table_equals_the_model(
 
 
 @pytest.mark.verify
-def test_what_a_transform_refuses_or_leaves_out_stays_a_letter_with_its_reason(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_what_a_transform_refuses_or_leaves_out_stays_a_letter_with_its_reason(run, spark, messaging, topic, tmp_path):
     """Also where the transform itself fails: that letter is found among the others, which become rows."""
     path = tmp_path / "transforms.py"
     path.write_text("from pyspark.sql import functions as F\n\ndef one(rows):\n    return rows\n")
@@ -128,11 +114,7 @@ def test_what_a_transform_refuses_or_leaves_out_stays_a_letter_with_its_reason(
         "def mend(letter):\n    number = int(letter['payload'].split()[1])\n"
         "    return {'id': 'm', 'node': 'n', 'epoch': 1, 'stream': 's', 'sequence': number, 'body': 1}\n"
     )
-    values = {
-        "messaging_url": messaging.url, "topics": [topic], "table": str(tmp_path / "rows"), "security": "insecure",
-        "checkpoint": str(tmp_path / "checkpoint"), **given,
-    }  # fmt: skip
-    settings = IngestSettings.model_validate(values)
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     repairing = Repair(DELTA, tmp_path / "rows", LetterSelection(), ByFunction(f"{tmp_path}/mending.py:mend"))
     done = repairing.run(lambda: SparkJudge(spark, settings, settings.jobs()[0]))
     assert (done.repaired, dict(done.still)) == (4, {"failed": 1, "left_out": 1})

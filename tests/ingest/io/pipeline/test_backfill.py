@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.job_settings import job_settings
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.pipeline import backfill
-from fairlead_ingest.settings import IngestSettings, Pipeline
+from fairlead_ingest.settings import Pipeline
 from fairlead_messaging.client.io.sync_client import BulkClient
 
 
 @pytest.mark.verify
-def test_only_what_is_missing_is_added(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_only_what_is_missing_is_added(spark, messaging, topic, tmp_path):
     """Twice the same time is once the rows; dead letters too; another time is nothing."""
-    settings = IngestSettings.model_validate(
-        {
-            "messaging_url": messaging.url,
-            "topics": [topic],
-            "table": str(tmp_path / "rows"),
-            "checkpoint": str(tmp_path / "checkpoint"),
-            "security": "insecure",
-        }
-    )
+    settings = job_settings(tmp_path, messaging.url, topic)
 
     def run(**bounds: Any) -> dict[str, int]:
         span = {"from_ms": None, "until_ms": None, **bounds}
@@ -46,33 +35,15 @@ def test_only_what_is_missing_is_added(
 
 
 @pytest.mark.verify
-def test_a_long_time_is_read_in_ranges_with_progress(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_long_time_is_read_in_ranges_with_progress(spark, messaging, topic, tmp_path):
     """Each is committed by itself; together they are all, once."""
-    settings = IngestSettings.model_validate(
-        {
-            "messaging_url": messaging.url,
-            "topics": [topic, topic + "-none"],
-            "table": str(tmp_path / "rows"),
-            "checkpoint": str(tmp_path / "checkpoint"),
-            "security": "insecure",
-            "limits": {"batch_rows": 4},
-        }
-    )
+    settings = job_settings(tmp_path, messaging.url, topic, topic + "-none", limits={"batch_rows": 4})
     for number in range(10):
         messaging.publish(topic, [upstream_message(number)])
     told: list[int] = []
-    done = backfill.run(
-        spark,
-        settings,
-        settings.jobs()[0],
-        from_ms=None,
-        until_ms=None,
-        into=tmp_path / "rows",
-        total=told.append,
-        progress=told.append,
-    )
+    told_of = {"total": told.append, "progress": told.append}
+    [job] = settings.jobs()
+    done = backfill.run(spark, settings, job, from_ms=None, until_ms=None, into=tmp_path / "rows", **told_of)
     assert done == {"rows_before": 0, "rows_added": 10}
     assert told[0] == sum(told[1:]) == 10
     assert len(told) >= 3
@@ -80,8 +51,7 @@ def test_a_long_time_is_read_in_ranges_with_progress(
     assert sorted(table["sequence"].to_list()) == list(range(10))
 
 
-def test_time_ranges_meet_without_a_gap_and_keep_to_their_bounds(messaging: MessagingService, topic: str) -> None:
-    """Nothing between two of them, nothing outside."""
+def test_time_ranges_meet_without_a_gap_and_keep_to_their_bounds(messaging, topic):
     pipeline = Pipeline(topics=[topic], table="t", checkpoint="c")
     for number in range(6):
         messaging.publish(topic, [b"%d" % number])

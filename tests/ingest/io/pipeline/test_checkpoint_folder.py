@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.tables.delta_rows import SCHEMA, TOPIC, written
-from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.checkpoint import checkpoint_mirror, spark_checkpoint
@@ -22,12 +20,6 @@ from fairlead_ingest.table.store_path import StorePath
 
 pytestmark = pytest.mark.process
 DELTA = tables.of("delta")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -43,7 +35,6 @@ def end(batch: int) -> Offsets:
 
 
 def plan(folder: Path, batch: int, query: str = "q") -> None:
-    """As Spark leaves a folder before it commits `batch`."""
     for path, text in {
         "metadata": json.dumps({"id": query}),
         f"offsets/{batch}": f"v1\n{{}}\n{json.dumps(end(batch).to_dict())}",
@@ -78,9 +69,7 @@ def restored(place: StorePath, table: Path) -> int | None:
         assert not other.path.exists()
 
 
-def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it_is_older(
-    store: ObjectStore, table: Path
-) -> None:
+def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it_is_older(store, table):
     place = store.place("fits/checkpoint")
     here = CheckpointFolder(place, "p")
     here.fill(DELTA, table)
@@ -98,9 +87,7 @@ def test_another_machine_goes_on_where_the_copy_fits_the_table_and_anew_where_it
     here.close()
 
 
-def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuses_it(
-    store: ObjectStore, table: Path, tmp_path: Path
-) -> None:
+def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuses_it(store, table, tmp_path):
     """Two jobs with checkpoints of their own would else take turns."""
     place = store.place("other/checkpoint")
     plan(tmp_path / "mine", 0)
@@ -112,9 +99,7 @@ def test_a_copy_of_another_job_than_the_tables_is_left_to_the_start_which_refuse
         commit(table, tmp_path / "mine", 0)
 
 
-def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_stays_so(
-    store: ObjectStore, table: Path, tmp_path: Path
-) -> None:
+def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_stays_so(store, table, tmp_path):
     """Restarted it would else begin anew and take over, then the other, and so on for ever."""
     ours, theirs = store.place("turns/ours"), store.place("turns/theirs")
     here = CheckpointFolder(ours, "p")
@@ -137,7 +122,8 @@ def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_s
     here.close()
     for _ in range(2):
         with pytest.raises(
-            errors.Stop, match=f"FAIRLEAD_TABLE_TAKEN: .* the checkpoint {theirs} .* with {ours}, would"
+            errors.Stop,
+            match=f"FAIRLEAD_TABLE_TAKEN: .* the checkpoint {theirs} now fills it, .* checkpoint is {ours}[.]",
         ):
             restored(ours, table)
     assert restored(theirs, table) == 3
@@ -146,15 +132,13 @@ def test_a_job_whose_table_another_checkpoints_job_goes_on_with_is_refused_and_s
     anew.fill(DELTA, table)
     plan(anew.path, 4, "anew")
     commit(table, anew.path, 4, "s3://tables/turns/anew")
-    with pytest.raises(errors.Stop, match=r"the checkpoint s3://tables/turns/anew fills it"):
+    with pytest.raises(errors.Stop, match=r"the checkpoint s3://tables/turns/anew now fills it"):
         restored(theirs, table)
     anew.close()
     other.close()
 
 
-def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_filled_the_table(
-    store: ObjectStore, table: Path, tmp_path: Path
-) -> None:
+def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_filled_the_table(store, table, tmp_path):
     """A machine that was cut off wrote its copy over that of the one that had taken over."""
     place = store.place("cut-off/checkpoint")
     plan(tmp_path / "old", 0, "old")
@@ -167,9 +151,7 @@ def test_an_older_copy_of_the_same_checkpoint_begins_anew_whatever_queries_fille
     assert restored(place, table) is None
 
 
-def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_further(
-    store: ObjectStore, table: Path
-) -> None:
+def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_further(store, table):
     """The same query and number, another end: the copy would count it as done, and begin where the table is no more."""
     place = store.place("further/checkpoint")
     here = CheckpointFolder(place, "p")
@@ -186,7 +168,7 @@ def test_of_two_machines_with_one_copy_the_other_may_have_planned_the_batch_furt
     assert further.position == "01" and restored(place, table) is None
 
 
-def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(store: ObjectStore, table: Path) -> None:
+def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(store, table):
     """The copy may be of the one whose batch was refused; the table knows how far it is."""
     place = store.place("at-once/checkpoint")
     first, second = (CheckpointFolder(place, "p") for _ in range(2))
@@ -203,9 +185,7 @@ def test_of_two_machines_that_began_at_once_one_goes_on_after_both_have_ended(st
     assert restored(place, table) is None
 
 
-def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_without_it(
-    store: ObjectStore, table: Path
-) -> None:
+def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_without_it(store, table):
     place = store.place("kept/checkpoint")
     here = CheckpointFolder(place, "p")
     here.keep(DELTA, table)
@@ -231,7 +211,7 @@ def test_what_spark_noted_last_is_kept_at_the_end_unless_the_table_went_on_witho
     here.close()
 
 
-def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(store: ObjectStore, table: Path) -> None:
+def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(store, table):
     place = store.place("left/checkpoint")
     used = CheckpointFolder(place, "p")
     left = CheckpointFolder(place, "p")
@@ -243,7 +223,7 @@ def test_folders_of_killed_processes_are_taken_away_and_those_in_use_are_not(sto
     other.close()
 
 
-def test_a_folder_of_the_settings_is_that_folder(tmp_path: Path, table: Path) -> None:
+def test_a_folder_of_the_settings_is_that_folder(tmp_path, table):
     plan(tmp_path / "own", 0)
     own = CheckpointFolder(tmp_path / "own", "p")
     own.fill(DELTA, table)

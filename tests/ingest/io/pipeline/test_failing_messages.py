@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import failing_messages
@@ -19,17 +18,11 @@ from fairlead_messaging.client.io.sync_client import BulkClient, Client
 def batch(client: BulkClient, topic: str) -> Offsets:
     plan = client.plan(topic, after="")
     assert plan.upto is not None
-    return Offsets(
-        topics={
-            topic: TopicOffset(
-                generation=plan.generation,
-                position=plan.upto,
-                start_generation=plan.generation,
-                start_position="",
-                rows=plan.rows,
-            )
-        }
+    generation, upto = plan.generation, plan.upto
+    place = TopicOffset(
+        generation=generation, position=upto, start_generation=generation, start_position="", rows=plan.rows
     )
+    return Offsets(topics={topic: place})
 
 
 def failing(client: BulkClient, bad: Callable[[bytes], bool]) -> Callable[[str, Path], None]:
@@ -50,9 +43,7 @@ def search_all(search: Search) -> dict[str, dict[str, str]]:
     return search.found
 
 
-def test_single_messages_are_found_in_plain_and_transactional_rows(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_single_messages_are_found_in_plain_and_transactional_rows(messaging, topic, tmp_path):
     """By position and reason; also inside of a transaction, whose messages are one row of the service."""
     messaging.publish(topic, [b"%d" % number for number in range(1500)])
     with Client(messaging.url) as writer:
@@ -70,8 +61,7 @@ def test_single_messages_are_found_in_plain_and_transactional_rows(
     assert not (tmp_path / failing_messages.FOLDER).exists()
 
 
-def test_a_reason_that_may_pass_ends_the_search(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """A full disk is no message's fault."""
+def test_a_reason_that_may_pass_ends_the_search(messaging, topic, tmp_path):
     messaging.publish(topic, [b"1"])
 
     def full(ranges: str, scratch: Path) -> None:
@@ -81,7 +71,7 @@ def test_a_reason_that_may_pass_ends_the_search(messaging: MessagingService, top
         Search(client, batch(client, topic), full, tmp_path).step()
 
 
-def test_only_what_a_batch_reads_is_looked_at() -> None:
+def test_only_what_a_batch_reads_is_looked_at():
     """A topic at rest has nothing; behind an expired start what was alive then is read."""
     gap = Gap(reason="expired", upto="0c", rows=7)
     rest, jumped = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,6 @@ from tests.support.processes import wait_until
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
 from fairlead_wire.errors import Permanent
 
@@ -23,7 +21,6 @@ CONTRACT_COLUMNS = [
     "properties", "system_properties", "body",
     "_topic", "_id", "_published_at", "_ingested_at", "_batch", "_date",
 ]  # fmt: skip
-Run = Callable[..., Job]
 
 
 def rows(tmp_path: Path, suffix: str = "") -> pl.DataFrame:
@@ -31,9 +28,7 @@ def rows(tmp_path: Path, suffix: str = "") -> pl.DataFrame:
 
 
 @pytest.mark.verify
-def test_every_message_is_one_row_in_the_contracts_columns(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_every_message_is_one_row_in_the_contracts_columns(run, messaging, topic, tmp_path):
     """Published once, read once, in the agreed columns and partitions."""
     messaging.publish(topic, [upstream_message(number) for number in range(50)])
     run()
@@ -49,10 +44,7 @@ def test_every_message_is_one_row_in_the_contracts_columns(
 
 
 @pytest.mark.verify
-def test_a_second_run_goes_on_where_the_first_ended(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """A restart neither repeats nor misses."""
+def test_a_second_run_goes_on_where_the_first_ended(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(number) for number in range(10)])
     run()
     messaging.publish(topic, [upstream_message(number) for number in range(10, 25)])
@@ -62,10 +54,7 @@ def test_a_second_run_goes_on_where_the_first_ended(
 
 
 @pytest.mark.verify
-def test_a_bad_payload_becomes_a_dead_letter_and_costs_no_other_row(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """Rows are isolated from each other."""
+def test_a_bad_payload_becomes_a_dead_letter_and_costs_no_other_row(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(1), b"not json", upstream_message(2), b'{"id": 5}', b"\xff\xfe"])
     run()
     assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
@@ -75,10 +64,7 @@ def test_a_bad_payload_becomes_a_dead_letter_and_costs_no_other_row(
 
 
 @pytest.mark.verify
-def test_a_lost_checkpoint_is_rebuilt_from_the_table(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """The table itself knows how far it goes."""
+def test_a_lost_checkpoint_is_rebuilt_from_the_table(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(number) for number in range(10)])
     run()
     shutil.rmtree(tmp_path / "checkpoint")
@@ -88,9 +74,7 @@ def test_a_lost_checkpoint_is_rebuilt_from_the_table(
 
 
 @pytest.mark.verify
-def test_a_batch_between_table_and_checkpoint_is_in_once(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_batch_between_table_and_checkpoint_is_in_once(run, messaging, topic, tmp_path):
     """Killed after the table's commit and before Spark's: the batch is tried again and passed over."""
     messaging.publish(topic, [upstream_message(number) for number in range(10)])
     run()
@@ -102,10 +86,7 @@ def test_a_batch_between_table_and_checkpoint_is_in_once(
 
 
 @pytest.mark.verify
-def test_two_jobs_on_one_table_are_kept_apart(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """A checkpoint older than the table may not repeat its rows."""
+def test_two_jobs_on_one_table_are_kept_apart(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(number) for number in range(4)])
     run()
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "other")
@@ -121,9 +102,7 @@ def test_two_jobs_on_one_table_are_kept_apart(
 
 
 @pytest.mark.verify
-def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(run, messaging, topic, tmp_path):
     """The starting position counts on the first start only."""
     messaging.publish(topic, [upstream_message(1)])
     run(starting_position="latest")
@@ -135,8 +114,7 @@ def test_latest_skips_what_is_there_and_a_time_skips_what_is_older(
 
 
 @pytest.mark.verify
-def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """`format = "raw"`: payload and lineage, whatever the payload is."""
+def test_raw_keeps_the_payload_as_it_is(run, messaging, topic, tmp_path):
     messaging.publish(topic, [b"\x00\x01", b"", b"text"])
     run(format="raw")
     table = rows(tmp_path).sort("_id")
@@ -145,10 +123,7 @@ def test_raw_keeps_the_payload_as_it_is(run: Run, messaging: MessagingService, t
 
 
 @pytest.mark.verify
-def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """`freeze`: what does not fit the schema is set aside, whole."""
+def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(run, messaging, topic, tmp_path):
     schema = tmp_path / "schema.json"
     schema.write_text('{"columns": {"temperature": "double", "tags": "array<string>"}}')
     messaging.publish(topic, [upstream_message(1), upstream_message(2, body={"temperature": "warm"})])
@@ -163,10 +138,7 @@ def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(
 
 
 @pytest.mark.verify
-def test_a_schema_that_grows_evolves_the_table(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """Columns are added; rows from before have null there, and positions survive."""
+def test_a_schema_that_grows_evolves_the_table(run, messaging, topic, tmp_path):
     schema = tmp_path / "schema.json"
     schema.write_text('{"columns": {"temperature": "double"}}')
     messaging.publish(topic, [upstream_message(1)])
@@ -182,9 +154,7 @@ def test_a_schema_that_grows_evolves_the_table(
 
 
 @pytest.mark.verify
-def test_an_evolving_table_grows_by_what_bodies_bring(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_an_evolving_table_grows_by_what_bodies_bring(run, messaging, topic, tmp_path):
     """The batch with something new is read again, with columns for it; what does not fit later is rescued."""
     schema = tmp_path / "schema.json"
     schema.write_text('{"mode": "evolve", "columns": {}}')
@@ -206,10 +176,7 @@ def test_an_evolving_table_grows_by_what_bodies_bring(
 
 
 @pytest.mark.verify
-def test_messages_that_expired_unread_are_counted_and_no_gap(
-    run: Run, messaging: MessagingService, tmp_path: Path, topic: str
-) -> None:
-    """They died of their own age: neither a gap nor an error."""
+def test_messages_that_expired_unread_are_counted_and_no_gap(run, messaging, tmp_path, topic):
     messaging.publish(topic, [upstream_message(1)])
     run()
     messaging.publish(topic, [upstream_message(2), upstream_message(3)])
@@ -226,10 +193,7 @@ def test_messages_that_expired_unread_are_counted_and_no_gap(
 
 
 @pytest.mark.verify
-def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """Nothing goes missing without a word."""
+def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(1)])
     run()
     messaging.delete(topic)
@@ -245,7 +209,7 @@ def test_a_recreated_topic_stops_with_its_code_or_leaves_a_gap(
 
 
 @pytest.mark.verify
-def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_a_missing_topic_is_waited_for(run, messaging, topic, tmp_path):
     """One topic that is not there yet keeps no other topic waiting, and is read from its beginning when it comes."""
     late = topic + "-late"
     messaging.publish(topic, [upstream_message(1)])
@@ -256,8 +220,7 @@ def test_a_missing_topic_is_waited_for(run: Run, messaging: MessagingService, to
     assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
 
 
-def test_a_batch_is_no_larger_than_its_limit(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """A backlog is taken in several batches."""
+def test_a_batch_is_no_larger_than_its_limit(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(number) for number in range(30)])
     run(limits={"batch_rows": 10})
     batches = rows(tmp_path).group_by("_batch").len().sort("_batch")
@@ -265,9 +228,7 @@ def test_a_batch_is_no_larger_than_its_limit(run: Run, messaging: MessagingServi
 
 
 @pytest.mark.verify
-def test_a_users_transform_is_part_of_the_pipeline(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_users_transform_is_part_of_the_pipeline(run, messaging, topic, tmp_path):
     """Its column becomes one of the table's, before the lineage; bad payloads are still dead letters."""
     own = tmp_path / "own.py"
     own.write_text(
@@ -285,10 +246,7 @@ def test_a_users_transform_is_part_of_the_pipeline(
 
 
 @pytest.mark.verify
-def test_what_a_producer_sent_twice_is_one_row_when_asked(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """By the producer's own numbering; dead letters are all kept."""
+def test_what_a_producer_sent_twice_is_one_row_when_asked(run, messaging, topic, tmp_path):
     messaging.publish(topic, [upstream_message(1), b"broken", upstream_message(2), upstream_message(1), b"broken"])
     run(dedupe_seconds=60)
     assert sorted(rows(tmp_path)["sequence"].to_list()) == [1, 2]
@@ -296,8 +254,7 @@ def test_what_a_producer_sent_twice_is_one_row_when_asked(
 
 
 @pytest.mark.verify
-def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """Each pipeline has its own account; two topics in one table do not mix."""
+def test_several_tables_in_one_job(run, messaging, topic, tmp_path):
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, [upstream_message(1)])
@@ -309,8 +266,7 @@ def test_several_tables_in_one_job(run: Run, messaging: MessagingService, topic:
     assert pl.scan_delta(str(tmp_path / "second")).collect().height == 2
 
 
-def test_tasks_and_driver_show_their_certificate(run: Run, tmp_path: Path) -> None:
-    """Mutual TLS from planning to reading to noting the position."""
+def test_tasks_and_driver_show_their_certificate(run, tmp_path):
     with MessagingService(tmp_path / "service", authority=Authority(tmp_path / "pki")) as service:
         service.create("default/t")
         service.publish("default/t", [upstream_message(1)])

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService, upstream_message
 
 from fairlead_ingest import errors
@@ -19,12 +20,9 @@ from fairlead_ingest.io.metrics import IngestMetrics
 from fairlead_ingest.io.pipeline import backfill
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.commit_info import CommitInfo
 from fairlead_messaging.client.io.sync_client import BulkClient, Client
 from fairlead_wire.errors import Permanent
-
-Run = Callable[..., Job]
 
 
 def messages(*numbers: int) -> list[bytes]:
@@ -37,14 +35,12 @@ def found(sink: str, folder: Path, suffix: str = "") -> list[dict[str, Any]]:
 
 
 def everything(sink: str, folder: Path) -> Counter[int]:
-    """How often each message is a row or a dead letter."""
     rows = [row["sequence"] for row in found(sink, folder)]
     letters = [int(row["payload"].split()[1]) for row in found(sink, folder, tables.DEAD_LETTERS)]
     return Counter([*rows, *letters])
 
 
 def newest(sink: str, folder: Path) -> CommitInfo:
-    """What the newest commit says."""
     info = tables.of(sink).last_entries(folder / "rows", 1)[0].info
     assert info is not None
     return info
@@ -76,7 +72,6 @@ def clone(folder: Path, version: int) -> None:
 
 
 def rewrite(folder: Path, version: int) -> None:
-    """The rows of then, put in place of all."""
     rows = DeltaTable(str(folder / "rows"), version=version).to_pyarrow_table()
     write_deltalake(str(folder / "rows"), rows, mode="overwrite", partition_by=["_topic", "_date"])
 
@@ -90,14 +85,7 @@ def delete(folder: Path, version: int) -> None:
     ("mishap", "has_news"),
     [(restore, True), (restore, False), (roll_back, True), (clone, True), (rewrite, False), (delete, False)],
 )
-def test_a_table_that_was_taken_back_is_noticed_and_filled_again(
-    run: Run,
-    messaging: MessagingService,
-    topic: str,
-    tmp_path: Path,
-    mishap: Callable[[Path, int], None],
-    has_news: bool,
-) -> None:
+def test_a_table_that_was_taken_back_is_noticed_and_filled_again(run, messaging, topic, tmp_path, mishap, has_news):
     """With the old checkpoint it stops by its code, with news or without; a new one brings back what is gone, once."""
     for first in (0, 6):
         messaging.publish(topic, messages(*range(first, first + 6)))
@@ -116,9 +104,7 @@ def test_a_table_that_was_taken_back_is_noticed_and_filled_again(
 
 
 @pytest.mark.verify
-def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(run, messaging, topic, tmp_path):
     """Killed between the table's commit and Spark's, then the table was restored: the log still knows the number."""
     messaging.publish(topic, messages(*range(6)))
     run()
@@ -131,9 +117,7 @@ def test_a_batch_tried_again_on_a_restored_table_is_not_taken_for_one_it_has(
 
 
 @pytest.mark.verify
-def test_what_others_do_to_a_table_does_not_stop_the_job(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_what_others_do_to_a_table_does_not_stop_the_job(run, messaging, topic, tmp_path):
     """Compaction, a delete, a table property: rows that were deleted on purpose do not come again."""
     messaging.publish(topic, messages(*range(6)))
     run()
@@ -147,10 +131,7 @@ def test_what_others_do_to_a_table_does_not_stop_the_job(
 
 
 @pytest.mark.verify
-def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """The checkpoint has forgotten it by then."""
+def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(run, messaging, topic, tmp_path):
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, messages(0, 1))
@@ -169,14 +150,7 @@ def test_a_topic_taken_out_and_in_again_goes_on_from_the_table(
 @pytest.fixture
 def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path) -> Callable[..., int]:
     def go(into: str = "rows", **changes: Any) -> int:
-        values = {
-            "messaging_url": messaging.url,
-            "topics": [topic],
-            "table": str(tmp_path / "rows"),
-            "checkpoint": str(tmp_path / "checkpoint"),
-            "security": "insecure",
-        }
-        settings = IngestSettings.model_validate({**values, **changes})
+        settings = job_settings(tmp_path, messaging.url, *changes.pop("topics", [topic]), **changes)
         [pipeline] = settings.jobs()
         done = backfill.run(spark, settings, pipeline, from_ms=None, until_ms=None, into=tmp_path / into)
         return done["rows_added"]
@@ -185,9 +159,7 @@ def backfilled(spark: SparkSession, messaging: MessagingService, topic: str, tmp
 
 
 @pytest.mark.verify
-def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
-    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(run, backfilled, messaging, topic, tmp_path):
     """Into the stopped job's own table, what is beyond its position, of topics it has begun and of new ones."""
     other = topic + "-other"
     messaging.create(other)
@@ -204,9 +176,7 @@ def test_a_backfill_leaves_to_the_job_what_the_job_will_bring(
 
 
 @pytest.mark.verify
-def test_a_backfill_before_the_first_start_is_gone_on_from(
-    run: Run, backfilled: Callable[..., int], messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_backfill_before_the_first_start_is_gone_on_from(run, backfilled, messaging, topic, tmp_path):
     """The rows say how far it went; a batch that the checkpoint has planned already is the job's."""
     messaging.publish(topic, messages(*range(10)))
     assert backfilled() == 8
@@ -226,7 +196,6 @@ def test_a_backfill_before_the_first_start_is_gone_on_from(
 
 @pytest.fixture(scope="module")
 def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessagingService]:
-    """A service that removes what expired at once."""
     with MessagingService(tmp_path_factory.mktemp("tidy"), cleanup_seconds=0.2) as service:
         yield service
 
@@ -234,14 +203,8 @@ def tidy_messaging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Messagi
 @pytest.mark.verify
 @pytest.mark.parametrize(("tidy", "own"), [(True, True), (True, False), (False, True), (False, False)])
 def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
-    run: Run,
-    messaging: MessagingService,
-    tidy_messaging: MessagingService,
-    topic: str,
-    tmp_path: Path,
-    tidy: bool,
-    own: bool,
-) -> None:
+    run, messaging, tidy_messaging, topic, tmp_path, tidy, own
+):
     """Never read yet, or after a position: gone by a life of their own or by the topic's, removed already or not."""
     service = tidy_messaging if tidy else messaging
     if tidy:
@@ -274,9 +237,7 @@ def test_what_was_accepted_and_never_became_a_row_is_in_the_gaps_once(
 
 
 @pytest.mark.parametrize("on_expired", ["count", "gap"])
-def test_what_was_rolled_back_was_never_there(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path, on_expired: str
-) -> None:
+def test_what_was_rolled_back_was_never_there(run, messaging, topic, tmp_path, on_expired):
     """Neither expired nor a gap, whether its transaction was ended or a publish taken back."""
     namespace, name = topic.split("/")
     messaging.publish(topic, messages(0))
@@ -292,23 +253,12 @@ def test_what_was_rolled_back_was_never_there(
 
 
 @pytest.mark.parametrize("form", ["raw", "envelope"])
-def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, form: str
-) -> None:
+def test_a_message_that_is_put_aside_is_a_dead_letter_in_any_format(spark, messaging, topic, tmp_path, form):
     """Its payload is kept as it was, its reason beside it; a transform of the user's sees what is left."""
     messaging.publish(topic, messages(0, 1, 2))
     with BulkClient(messaging.url) as client:
         names = [each.hex() for each in client.poll(topic, after="").table["id"].to_pylist()]
-    values = {
-        "messaging_url": messaging.url,
-        "topics": [topic],
-        "table": str(tmp_path / "rows"),
-        "checkpoint": str(tmp_path / "checkpoint"),
-        "trigger": "available-now",
-        "security": "insecure",
-        "format": form,
-    }
-    settings = IngestSettings.model_validate(values)
+    settings = job_settings(tmp_path, messaging.url, topic, trigger="available-now", format=form)
     job = Job(spark, settings, settings.jobs()[0], IngestMetrics())
     job.put_aside({topic: {names[1]: "it breaks the pipeline"}})
     job.start()

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.postgresql import PASSWORD, PostgreSQL
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.job_settings import job_settings
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.pipeline import backfill
-from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import maintenance, tables
 from fairlead_ingest.io.table.receipt import TableReceipts
-from fairlead_ingest.settings import IngestSettings
-
-Run = Callable[..., Job]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +29,8 @@ def messages(*numbers: int) -> list[bytes]:
 
 @pytest.mark.verify
 def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore,
-    database: PostgreSQL, caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    run, spark, messaging, topic, tmp_path, store, database, caplog
+):
     """The position lies in the table; status, receipts, backfill and compaction find it by the same settings."""
     caplog.set_level("DEBUG")
     table = store.place(f"{topic}/rows")
@@ -57,10 +44,7 @@ def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
         },
         "storage": store.settings,
     }
-    settings = IngestSettings.model_validate(
-        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
-         "checkpoint": str(tmp_path / "checkpoint")}
-    )  # fmt: skip
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     (job,) = settings.jobs()
     table_format = tables.of_pipeline(settings, job)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.processes import wait_until
 from tests.support.tables.object_store import ObjectStore
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.job_settings import job_settings
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io import status
 from fairlead_ingest.io.metrics import IngestMetrics
@@ -24,18 +23,10 @@ from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.table.store_path import StorePath
 
-Run = Callable[..., Job]
 DELTA = tables.of("delta")
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
 def everything(table: StorePath) -> Counter[int]:
-    """How often each message is a row or a dead letter."""
     rows = tables.existing(DELTA, table).to_table().to_pylist()
     letters = tables.existing(DELTA, tables.beside(table, tables.DEAD_LETTERS)).to_table().to_pylist()
     return Counter([row["sequence"] for row in rows] + [int(row["payload"].split()[1]) for row in letters])
@@ -45,9 +36,7 @@ def messages(*numbers: int) -> list[bytes]:
     return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
 
 
-def test_rows_are_in_the_store_once_and_another_machine_goes_on(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, store: ObjectStore
-) -> None:
+def test_rows_are_in_the_store_once_and_another_machine_goes_on(run, spark, messaging, topic, tmp_path, store):
     """The position lies in the table: an empty checkpoint folder, as on another machine, repeats and misses nothing."""
     table = store.place(f"{topic}/rows")
     given = {"table": str(table), "storage": store.settings}
@@ -58,10 +47,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
     assert everything(table) == Counter(range(12))
 
     # What people do beside the job finds the table, too.
-    settings = IngestSettings.model_validate(
-        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], **given,
-         "checkpoint": str(tmp_path / "checkpoint")}
-    )  # fmt: skip
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     (job,) = settings.jobs()
     facts = status.of(job, settings.place(job.table), None, datetime.datetime.now(datetime.UTC))
     assert (facts["rows"], facts["dead_letters_rows"]) == (10, 2)
@@ -75,9 +61,7 @@ def test_rows_are_in_the_store_once_and_another_machine_goes_on(
 
 
 @pytest.mark.verify
-def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(
-    run: Run, messaging: MessagingService, topic: str, store: ObjectStore
-) -> None:
+def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(run, messaging, topic, store):
     """Each run has a folder of its own, as on another machine; what a producer sent twice is known to the next."""
     table, checkpoint = store.place(f"{topic}/rows"), store.place(f"{topic}/checkpoint")
     given = {
@@ -114,9 +98,7 @@ def test_a_checkpoint_in_the_store_goes_on_elsewhere_and_forgets_no_duplicate(
 
 
 @pytest.mark.verify
-def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(spark, messaging, topic, tmp_path):
     """The running job says that it waits, and goes on when the new one is in the file."""
     with ObjectStore(tmp_path / "store") as store:
         mine = tmp_path / "secret"
@@ -144,7 +126,7 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
             store.secret.write_text("another-secret-of-the-same-key")
             store.start()
             messaging.publish(topic, messages(3, 5, 6))
-            step_until("new credentials are waited for", lambda: "new ones are waited for" in supervisor.waiting)
+            step_until("new credentials are waited for", lambda: "for renewed ones" in supervisor.waiting)
             mine.write_text(store.secret.read_text())
             step_until("the others", lambda: tables.count(DELTA, store.place("renewed/rows")) == 6)
         finally:
@@ -153,8 +135,7 @@ def test_a_secret_that_is_replaced_at_the_store_first_is_waited_for(
 
 
 @pytest.mark.process
-def test_no_secret_is_in_the_options_of_a_query(store: ObjectStore) -> None:
-    """Spark shows them, in plans and in its pages."""
+def test_no_secret_is_in_the_options_of_a_query(store):
     from fairlead_ingest.io.sink import spark_sink
 
     options = spark_sink.place_options(store.place("rows"))

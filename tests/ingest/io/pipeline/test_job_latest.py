@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
-from tests.support.topics.messaging_service import MessagingService, upstream_message
+from tests.support.topics.job_settings import job_settings
+from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import backfill
-from fairlead_ingest.io.pipeline.job import Job
-from fairlead_ingest.settings import IngestSettings
 
-Run = Callable[..., Job]
 LATEST = {"key": ["asset"], "order_by": ["revision"], "delete_when": {"op": ["d"]}, "seconds": 0.0}
 
 
@@ -34,8 +30,8 @@ def held(table: Path) -> dict[str | None, dict[str, Any]]:
 
 @pytest.mark.verify
 def test_the_newest_row_of_each_key_is_kept_through_all_that_happens_to_the_rows(
-    run: Run, spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+    run, spark, messaging, topic, tmp_path
+):
     """By a column of the body, with keys that are deleted; each run is a job that is started again."""
     columns = {"asset": "string", "revision": "bigint", "op": "string"}
     schema = tmp_path / "schema.json"
@@ -71,10 +67,7 @@ def test_the_newest_row_of_each_key_is_kept_through_all_that_happens_to_the_rows
     DeltaTable(str(rows)).delete("asset = 'b' AND revision = 3")
     run(**given)
     assert held(latest)["b"]["_deleted"]
-    settings = IngestSettings.model_validate(
-        {"messaging_url": messaging.url, "security": "insecure", "topics": [topic], "table": str(rows),
-         "checkpoint": str(tmp_path / "checkpoint"), **given}
-    )  # fmt: skip
+    settings = job_settings(tmp_path, messaging.url, topic, **given)
     backfill.run(spark, settings, settings.jobs()[0], from_ms=None, until_ms=None, into=rows)
     DeltaTable(str(rows)).optimize.compact()
     run(**given)
@@ -87,10 +80,7 @@ def test_the_newest_row_of_each_key_is_kept_through_all_that_happens_to_the_rows
 
 
 @pytest.mark.verify
-def test_a_key_that_the_rows_do_not_have_stops_before_a_table_is_made(
-    run: Run, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """With the columns there are."""
+def test_a_key_that_the_rows_do_not_have_stops_before_a_table_is_made(run, messaging, topic, tmp_path):
     messaging.publish(topic, [message(1)])
     with pytest.raises(errors.Stop, match=r"\[latest\] key: the rows have no column 'nod'; there are payload, _topic"):
         run(format="raw", latest={"key": ["nod"]})

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,7 +12,6 @@ from tests.support.topics.messaging_service import MessagingService
 from fairlead_edge.io.outbox import receipts
 from fairlead_hub.io.messaging import table_positions
 from fairlead_hub.upstream import publish_batch
-from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_messaging.api.requests import Producer
@@ -46,20 +43,13 @@ class Hub(FakeHub):
         return answer
 
     def look(self) -> None:
-        """What the service's readers say now."""
         namespace, _, name = self._topic.partition("/")
         told = table_positions.tables_of(self._topic, self._client.readers(namespace, name))
         self.tables = [told] if told is not None else []
 
 
 @pytest.mark.verify
-async def test_receipts_of_the_node_and_of_the_table_agree(
-    run: Callable[..., Job],
-    messaging: MessagingService,
-    topic: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_receipts_of_the_node_and_of_the_table_agree(run, messaging, topic, tmp_path, monkeypatch):
     """The position is the row's id, the batch has it or one before, and a dead letter beside it takes no row's word."""
     monkeypatch.setattr(receipts, "ASK_SECONDS", 0.01)
     hub = Hub(messaging, topic)

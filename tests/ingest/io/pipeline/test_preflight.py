@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.topics.messaging_service import MessagingService
+from tests.support.topics.job_settings import AWAY, job_settings
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import preflight
@@ -15,14 +15,8 @@ from fairlead_ingest.settings import IngestSettings
 
 
 def settings(tmp_path: Path, **more: Any) -> IngestSettings:
-    values = {
-        "messaging_url": "http://127.0.0.1:9",
-        "security": "insecure",
-        "topics": ["a/t"],
-        "table": str(tmp_path / "rows"),
-        "checkpoint": str(tmp_path / "checkpoint"),
-    }
-    return IngestSettings.model_validate({**values, **more})
+    given = {"messaging_url": AWAY, "topics": ["a/t"], **more}
+    return job_settings(tmp_path, given.pop("messaging_url"), *given.pop("topics"), **given)
 
 
 def check(found: IngestSettings) -> None:
@@ -38,8 +32,7 @@ def check(found: IngestSettings) -> None:
         (b"\xff\xff", ""),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_found(tmp_path: Path, schema: str | bytes | None, reason: str) -> None:
-    """With its file."""
+def test_a_schema_that_cannot_be_used_is_found(tmp_path, schema, reason):
     path = tmp_path / "schema.json"
     if schema is not None:
         path.write_bytes(schema if isinstance(schema, bytes) else schema.encode())
@@ -47,26 +40,21 @@ def test_a_schema_that_cannot_be_used_is_found(tmp_path: Path, schema: str | byt
         check(settings(tmp_path, schema=str(path)))
 
 
-@pytest.mark.parametrize(
-    "text", ["def other(rows): return rows", "1 / 0", "def broken(:", "import nothing_of_this_name"]
-)
-def test_a_transform_that_cannot_be_loaded_is_found(tmp_path: Path, text: str) -> None:
-    """Whatever its module raises."""
+@pytest.mark.parametrize("text", ["def other(rows): return rows", "1 / 0", "import nothing_of_this_name"])
+def test_a_transform_that_cannot_be_loaded_is_found(tmp_path, text):
     (tmp_path / "own.py").write_text(text)
     with pytest.raises(errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py:wanted"):
         check(settings(tmp_path, transforms=[f"{tmp_path}/own.py:wanted"]))
 
 
-def test_certificates_that_are_not_there_are_found(tmp_path: Path) -> None:
-    """By their key."""
+def test_certificates_that_are_not_there_are_found(tmp_path):
     files = {key: str(tmp_path / key) for key in ("tls_ca", "tls_cert", "tls_key")}
     (tmp_path / "tls_ca").touch()
     with pytest.raises(errors.Stop, match=r"tls_cert: .*No such file"):
         check(settings(tmp_path, security="mtls", messaging_url="https://h:1", **files))
 
 
-def test_a_job_without_mistakes_goes_on(tmp_path: Path) -> None:
-    """Nothing is made."""
+def test_a_job_without_mistakes_goes_on(tmp_path):
     (tmp_path / "schema.json").write_text("a INT")
     check(settings(tmp_path, schema=str(tmp_path / "schema.json")))
     assert not (tmp_path / "rows").exists()
@@ -81,8 +69,7 @@ def test_a_job_without_mistakes_goes_on(tmp_path: Path) -> None:
         ({"latest": {"key": ["weight"]}, "schema": "FILE"}, "key: column 'weight' is double"),
     ],
 )
-def test_columns_of_a_latest_table_that_no_row_has_are_found(tmp_path: Path, more: dict[str, Any], reason: str) -> None:
-    """With those there are."""
+def test_columns_of_a_latest_table_that_no_row_has_are_found(tmp_path, more, reason):
     file = tmp_path / "schema.json"
     file.write_text('{"columns": {"asset": "string", "weight": "double", "tags": "array<string>"}}')
     named = {key: str(file) if value == "FILE" else value for key, value in more.items()}
@@ -90,8 +77,7 @@ def test_columns_of_a_latest_table_that_no_row_has_are_found(tmp_path: Path, mor
         check(settings(tmp_path, **named))
 
 
-def test_columns_that_a_transform_or_a_body_may_bring_are_left_to_the_start(tmp_path: Path) -> None:
-    """And those that are there are taken."""
+def test_columns_that_a_transform_or_a_body_may_bring_are_left_to_the_start(tmp_path):
     file = tmp_path / "schema.json"
     file.write_text('{"mode": "evolve", "columns": {}}')
     check(settings(tmp_path, schema=str(file), latest={"key": ["asset"]}))
@@ -103,9 +89,7 @@ def test_columns_that_a_transform_or_a_body_may_bring_are_left_to_the_start(tmp_
 # --- Folders and topics, before a job starts.
 
 
-def test_a_folder_that_cannot_be_written_to_is_found_with_its_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_to_is_found_with_its_user(tmp_path, monkeypatch):
     """The table's, a table beside it, the checkpoint's; where there is none yet, the folder above it."""
     (tmp_path / "rows").mkdir()
     job = settings(tmp_path)
@@ -120,15 +104,14 @@ def test_a_folder_that_cannot_be_written_to_is_found_with_its_user(
             preflight.check_folders(job)
         assert error.value.code == errors.TABLE_UNFIT
         assert f"{tmp_path / named}" in str(error.value)
-        assert f"{refused} cannot be written to by user {preflight._user()}" in str(error.value)
+        assert f"user {preflight._user()} cannot write to {refused}" in str(error.value)
 
 
-def test_a_file_where_a_folder_should_be_is_found(tmp_path: Path) -> None:
-    """Also above it."""
+def test_a_file_where_a_folder_should_be_is_found(tmp_path):
     (tmp_path / "rows").touch()
-    with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: {tmp_path}/rows is no folder"):
+    with pytest.raises(errors.Stop, match=f"{errors.TABLE_UNFIT}: {tmp_path}/rows is not a folder"):
         preflight.check_folders(settings(tmp_path))
-    with pytest.raises(errors.Stop, match=f"{tmp_path}/rows is no folder"):
+    with pytest.raises(errors.Stop, match=f"{tmp_path}/rows is not a folder"):
         preflight.check_folders(settings(tmp_path, table=str(tmp_path / "rows" / "inner")))
 
 
@@ -137,9 +120,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each["reason"] for each in said]
 
 
-def test_a_job_that_ends_is_not_started_for_topics_that_are_not_there(
-    messaging: MessagingService, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_job_that_ends_is_not_started_for_topics_that_are_not_there(messaging, topic, tmp_path, caplog):
     """With the name that was meant. One that is there is enough; one that goes on waits."""
     once = {"messaging_url": messaging.url, "trigger": "available-now"}
     with pytest.raises(errors.Stop, match=f"{topic}s does not exist: did you mean {topic}\\? .*topics create"):
@@ -149,6 +130,5 @@ def test_a_job_that_ends_is_not_started_for_topics_that_are_not_there(
     preflight.check_topics(settings(tmp_path, messaging_url=messaging.url, topics=[f"{topic}s"]))
 
 
-def test_a_service_that_is_away_is_left_to_the_job(tmp_path: Path) -> None:
-    """It waits for it."""
+def test_a_service_that_is_away_is_left_to_the_job(tmp_path):
     preflight.check_topics(settings(tmp_path, trigger="available-now"))

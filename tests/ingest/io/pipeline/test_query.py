@@ -1,15 +1,8 @@
-"""What a query is made of, as far as it needs no Spark session.
-
-A user's own functions.
-Names that come in their order, however little time there is.
-"""
+"""Building a query as far as it needs no Spark session: columns, a user's transforms, the order of topics."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from fairlead_ingest import errors
@@ -18,8 +11,7 @@ from fairlead_ingest.io.pipeline.query import RoundRobin
 from fairlead_ingest.settings import Pipeline
 
 
-def test_the_tables_columns_are_the_querys_with_the_batch_beside_the_day() -> None:
-    """What travels beside the columns is none of the table's."""
+def test_the_tables_columns_are_the_querys_with_the_batch_beside_the_day():
     names = ["id", "_topic", "_error", "_payload", "_date"]
     found = query.table_schema(StructType([StructField(name, StringType(), nullable=False) for name in names]))
     assert found.names == ["id", "_topic", "_batch", "_date"]
@@ -27,13 +19,11 @@ def test_the_tables_columns_are_the_querys_with_the_batch_beside_the_day() -> No
     assert str(query.table_schema(StructType([StructField("n", LongType())])).field("_batch").type) == "int64"
 
 
-def test_a_pipeline_without_a_schema_never_grows_its_table(tmp_path: Path) -> None:
-    """Only the mode evolve does."""
+def test_a_pipeline_without_a_schema_never_grows_its_table(tmp_path):
     assert not query.evolves(Pipeline(topics=["a/t"], table=str(tmp_path / "t"), checkpoint=str(tmp_path / "c")))
 
 
-def test_a_function_is_found_in_a_module_or_a_file(tmp_path: Path) -> None:
-    """By the name in the settings."""
+def test_a_function_is_found_in_a_module_or_a_file(tmp_path):
     own = tmp_path / "own.py"
     own.write_text("def same(rows):\n    return rows\n")
     assert query.load(f"{own}:same")("rows") == "rows"  # type: ignore[arg-type, comparison-overlap]
@@ -50,8 +40,7 @@ def test_a_function_is_found_in_a_module_or_a_file(tmp_path: Path) -> None:
         ("none.py:f", ""),
     ],
 )
-def test_what_is_not_there_is_named(tmp_path: Path, name: str, content: str) -> None:
-    """With its reason, before the query starts."""
+def test_what_is_not_there_is_named(tmp_path, name, content):
     if content:
         (tmp_path / "own.py").write_text(content)
     full = str(tmp_path / name) if ".py:" in name else name
@@ -59,18 +48,16 @@ def test_what_is_not_there_is_named(tmp_path: Path, name: str, content: str) -> 
         query.load(full)
 
 
-def test_a_transform_may_not_lose_a_rows_identity(spark: SparkSession, tmp_path: Path) -> None:
-    """Nor drop what carries the dead letters."""
+def test_a_transform_may_not_lose_a_rows_identity(spark, tmp_path):
     own = tmp_path / "own.py"
     own.write_text("def forgetful(rows):\n    return rows.drop('_id')\n\ndef nothing(rows):\n    return None\n")
     rows = spark.range(1).selectExpr("'t' AS _topic", "'0a' AS _id")
     for function, lost in (("forgetful", "_id"), ("nothing", "_topic, _id")):
-        with pytest.raises(errors.Stop, match=f"lost the column {lost}"):
+        with pytest.raises(errors.Stop, match=f"removed the required columns: {lost}"):
             query.apply(f"{own}:{function}", rows)
 
 
-def test_all_come_once_where_there_is_time() -> None:
-    """Beginning where the last time ended."""
+def test_all_come_once_where_there_is_time():
     names = RoundRobin(["a", "b", "c"])
     assert list(names.take(60.0)) == ["a", "b", "c"]
     assert list(names.take(-1.0)) == ["a"]

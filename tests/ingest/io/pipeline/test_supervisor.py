@@ -48,7 +48,7 @@ class SlowJob:
         self.aside = found
 
 
-def test_queries_start_one_after_the_other() -> None:
+def test_queries_start_one_after_the_other():
     """The second when the first has answered, or takes so long that it must be at work."""
     jobs = [SlowJob(), SlowJob(), SlowJob()]
     supervisors = [Supervisor(cast(Job, job)) for job in jobs]
@@ -65,8 +65,7 @@ def test_queries_start_one_after_the_other() -> None:
     assert running(3.0 + START_SECONDS) == [True, True, True]
 
 
-def test_a_query_is_started_again_where_more_executors_came() -> None:
-    """It is no failure, and nothing is waited for."""
+def test_a_query_is_started_again_where_more_executors_came():
     job = SlowJob()
     supervisor = Supervisor(cast(Job, job))
     supervisor.step(1.0, may_start=True)
@@ -88,7 +87,7 @@ class FailingJob(SlowJob):
         raise self._error
 
 
-def test_what_may_heal_is_waited_for_however_long_it_takes() -> None:
+def test_what_may_heal_is_waited_for_however_long_it_takes():
     """Days of a full disk or a service that is away; what does not heal stops the program."""
     supervisor = Supervisor(cast(Job, FailingJob(errors.Wait(errors.DISK_FULL, "no room"))))
     now, tries = 0.0, 0
@@ -142,7 +141,7 @@ def steps(supervisor: Supervisor, count: int, now: float = 0.0) -> float:
     return now
 
 
-def test_a_batch_that_fails_twice_for_one_reason_is_searched_for_the_message() -> None:
+def test_a_batch_that_fails_twice_for_one_reason_is_searched_for_the_message():
     """One trial a step, so that other pipelines are looked after; then it runs on."""
     job = JobWithBadMessage({"a/t": {"0a": "ValueError"}})
     supervisor = Supervisor(cast(Job, job))
@@ -155,7 +154,7 @@ def test_a_batch_that_fails_twice_for_one_reason_is_searched_for_the_message() -
     assert (job.starts, job.is_running, supervisor.stopped) == (3, True, None)
 
 
-def test_a_failure_that_no_message_explains_stops_in_the_end_with_its_whole_reason() -> None:
+def test_a_failure_that_no_message_explains_stops_in_the_end_with_its_whole_reason():
     """Five more tries for one cause; by itself it counts, not together with others."""
     sentence = "ValueError: " + "why " * 100
     job = JobWithBadMessage({}, sentence)
@@ -166,8 +165,7 @@ def test_a_failure_that_no_message_explains_stops_in_the_end_with_its_whole_reas
     assert (job.searches, job.starts) == (1, UNKNOWN_FAILURES_MAX + 1)
 
 
-def test_a_pipeline_that_stopped_is_tried_again_later() -> None:
-    """It may have been repaired while others ran."""
+def test_a_pipeline_that_stopped_is_tried_again_later():
     job = SlowJob()
     supervisor = Supervisor(cast(Job, job))
     supervisor.stop(errors.Stop(errors.TABLE_BEHIND, "gone"), 10.0)
@@ -195,7 +193,7 @@ class Refused(SlowJob):
         return 1
 
 
-def test_credentials_that_end_in_mid_run_are_waited_for_and_the_wait_is_said() -> None:
+def test_credentials_that_end_in_mid_run_are_waited_for_and_the_wait_is_said():
     """Renewed in time the job goes on; never renewed it stops, and so does one that never had good ones."""
     job = Refused()
     supervisor = Supervisor(cast(Job, job))
@@ -205,7 +203,7 @@ def test_credentials_that_end_in_mid_run_are_waited_for_and_the_wait_is_said() -
     now = 2.0
     while now < DENIED_SECONDS - 60:
         supervisor.step(now, may_start=True)
-        assert "ExpiredToken" in supervisor.waiting and "new ones are waited for" in supervisor.waiting
+        assert "ExpiredToken" in supervisor.waiting and "for renewed ones" in supervisor.waiting
         now += RETRY_SECONDS_MAX
     job.refuses = False
     for _ in range(2):

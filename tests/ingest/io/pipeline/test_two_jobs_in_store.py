@@ -85,9 +85,7 @@ def store(tmp_path: Path) -> Iterator[ObjectStore]:
 
 @pytest.mark.process
 @pytest.mark.verify
-def test_the_one_that_lost_is_refused_however_often_it_starts_and_the_other_goes_on(
-    store: ObjectStore, tmp_path: Path
-) -> None:
+def test_the_one_that_lost_is_refused_however_often_it_starts_and_the_other_goes_on(store, tmp_path):
     table = tmp_path / "rows"
     delta.ensure(table, SCHEMA)
     jobs: dict[str, subprocess.Popen[str]] = {}
@@ -115,7 +113,7 @@ def test_the_one_that_lost_is_refused_however_often_it_starts_and_the_other_goes
             assert (jobs[lost].returncode, said.partition(":")[0]) == (REFUSED, "FAIRLEAD_TABLE_TAKEN"), said
             start(lost)
         said, _ = jobs[lost].communicate(timeout=SECONDS)
-        assert jobs[lost].returncode == REFUSED and f"the checkpoint {store.place(won)} fills it now" in said
+        assert jobs[lost].returncode == REFUSED and f"the checkpoint {store.place(won)} now fills it" in said
         before = reached()
         wait_until("the other goes on", lambda: reached() > before + 2, seconds=SECONDS)
         assert jobs[won].poll() is None

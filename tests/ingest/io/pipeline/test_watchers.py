@@ -1,8 +1,4 @@
-"""What a query committed is reported once, from the table's own log.
-
-Asking how far a table is behind may not hold its job up.
-How large a table is, for Prometheus: asked now and then, and a table that cannot be read stops nothing.
-"""
+"""Watching a job from outside its query: commits, lag and table size are reported without delaying it."""
 
 from __future__ import annotations
 
@@ -18,7 +14,8 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 from prometheus_client import generate_latest
-from tests.support.tables.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, append_rows, format_of
+from tests.support.topics.job_settings import job_settings
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_ingest import errors
@@ -30,9 +27,9 @@ from fairlead_ingest.io.pipeline import watchers
 from fairlead_ingest.io.pipeline.job import Job
 from fairlead_ingest.io.pipeline.watchers import PUBLISHED_AGAIN_MAX, SIZE_SECONDS, CommitWatcher, SizeWatcher
 from fairlead_ingest.io.table.table_format import TableFormat
-from fairlead_ingest.io.table.tables import UNNUMBERED, of
+from fairlead_ingest.io.table.tables import of
 from fairlead_ingest.pipeline.events import Numbered
-from fairlead_ingest.settings import IngestSettings, Pipeline
+from fairlead_ingest.settings import Pipeline
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append
@@ -68,7 +65,6 @@ class Lab:
         self.client = BulkClient(service.url)
 
     def watcher(self, starting_position: str = "earliest") -> CommitWatcher:
-        """Of one run."""
         return CommitWatcher(
             Pipeline(name="p", topics=[self.topic], table="", checkpoint="", starting_position=starting_position),
             self.table_format,
@@ -105,8 +101,7 @@ def lab(request: pytest.FixtureRequest, messaging: MessagingService, topic: str,
     return Lab(request.param, tmp_path, messaging, topic)
 
 
-def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goes(lab: Lab) -> None:
-    """Metrics, events, and the reader's position."""
+def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goes(lab):
     lab.service.publish(lab.topic, [b"1", b"2"])
     plan = lab.client.plan(lab.topic, after="")
     watcher = lab.watcher()
@@ -121,7 +116,7 @@ def test_each_batch_is_reported_once_and_the_service_knows_how_far_the_table_goe
     assert watcher._reported == {lab.topic: plan.upto}
 
 
-def test_a_batch_of_dead_letters_alone_is_a_warning(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_of_dead_letters_alone_is_a_warning(lab, caplog):
     """A batch with rows as well is not, and neither is one of which all was filtered."""
     watcher = lab.watcher()
     watcher.start()
@@ -134,8 +129,7 @@ def test_a_batch_of_dead_letters_alone_is_a_warning(lab: Lab, caplog: pytest.Log
     assert [(each["batch"], each["dead_letters"]) for each in said] == [(0, 7)]
 
 
-def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
-    """The log is read as far back as it takes."""
+def test_commits_of_others_in_between_hide_none(lab):
     lab.commit(0, TopicOffset.at(1, ""))
     watcher = lab.watcher()
     watcher.start()
@@ -146,7 +140,7 @@ def test_commits_of_others_in_between_hide_none(lab: Lab) -> None:
     assert lab.rows() == 120
 
 
-def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> None:
+def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab):
     """It may have been killed before it could; counted they are not again."""
     for batch in range(PUBLISHED_AGAIN_MAX + 3):
         lab.commit(batch, TopicOffset.at(1, ""))
@@ -157,8 +151,7 @@ def test_a_run_publishes_the_last_commits_of_the_one_before_again(lab: Lab) -> N
     assert lab.rows() is None
 
 
-def test_the_service_knows_which_table_reached_the_position_and_where_it_began(lab: Lab) -> None:
-    """Also after a restart of the job, from the table's log."""
+def test_the_service_knows_which_table_reached_the_position_and_where_it_began(lab):
     lab.service.publish(lab.topic, [b"1"])
     plan = lab.client.plan(lab.topic, after="")
     watcher = lab.watcher()
@@ -176,8 +169,7 @@ def test_the_service_knows_which_table_reached_the_position_and_where_it_began(l
 
 
 @pytest.mark.parametrize("starting_position", ["earliest", "latest"])
-def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_position: str) -> None:
-    """One that began at the end of the topic, and one that read all of it."""
+def test_a_table_claims_nothing_of_before_its_beginning(lab, starting_position):
     places = []
     for _ in range(3):
         lab.service.publish(lab.topic, [b"1"])
@@ -186,11 +178,9 @@ def test_a_table_claims_nothing_of_before_its_beginning(lab: Lab, starting_posit
     watcher.start()
     begin = ""
     for batch, place in enumerate(places):
+        generation = place.generation
         end = TopicOffset(
-            generation=place.generation,
-            position=place.upto or "",
-            start_generation=place.generation,
-            start_position=begin,
+            generation=generation, position=place.upto or "", start_generation=generation, start_position=begin
         )
         lab.commit(batch, end)
         begin = end.position
@@ -207,14 +197,13 @@ NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 def job(url: str) -> Job:
-    values = {"messaging_url": url, "topics": TOPICS, "table": "/nowhere/rows", "checkpoint": "/nowhere/checkpoint"}
-    settings = IngestSettings.model_validate({**values, "security": "insecure"})
+    settings = job_settings(Path("/nowhere"), url, *TOPICS)
     made: Any = None  # the session: nothing is started
     return Job(made, settings, settings.jobs()[0], IngestMetrics())
 
 
 @pytest.mark.verify
-def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
+def test_a_silent_service_is_waited_for_once_not_at_each_topic():
     """A stop and the other pipelines come after it: a hundred topics were eight minutes."""
     with socket.create_server(("127.0.0.1", 0), backlog=200) as deaf:
         looking = job(f"http://127.0.0.1:{deaf.getsockname()[1]}")
@@ -226,8 +215,7 @@ def test_a_silent_service_is_waited_for_once_not_at_each_topic() -> None:
         looking.finish()
 
 
-def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many at a time as there is time for, the others first the next time."""
+def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch):
     asked: list[str] = []
 
     def slow(topic: str, *_: object) -> dict[str, Any]:
@@ -247,9 +235,7 @@ def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch: pytest
     assert asked[:100] == TOPICS
 
 
-def test_a_topic_that_is_not_there_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_topic_that_is_not_there_is_said_once(monkeypatch, caplog):
     """And again when it is gone again: a job that goes on waits for it, and a wrong name looks the same."""
     missing = {TOPICS[3]}
 
@@ -268,22 +254,16 @@ def test_a_topic_that_is_not_there_is_said_once(
     assert said == [1, 1, 1, 2]
 
 
-def test_an_idle_query_is_not_at_work_on_a_batch() -> None:
-    """It asks for news all the time: that is no batch that takes long."""
-
+def test_an_idle_query_is_not_at_work_on_a_batch():
     looking = job("http://127.0.0.1:9")
     query: Any = SimpleNamespace(lastProgress=None)
     looking._query = query
     query.status = {"isTriggerActive": True, "message": "Getting offsets from source@1f"}
-    assert looking.at_work()[1] is False
+    assert looking.activity()[1] is False
     query.status = {"isTriggerActive": True, "message": "Processing new data"}
-    assert looking.at_work() == (0, True, "Processing new data")
+    assert looking.activity() == (0, True, "Processing new data")
     query.status = {"isTriggerActive": False, "message": "Waiting for next trigger"}
-    assert looking.at_work()[1] is False
-
-
-NOW_SIZE_WATCHER = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-SCHEMA_SIZE_WATCHER = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+    assert looking.activity()[1] is False
 
 
 def lines(metrics: IngestMetrics) -> list[str]:
@@ -291,20 +271,18 @@ def lines(metrics: IngestMetrics) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("fairlead_ingest_table_")]
 
 
-def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
+def test_files_and_bytes_of_a_table(tmp_path):
     """Nothing is said of a table that is not there; then its size, at most once a minute."""
     form, table, metrics = of("delta"), tmp_path / "rows", IngestMetrics()
     watching = SizeWatcher("p", form, table, metrics)
-    watching.ask(NOW_SIZE_WATCHER)
+    watching.ask(NOW)
     assert lines(metrics) == []
-    form.ensure(table, SCHEMA_SIZE_WATCHER)
-    writing = form.writing(table)
-    row = {"_id": "a", "_topic": "a/t", "_date": NOW_SIZE_WATCHER.date()}
-    writing.add(pa.Table.from_pylist([row], schema=SCHEMA_SIZE_WATCHER))
-    form.append(table, writing.close(), UNNUMBERED)
-    watching.ask(NOW_SIZE_WATCHER + datetime.timedelta(seconds=SIZE_SECONDS - 1))
+    form.ensure(table, SCHEMA)
+    row = {"_id": "a", "_topic": "a/t", "_date": NOW.date()}
+    append_rows(form, table, [row], SCHEMA)
+    watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS - 1))
     assert lines(metrics) == []
-    watching.ask(NOW_SIZE_WATCHER + datetime.timedelta(seconds=SIZE_SECONDS))
+    watching.ask(NOW + datetime.timedelta(seconds=SIZE_SECONDS))
     assert 'fairlead_ingest_dead_letters_open{pipeline="p"} 0.0' in generate_latest(metrics.registry).decode()
     size = float(sum(path.stat().st_size for path in table.rglob("*.parquet")))
     assert lines(metrics) == [
@@ -314,11 +292,11 @@ def test_files_and_bytes_of_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [errors.Wait(errors.STORE_AWAY, "away"), OSError("gone"), DeltaError("broken")])
-def test_a_table_that_cannot_be_read_is_asked_again(error: Exception) -> None:
+def test_a_table_that_cannot_be_read_is_asked_again(error):
     class Broken:
         def size(self, _: object) -> Any:
             raise error
 
     metrics = IngestMetrics()
-    SizeWatcher("p", cast(TableFormat, Broken()), Path("/nowhere"), metrics).ask(NOW_SIZE_WATCHER)
+    SizeWatcher("p", cast(TableFormat, Broken()), Path("/nowhere"), metrics).ask(NOW)
     assert lines(metrics) == []

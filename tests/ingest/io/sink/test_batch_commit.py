@@ -1,7 +1,4 @@
-"""A batch on its way into a table: what it brought, and how it gets in beside others.
-
-Backfills beside each other: what two bring, or one that was killed and run again, is in the table once.
-"""
+"""Committing a batch: its counts, new columns, and backfills that run at the same time or are killed."""
 
 from __future__ import annotations
 
@@ -46,14 +43,13 @@ END = Offsets(
 )
 
 
-def test_what_was_promised_and_came_neither_as_row_nor_dead_letter_is_missing() -> None:
-    """Rolled-back messages were promised too, and are not missed."""
+def test_what_was_promised_and_came_neither_as_row_nor_dead_letter_is_missing():
     assert batch_commit.missing_rows(END, [file(6), file(1), file(3, "b/t")], {"a/t": 1}, {"a/t": 1}) == {"a/t": 1}
     assert batch_commit.missing_rows(END, [file(10), file(3, "b/t")], {}, {}) == {}
 
 
 @pytest.mark.parametrize(("selects", "filtered", "expired"), [(False, 0, 6), (True, 2, 4)])
-def test_what_is_missing_expired_or_was_filtered_by_the_query(selects: bool, filtered: int, expired: int) -> None:
+def test_what_is_missing_expired_or_was_filtered_by_the_query(selects, filtered, expired):
     """A query that leaves rows out by itself cannot be told from messages that expired."""
     written = [Written(ages=[1, 2]), Written(ages=[3])]
     found = batch_commit.counts_of(END, [file(8), file(2)], [file(1)], written, [], 2, selects=selects)
@@ -63,8 +59,7 @@ def test_what_is_missing_expired_or_was_filtered_by_the_query(selects: bool, fil
     assert found != BatchCounts()
 
 
-def test_new_columns_are_added_once_and_the_batch_is_read_again(table_format: TableFormat, tmp_path: Path) -> None:
-    """The second time they are there, and the batch goes in."""
+def test_new_columns_are_added_once_and_the_batch_is_read_again(table_format, tmp_path):
     table_format.ensure(tmp_path / "rows", SCHEMA)
     with pytest.raises(errors.Wait, match=rf"{errors.SCHEMA_GREW}: .*new columns warm"):
         batch_commit.add_columns(table_format, tmp_path / "rows", {"warm": "double"})
@@ -82,9 +77,7 @@ KILLS_MIN = 6
 @pytest.mark.faults
 @pytest.mark.process
 @pytest.mark.parametrize(("kind", "every"), [("delta", 7), ("iceberg", 23)])
-def test_two_at_once_one_killed_anywhere_and_run_again_bring_each_message_once(
-    kind: str, every: int, tmp_path: Path
-) -> None:
+def test_two_at_once_one_killed_anywhere_and_run_again_bring_each_message_once(kind, every, tmp_path):
     arguments = [sys.executable, "-m", backfill_steps.__name__, kind, str(tmp_path), str(every)]
     ended = subprocess.run(arguments, capture_output=True, text=True, timeout=280, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr

@@ -38,7 +38,7 @@ def written(*traces: tuple[str, bool], began_ns: int = 1) -> Written:
     return Written(traces=list(traces), began_ns=began_ns)
 
 
-def test_the_commit_is_recorded_in_every_trace_of_its_tasks(kept: KeptSpans) -> None:
+def test_the_commit_is_recorded_in_every_trace_of_its_tasks(kept):
     tasks = [written((str(place(1)), False)), written((str(place(2)), True), (str(place(1)), False)), written()]
     with batch_trace.recording("{}", tasks, "readings", 7):
         assert [span.failure for span in kept.kept] == [None, None], "it ends with the commit"
@@ -50,13 +50,13 @@ def test_the_commit_is_recorded_in_every_trace_of_its_tasks(kept: KeptSpans) -> 
     assert kept.kept[0].attributes["fairlead.batch"] == 7
 
 
-def test_a_commit_that_fails_is_the_spans_failure(kept: KeptSpans) -> None:
+def test_a_commit_that_fails_is_the_spans_failure(kept):
     with pytest.raises(OSError), batch_trace.recording("{}", [written((str(place(1)), False))], "readings", 7):
         raise OSError("disk full")
     assert kept.kept[0].failure == "disk full"
 
 
-def test_without_settings_or_traces_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_settings_or_traces_nothing_is_opened(monkeypatch):
     def opened(settings: str) -> None:
         raise AssertionError("nothing asks for spans")
 
@@ -67,7 +67,7 @@ def test_without_settings_or_traces_nothing_is_opened(monkeypatch: pytest.Monkey
         pass
 
 
-def test_the_sink_gets_settings_only_where_spans_go_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sink_gets_settings_only_where_spans_go_somewhere(monkeypatch):
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     assert batch_trace.option(TracesModel()) == ""
     settings = TracesModel(endpoint="http://a:1")
@@ -75,7 +75,7 @@ def test_the_sink_gets_settings_only_where_spans_go_somewhere(monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("fresh_process")
-def test_spans_are_sent_before_the_commit_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_are_sent_before_the_commit_is_over(monkeypatch):
     """Spark may end the process at any moment after it; the commit waits here as long as a busy machine takes."""
     monkeypatch.setattr(Spans, "flush", partialmethod(Spans.flush, 60.0))
     monkeypatch.setattr(otlp, "REQUEST_SECONDS", 60.0)
@@ -89,6 +89,6 @@ def test_spans_are_sent_before_the_commit_is_over(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("fresh_process")
-def test_bad_settings_cost_the_span_and_not_the_batch() -> None:
+def test_bad_settings_cost_the_span_and_not_the_batch():
     with batch_trace.recording('{"ratio": 7}', [written((str(place(1)), False))], "readings", 7):
         pass

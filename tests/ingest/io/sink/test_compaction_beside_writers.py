@@ -76,7 +76,6 @@ class World:
             raise Killed
 
     def act(self) -> None:
-        """One of those that write, as often as it is killed."""
         doing = self._chosen()
         depth = self._depth
         while True:
@@ -128,9 +127,7 @@ class World:
 
 @pytest.mark.verify
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_are_there_once_whoever_is_killed_beside_a_compaction(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_there_once_whoever_is_killed_beside_a_compaction(seed, tmp_path, monkeypatch):
     world = World(tmp_path / "rows", seed, monkeypatch)
     for _ in range(ACTS):
         world.act()

@@ -24,7 +24,6 @@ STEPS_MIN = 40
 
 
 def steps(messaging: MessagingService, topic: str, sink: str, folder: Path, every: int) -> list[dict[str, Any]]:
-    """What was found after a kill at each step."""
     messaging.delete(topic)
     messaging.create(topic)
     payloads = [b"broken %d" % n if n in (2, 5) else upstream_message(n) for n in range(10)]
@@ -50,20 +49,14 @@ def check(found: list[dict[str, Any]]) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("sink", FORMATS)
-def test_a_kill_at_any_step_costs_no_row_and_makes_none_twice(
-    messaging: MessagingService, topic: str, sink: str, tmp_path: Path
-) -> None:
-    """Each eleventh step; Iceberg has more of them, and each costs more."""
+def test_a_kill_at_any_step_costs_no_row_and_makes_none_twice(messaging, topic, sink, tmp_path):
     check(steps(messaging, topic, sink, tmp_path, every=23 if sink == "iceberg" else 11))
 
 
 @pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-def test_a_kill_at_each_single_step_costs_no_row_and_makes_none_twice(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """All of them; of Iceberg the test above takes some."""
+def test_a_kill_at_each_single_step_costs_no_row_and_makes_none_twice(messaging, topic, tmp_path):
     found = steps(messaging, topic, "delta", tmp_path, every=1)
     check(found)
     assert len(found) > STEPS_MIN

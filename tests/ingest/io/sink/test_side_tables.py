@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from tests.support.tables.table_formats import FORMATS, catalog_of, format_of
+from tests.support.tables.table_formats import FORMATS, ROWS_SCHEMA, catalog_of, format_of
 from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest.io.sink.spark_sink import BatchWriter, StreamWriter
@@ -24,14 +24,6 @@ from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.commit_info import BatchCounts
 
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
 GOOD, BAD = upstream_message(1), b"broken"
 LOST = {"queue": "iothub_Pri0", "from_sequence": 5, "to_sequence": 9, "count": 4, "reason": "checksum"}
 REPORT = upstream_message(2, source="/fairlead/gaps", body=LOST)
@@ -133,7 +125,7 @@ def page(payloads: dict[int, bytes]) -> pa.Table:
     return rows.append_column("_date", pa.array([now.date()] * len(payloads), pa.date32()))
 
 
-def test_dead_letters_of_a_lost_checkpoint_are_not_written_again(stream: Stream, dying: pytest.MonkeyPatch) -> None:
+def test_dead_letters_of_a_lost_checkpoint_are_not_written_again(stream, dying):
     """The new checkpoint goes on from the rows; its batches may be cut elsewhere, here further on."""
     with pytest.raises(SystemExit):
         stream.batch(0, {1: GOOD, 2: BAD, 3: BAD})
@@ -159,7 +151,7 @@ def restorable(sink: str, table: Path) -> Callable[[], object]:
     return copy_back
 
 
-def test_dead_letters_that_a_backfill_brought_after_a_restore_are_not_written_again(tmp_path: Path) -> None:
+def test_dead_letters_that_a_backfill_brought_after_a_restore_are_not_written_again(tmp_path):
     """The dead letters alone were restored and filled again, later the rows alone: the log of the first says less than
     its rows do."""
     stream = Stream("delta", tmp_path)
@@ -178,9 +170,7 @@ def test_dead_letters_that_a_backfill_brought_after_a_restore_are_not_written_ag
     assert stream.ids("") == [position(1), position(3), position(5)]
 
 
-def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(
-    stream: Stream, dying: pytest.MonkeyPatch
-) -> None:
+def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(stream, dying):
     """The account of the dead letters never goes back, whatever is newly found before its end."""
     with pytest.raises(SystemExit):
         stream.batch(0, {1: GOOD, 2: BAD, 4: BAD})
@@ -191,28 +181,18 @@ def test_smaller_batches_after_a_lost_checkpoint_repeat_no_dead_letter(
     assert stream.ids(DEAD_LETTERS) == [position(number) for number in (1, 2, 3, 4)]
 
 
-def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(stream: Stream, dying: pytest.MonkeyPatch) -> None:
-    """More has expired meanwhile: the rest of it is another row, and no message is missing twice."""
+@pytest.mark.parametrize(("upto", "more"), [(4, []), (6, [(4, 6, 2)])])
+def test_a_gap_of_a_lost_checkpoint_is_only_made_longer(stream, dying, upto, more):
+    """If more has expired since, the rest is another row, and no message is missing twice."""
     with pytest.raises(SystemExit):
         stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(4), rows=3))
     dying.undo()
     stream.lose_checkpoint()
-    stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(6), rows=5))
-    assert stream.gaps() == [(position(1), position(4), 3), (position(4), position(6), 2)]
+    stream.batch(0, {9: GOOD}, after=1, gap=Gap(reason="expired", upto=position(upto), rows=upto - 1))
+    assert stream.gaps() == [(position(since), position(end), rows) for since, end, rows in [(1, 4, 3), *more]]
 
 
-def test_the_same_gap_after_a_lost_checkpoint_is_one_row(stream: Stream, dying: pytest.MonkeyPatch) -> None:
-    """Nothing more has expired."""
-    gap = Gap(reason="expired", upto=position(4), rows=3)
-    with pytest.raises(SystemExit):
-        stream.batch(0, {9: GOOD}, after=1, gap=gap)
-    dying.undo()
-    stream.lose_checkpoint()
-    stream.batch(0, {9: GOOD}, after=1, gap=gap)
-    assert stream.gaps() == [(position(1), position(4), 3)]
-
-
-def test_what_an_agent_reports_as_lost_is_a_gap_and_no_row(stream: Stream) -> None:
+def test_what_an_agent_reports_as_lost_is_a_gap_and_no_row(stream):
     """With the words of the report; the count of the table's rows is that of messages that devices sent."""
     stream.batch(0, {1: GOOD, 2: REPORT, 3: GOOD})
     assert stream.ids("") == [position(1), position(3)]
@@ -223,7 +203,7 @@ def test_what_an_agent_reports_as_lost_is_a_gap_and_no_row(stream: Stream) -> No
     assert (counts.rows, counts.filtered, counts.expired_unread, len(counts.gaps)) == (2, 1, 0, 1)
 
 
-def test_reports_of_a_lost_checkpoint_are_not_written_again(stream: Stream, dying: pytest.MonkeyPatch) -> None:
+def test_reports_of_a_lost_checkpoint_are_not_written_again(stream, dying):
     """Also where batches are cut elsewhere, beside a gap of the topic, and when a backfill reads them once more."""
     with pytest.raises(SystemExit):
         stream.batch(0, {1: GOOD, 2: REPORT, 5: REPORT})
@@ -238,7 +218,7 @@ def test_reports_of_a_lost_checkpoint_are_not_written_again(stream: Stream, dyin
     assert stream.ids("") == [position(1), position(9)]
 
 
-def test_a_backfill_leaves_reports_to_the_job_that_has_not_come_so_far(stream: Stream) -> None:
+def test_a_backfill_leaves_reports_to_the_job_that_has_not_come_so_far(stream):
     """As it leaves it the rows; what the job has passed without a gap table row is brought."""
     stream.batch(0, {1: GOOD, 3: GOOD})
     stream.backfill({2: REPORT, 4: REPORT})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import errno
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.tables.table_formats import FORMATS, catalog_of, format_of
+from tests.support.tables.table_formats import FORMATS, ROWS_SCHEMA, catalog_of, format_of
 from tests.support.topics.messaging_service import upstream_message
 
 from fairlead_ingest import errors
@@ -18,22 +18,13 @@ from fairlead_ingest.io.sink import batch_commit
 from fairlead_ingest.io.sink.spark_sink import DeltaSink, StreamWriter
 from fairlead_ingest.io.sink.task_writer import Written
 from fairlead_ingest.io.table import tables
-from fairlead_ingest.io.table.files import PartitionedFiles, WrittenFile
+from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.io.table.table_format import TableFormat
 from fairlead_ingest.io.table.tables import DEAD_LETTERS, DEAD_LETTERS_SCHEMA, GAPS, GAPS_SCHEMA
 from fairlead_ingest.rows import envelope
 from fairlead_ingest.source.offsets import Gap, Offsets, TopicOffset
 from fairlead_ingest.table.commit import Append, Collided
 from fairlead_ingest.table.commit_info import BatchCounts
-
-ROWS_SCHEMA = pa.schema(
-    [
-        *[field for field in envelope.PAGE_SCHEMA if field.name not in ("_error", "_payload")],
-        ("_ingested_at", envelope.TIMESTAMP),
-        ("_batch", pa.int64()),
-        ("_date", pa.date32()),
-    ]
-)
 
 
 @pytest.fixture(params=FORMATS)
@@ -62,8 +53,10 @@ def writer(sink: str, table_format: TableFormat, tmp_path: Path) -> StreamWriter
     )
 
 
-def planned(tmp_path: Path, batch: int, position: TopicOffset) -> None:
-    end = Offsets(service="s", topics={"a/t": position})
+def planned(tmp_path: Path, batch: int, rows: int, **changes: Any) -> None:
+    """Plan a batch of so many rows from the beginning of the topic to 0f, with these changes."""
+    bounds = {"generation": 1, "position": "0f", "start_generation": 1, "start_position": "", "rows": rows}
+    end = Offsets(service="s", topics={"a/t": TopicOffset(**{**bounds, **changes})})
     (tmp_path / "checkpoint" / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(end.to_dict())}")
 
 
@@ -81,22 +74,16 @@ def count(table_format: TableFormat, tmp_path: Path, suffix: str = "") -> int:
     return int(tables.existing(table_format, tmp_path / f"rows{suffix}").count_rows())
 
 
-def test_rows_and_dead_letters_are_committed_once(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
-    """Trying the batch again changes nothing."""
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
+def test_rows_and_dead_letters_are_committed_once(table_format, writer, tmp_path):
+    planned(tmp_path, 0, rows=3)
     for _ in range(2):
         written = writer.write(batches(upstream_message(1), b"broken", upstream_message(2)))
         writer.commit([written, None], 0)
     assert (count(table_format, tmp_path), count(table_format, tmp_path, DEAD_LETTERS)) == (2, 1)
 
 
-def test_dead_letters_committed_before_a_crash_are_not_committed_again(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rows' commit comes last; what came before it is passed over."""
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=2))
+def test_dead_letters_committed_before_a_crash_are_not_committed_again(table_format, writer, tmp_path, monkeypatch):
+    planned(tmp_path, 0, rows=2)
     written = writer.write(batches(upstream_message(1), b"broken"))
     appended = table_format.append
 
@@ -113,9 +100,8 @@ def test_dead_letters_committed_before_a_crash_are_not_committed_again(
     assert (count(table_format, tmp_path), count(table_format, tmp_path, DEAD_LETTERS)) == (1, 1)
 
 
-def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
-    """It is also called after a commit that went through."""
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
+def test_abort_leaves_the_files_alone(table_format, writer, tmp_path):
+    planned(tmp_path, 0, rows=1)
     written = writer.write(batches(upstream_message(1)))
     writer.commit([written], 0)
     writer.abort([written], 0)
@@ -123,30 +109,21 @@ def test_abort_leaves_the_files_alone(table_format: TableFormat, writer: StreamW
 
 
 def newest(table_format: TableFormat, tmp_path: Path) -> BatchCounts:
-    """What the newest commit says it brought."""
     info = table_format.last_entries(tmp_path / "rows", 1)[0].info
     assert info is not None
     return info.counts
 
 
-def test_what_was_promised_and_not_found_had_expired(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
-    """Counted in the commit."""
+def test_what_was_promised_and_not_found_had_expired(table_format, writer, tmp_path):
     gap = Gap(reason="expired", upto="0a", rows=4)
-    planned(
-        tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="01", rows=3, gap=gap)
-    )
+    planned(tmp_path, 0, rows=3, start_position="01", gap=gap)
     writer.commit([writer.write(batches(upstream_message(1), b"broken"))], 0)
     counts = newest(table_format, tmp_path)
     assert (counts.rows, counts.dead_letters, counts.expired_unread) == (1, 1, 5)
     assert sum(counts.ages) == 1
 
 
-def test_what_a_query_filtered_had_not_expired(
-    sink: str, table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
-    """A transform that selects rows, or dedupe: counted, under its own name."""
+def test_what_a_query_filtered_had_not_expired(sink, table_format, writer, tmp_path):
     selecting = StreamWriter(
         table_format=sink,
         catalog=catalog_of(sink, tmp_path),
@@ -155,48 +132,22 @@ def test_what_a_query_filtered_had_not_expired(
         on_expired="count",
         selects=True,
     )
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=3))
+    planned(tmp_path, 0, rows=3)
     selecting.commit([selecting.write(batches(upstream_message(1)))], 0)
     counts = newest(table_format, tmp_path)
     assert (counts.rows, counts.filtered, counts.expired_unread) == (1, 2, 0)
 
 
-def test_a_jump_leaves_a_gap_row(table_format: TableFormat, writer: StreamWriter, tmp_path: Path) -> None:
-    """Under the policy that wants it."""
-    planned(
-        tmp_path,
-        0,
-        TopicOffset(
-            generation=1,
-            position="0f",
-            start_generation=1,
-            start_position="01",
-            gap=Gap(reason="expired", upto="0a", rows=4),
-        ),
-    )
+def test_a_jump_leaves_a_gap_row(table_format, writer, tmp_path):
+    planned(tmp_path, 0, rows=0, start_position="01", gap=Gap(reason="expired", upto="0a", rows=4))
     writer.commit([Written()], 0)
     (gap,) = tables.existing(table_format, tmp_path / "rows_gaps").to_table().to_pylist()
     assert (gap["reason"], gap["from_position"], gap["to_position"], gap["rows"]) == ("expired", "01", "0a", 4)
 
 
-def test_a_full_disk_is_a_reason_to_wait(
-    table_format: TableFormat, writer: StreamWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Coded; any other error of the disk is not dressed up."""
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(PartitionedFiles, "add", full)
-    with pytest.raises(errors.Wait, match=errors.DISK_FULL):
-        writer.write(batches(upstream_message(1)))
-
-
-def test_a_batch_that_collided_looks_again(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_collided_looks_again(table_format, writer, tmp_path, monkeypatch):
     """Another job on other topics of the same table costs it a second look; one that never ends is recognized."""
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
+    planned(tmp_path, 0, rows=1)
     appended, collisions = table_format.append, [1]
 
     def collide(table: Path, files: Sequence[WrittenFile], decided: Append) -> None:
@@ -208,17 +159,14 @@ def test_a_batch_that_collided_looks_again(
     collisions[:] = [0, 1]
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
     assert count(table_format, tmp_path) == 1
-    planned(tmp_path, 1, TopicOffset(generation=1, position="1f", start_generation=1, start_position="0f", rows=1))
+    planned(tmp_path, 1, rows=1, position="1f", start_position="0f")
     collisions[:] = [1] * batch_commit.COLLISIONS_MAX
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
         writer.commit([writer.write(batches(upstream_message(2)))], 1)
 
 
-def test_of_two_jobs_on_one_topic_the_second_is_refused(
-    table_format: TableFormat, writer: StreamWriter, tmp_path: Path
-) -> None:
-    """Its checkpoint is another, its rows are the same."""
-    planned(tmp_path, 0, TopicOffset(generation=1, position="0f", start_generation=1, start_position="", rows=1))
+def test_of_two_jobs_on_one_topic_the_second_is_refused(table_format, writer, tmp_path):
+    planned(tmp_path, 0, rows=1)
     second = writer.write(batches(upstream_message(1)))
     writer.commit([writer.write(batches(upstream_message(1)))], 0)
     (tmp_path / "checkpoint" / "metadata").write_text('{"id": "other"}')
@@ -227,8 +175,7 @@ def test_of_two_jobs_on_one_topic_the_second_is_refused(
     assert count(table_format, tmp_path) == 1
 
 
-def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, writer: StreamWriter) -> None:
-    """Nothing to split."""
+def test_raw_rows_have_no_passengers(tmp_path, table_format, writer):
     day = pa.array([datetime.date(2026, 11, 20)], pa.date32())
     rows = pa.table({"payload": pa.array([b"x"], pa.binary()), "_id": ["01"], "_topic": ["a/t"], "_date": day})
     written = writer.write(iter(rows.to_batches()))
@@ -237,8 +184,7 @@ def test_raw_rows_have_no_passengers(tmp_path: Path, table_format: TableFormat, 
 
 
 @pytest.mark.parametrize("missing", ["table", "checkpoint"])
-def test_a_missing_option_is_named(missing: str) -> None:
-    """Before anything is written."""
+def test_a_missing_option_is_named(missing):
     options = {name: "/x" for name in ("table", "checkpoint") if name != missing}
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: {missing}"):
         DeltaSink(options=options).streamWriter(None, False)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import errno
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -31,7 +30,7 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("sink", FORMATS)
-def test_valid_rows_and_dead_letters_lie_in_files_of_their_own(sink: str, tmp_path: Path) -> None:
+def test_valid_rows_and_dead_letters_lie_in_files_of_their_own(sink, tmp_path):
     """With the ages of the rows, counted; what a page without an error holds is in the first alone."""
     found = task_writer.write(
         batches(upstream_message(1), b"broken", upstream_message(2)), format_of(sink, tmp_path), tmp_path / "rows", 3
@@ -43,8 +42,7 @@ def test_valid_rows_and_dead_letters_lie_in_files_of_their_own(sink: str, tmp_pa
     assert ([file.rows for file in clean.rows], clean.dead) == ([1], [])
 
 
-def test_a_dead_letter_keeps_its_payload_and_says_why() -> None:
-    """In the dead letters' columns, which no schema of a job changes."""
+def test_a_dead_letter_keeps_its_payload_and_says_why():
     rows = pa.Table.from_batches(list(batches(upstream_message(1), b"broken")))
     rows = rows.append_column("_batch", pa.array([7, 7], pa.int64()))
     valid, dead = task_writer.split_valid(rows)
@@ -55,8 +53,7 @@ def test_a_dead_letter_keeps_its_payload_and_says_why() -> None:
     assert (letter["code"], letter["fields"]) == ("not_json", [])
 
 
-def test_a_raw_message_that_was_set_aside_is_not_judged_by_its_payload() -> None:
-    """It need not be an upstream message."""
+def test_a_raw_message_that_was_set_aside_is_not_judged_by_its_payload():
     moments, ids = pa.array([NOW], envelope.TIMESTAMP), pa.array([b"i" * 20], pa.binary())
     page = envelope.raw_page(
         "a/t", ids, moments, pa.array([b"broken"], pa.binary()), set_aside={(b"i" * 20).hex(): "its batch failed"}
@@ -68,8 +65,7 @@ def test_a_raw_message_that_was_set_aside_is_not_judged_by_its_payload() -> None
     assert (letter["code"], letter["error"], letter["payload"]) == ("other", "its batch failed", b"broken")
 
 
-def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path: Path) -> None:
-    """The driver adds the columns; the batch is read again."""
+def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path):
     message = upstream_message(1)
     quiet = task_writer.write(batches(message), tables.of("delta"), tmp_path / "rows", 0)
     grown = task_writer.write(batches(message), tables.of("delta"), tmp_path / "rows", 0, evolves=True)
@@ -78,11 +74,7 @@ def test_fields_without_a_column_are_found_where_the_table_may_grow(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, errors.Wait), (errno.EDQUOT, errors.Wait), (5, OSError)])
-def test_a_full_disk_is_a_reason_to_wait(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, kind: type[Exception]
-) -> None:
-    """Any other error of the disk passes as it is."""
-
+def test_a_full_disk_is_a_reason_to_wait(monkeypatch, tmp_path, number, kind):
     def failing(*_: object) -> None:
         raise OSError(number, "no")
 

@@ -1,8 +1,4 @@
-"""What is found out about a Connect server before and while its session is made; the job there: test_spark_connect.
-
-Errors that say Spark itself is gone, and those that do not.
-What Spark, tables and disks raise gets a code, or is known to have none.
-"""
+"""Starting a Spark Connect session, and giving Spark's errors a code; test_spark_connect runs a job there."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.connect import AnalysisException, SparkConnectGrpcException
-from pyspark.sql import SparkSession
 from tests.support.processes import free_ports
 
 from fairlead_ingest import errors
@@ -24,23 +19,21 @@ from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.spark.connect import coded
 
 
-def test_a_server_that_does_not_answer_is_away() -> None:
+def test_a_server_that_does_not_answer_is_away():
     """At once: Spark's own client would try for ten minutes."""
     (port,) = free_ports(1)
     with pytest.raises(connect.SparkAway, match=f"no Spark Connect server answers .127.0.0.1:{port}"):
         connect.start(f"sc://127.0.0.1:{port}", {})
 
 
-def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an extra: most jobs do not need it."""
+def test_without_its_client_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(connect, "require_answer", lambda *_: None)
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.client.retries", None)
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_BAD_OPTION: spark.remote: .*fairlead-kubernetes\[connect\]"):
         connect.start("sc://h:1", {})
 
 
-def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With where it belongs."""
+def test_what_a_running_server_cannot_be_given_is_named(monkeypatch):
     given: dict[str, str] = {}
 
     def put(key: str, value: str) -> None:
@@ -55,13 +48,8 @@ def test_what_a_running_server_cannot_be_given_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(connect, "SparkSession", SimpleNamespace(builder=builder))
     assert connect.start("sc://h:1", {"spark.sql.ansi.enabled": "true"}) is session
     assert given == {"spark.sql.ansi.enabled": "true"}
-    with pytest.raises(errors.Stop, match=r"spark.conf.spark.executor.memory: .*where the server is started"):
+    with pytest.raises(errors.Stop, match=r"spark.conf.spark.executor.memory: .*when the server is started"):
         connect.start("sc://h:1", {"spark.executor.memory": "1g"})
-
-
-def test_a_session_of_a_master_is_none_of_a_server() -> None:
-    """By where its class lives."""
-    assert not connect.is_remote(SparkSession.__new__(SparkSession))
 
 
 @pytest.mark.parametrize(
@@ -72,8 +60,7 @@ def test_a_session_of_a_master_is_none_of_a_server() -> None:
         PySparkException("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."),
     ],
 )
-def test_spark_that_is_gone_is_told_apart(error: PySparkException) -> None:
-    """Whatever was asked of it."""
+def test_spark_that_is_gone_is_told_apart(error):
     with pytest.raises(connect.SparkAway), coded():
         raise error
 
@@ -81,13 +68,11 @@ def test_spark_that_is_gone_is_told_apart(error: PySparkException) -> None:
 @pytest.mark.parametrize(
     "error", [AnalysisException(message="[TABLE_OR_VIEW_NOT_FOUND]"), PySparkException("x"), KeyError("defect")]
 )
-def test_other_errors_are_about_something_else(error: Exception) -> None:
-    """A query's own."""
+def test_other_errors_are_about_something_else(error):
     assert connect.of(error) is None
 
 
-def test_one_address_that_answers_is_enough() -> None:
-    """Two masters, one of them waiting for the other to die."""
+def test_one_address_that_answers_is_enough():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         connect.require_answer("Spark master", [("127.0.0.1", 1), ("127.0.0.1", port)])
@@ -95,8 +80,7 @@ def test_one_address_that_answers_is_enough() -> None:
         connect.require_answer("Spark master", [("127.0.0.1", 1)])
 
 
-def test_the_line_that_people_need_is_kept() -> None:
-    """gRPC writes a block of them."""
+def test_the_line_that_people_need_is_kept():
     text = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n\tdetails = "gone"\n>'
     assert connect.brief(SparkConnectGrpcException(message=text)) == 'details = "gone"'
 
@@ -110,14 +94,12 @@ def test_the_line_that_people_need_is_kept() -> None:
         (PySparkException("ValueError: seven"), errors.Fault, "seven"),
     ],
 )
-def test_a_failure_says_whether_waiting_helps(raised: Exception, kind: type[Exception], code: str) -> None:
-    """By its code; without one the reason is kept whole."""
+def test_a_failure_says_whether_waiting_helps(raised, kind, code):
     with pytest.raises(kind, match=code), coded():
         raise raised
 
 
 @pytest.mark.parametrize("raised", [ConnectionRefusedError("gone"), KeyError("defect")])
-def test_a_jvm_that_is_gone_and_defects_pass_as_they_are(raised: Exception) -> None:
-    """The program ends for the first, and a trace helps with the second."""
+def test_a_jvm_that_is_gone_and_defects_pass_as_they_are(raised):
     with pytest.raises(type(raised)), coded():
         raise raised

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.topics.messaging_service import MessagingService
+from tests.support.topics.job_settings import job_settings
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.spark import executor_probe
@@ -24,29 +23,22 @@ from fairlead_wire.io import logs
 
 
 def settings(folder: Path, url: str, topic: str, **more: Any) -> IngestSettings:
-    values = {
-        "messaging_url": url,
-        "security": "insecure",
-        "topics": [topic],
-        "table": str(folder / "data" / "rows"),
-        "checkpoint": str(folder / "checkpoint"),
-    }
-    return IngestSettings.model_validate({**values, **more})
+    return job_settings(folder, url, topic, **{"table": str(folder / "data" / "rows"), **more})
 
 
-def looked(question: executor_probe.Question) -> TaskReport:
-    (found,) = list(executor_probe.ExecutorLook(question)([pa.RecordBatch.from_pydict({"id": [1]})]))
+def looked(question: executor_probe.CheckRequest) -> TaskReport:
+    (found,) = list(executor_probe.ExecutorReporter(question)([pa.RecordBatch.from_pydict({"id": [1]})]))
     return msgspec.json.decode(found["report"][0].as_py(), type=TaskReport)
 
 
-def question(**changes: Any) -> executor_probe.Question:
+def question(**changes: Any) -> executor_probe.CheckRequest:
     values: dict[str, Any] = {
         "markers": {}, "files": {}, "stores": (), "url": "http://127.0.0.1:9", "topic": "a/t", "tls": None,
     }  # fmt: skip
-    return executor_probe.Question(**{**values, **changes})
+    return executor_probe.CheckRequest(**{**values, **changes})
 
 
-def test_a_task_says_what_it_sees(tmp_path: Path) -> None:
+def test_a_task_says_what_it_sees(tmp_path):
     """A folder that is not there, a key that is not there, a service that does not answer."""
     (tmp_path / "marker").touch()
     markers = {"/shared": str(tmp_path / "marker"), "/own": str(tmp_path / "none")}
@@ -58,10 +50,7 @@ def test_a_task_says_what_it_sees(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(
-    spark: SparkSession, messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a cluster, whose executors live on this machine."""
+def test_tasks_of_a_session_are_asked_and_nothing_is_left_behind(spark, messaging, topic, tmp_path, monkeypatch):
     chosen = settings(tmp_path, messaging.url, topic)
     assert executor_probe.check(spark, chosen) == []
     monkeypatch.setattr(executor_probe, "is_local", lambda _: False)
@@ -81,9 +70,7 @@ def session(master: str, *, executors: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("lost", [SparkAway("the master is gone"), ConnectionRefusedError("no JVM")])
-def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
-    lost: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(lost, tmp_path, monkeypatch):
     """It is waited for; a folder that is unfit would end the program."""
 
     def ask(*_: object) -> None:
@@ -95,8 +82,7 @@ def test_a_spark_that_goes_meanwhile_is_not_said_of_a_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of now stay: another job may look at this moment."""
+def test_markers_of_looks_that_were_killed_go(tmp_path, monkeypatch):
     old, new = (tmp_path / f".fairlead-probe-{name}" for name in ("old", "new"))
     for each in (old, new):
         each.mkdir()
@@ -107,10 +93,7 @@ def test_markers_of_looks_that_were_killed_go(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == [new]
 
 
-def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """On Kubernetes it is as it has to be, at each start."""
+def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(tmp_path, monkeypatch, capfd):
     seen = {str(tmp_path / "checkpoint"): False}
     report = TaskReport(executor="1", host="h", version=distribution.version(), seen=seen)
     monkeypatch.setattr(executor_probe, "_ask", lambda *_: [report])
@@ -122,7 +105,7 @@ def test_a_folder_of_ones_own_is_a_warning_where_it_could_be_shared(
         assert [each["level"] for each in said if each["event"] == "checkpoint_not_shared"] == [level]
 
 
-def test_what_to_do_where_none_comes_fits_the_cluster() -> None:
+def test_what_to_do_where_none_comes_fits_the_cluster():
     """Kubernetes has Pods, a standalone cluster workers; one that is there and slow lacks nothing."""
     for master in ("spark://h:7077", "k8s://https://h:6443"):
         assert executor_probe.no_executor(session(master, executors=1)) == ""

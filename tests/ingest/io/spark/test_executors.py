@@ -1,8 +1,4 @@
-"""Spark is asked for executors again when none is left.
-
-A query is started again when more executors came than it counts on.
-Executors that a driver before has left: which Pods are its own, and what is asked of the API server.
-"""
+"""Noticing lost and additional executors, and deleting the Pods that an earlier driver left behind."""
 
 from __future__ import annotations
 
@@ -26,8 +22,8 @@ from fairlead_ingest.io.spark.connect import SparkAway
 from fairlead_ingest.io.spark.executors import (
     GONE,
     GONE_AT_START,
-    LOOK,
-    PRESENCE_LOOK,
+    PRESENCE_INTERVAL,
+    WATCH_INTERVAL,
     ExecutorPresence,
     ExecutorWatcher,
 )
@@ -35,26 +31,25 @@ from fairlead_ingest.io.spark.executors import (
 NOW = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
 
 
-def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str = "false") -> Any:
+def session(master: str = "spark://h:7077", *, executors: int = 1, dynamic: str = "false", cores: int = 1) -> Any:
     tracker = SimpleNamespace(getExecutorInfos=lambda: ["driver"] * (1 + executors))
     jvm = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
-    context = SimpleNamespace(master=master, _jsc=jvm)
+    context = SimpleNamespace(master=master, defaultParallelism=cores, _jsc=jvm)
     return SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda *_: dynamic))
 
 
 def present(watched: Any) -> None:
     presence = ExecutorPresence(watched)
-    for number in range(GONE // PRESENCE_LOOK + 2):
-        presence.check(NOW + number * PRESENCE_LOOK)
+    for number in range(GONE // PRESENCE_INTERVAL + 2):
+        presence.check(NOW + number * PRESENCE_INTERVAL)
 
 
-def test_a_master_that_does_not_know_the_application_is_noticed() -> None:
-    """It ended the executors, and gives no others."""
+def test_a_master_that_does_not_know_the_application_is_noticed():
     with pytest.raises(SparkAway, match="no executor for 60 s"):
         present(session(executors=0))
 
 
-def test_executors_that_are_there_or_may_come_and_go_are_no_reason() -> None:
+def test_executors_that_are_there_or_may_come_and_go_are_no_reason():
     """Kubernetes gives others by itself; with dynamic allocation an idle job has none."""
     present(session())
     present(session(executors=0, dynamic="true"))
@@ -62,8 +57,7 @@ def test_executors_that_are_there_or_may_come_and_go_are_no_reason() -> None:
     present(session("local[2]", executors=0))
 
 
-def test_executors_that_come_back_in_time_are_enough() -> None:
-    """A worker that was killed and started again."""
+def test_executors_that_come_back_in_time_are_enough():
     watched = session(executors=0)
     presence = ExecutorPresence(watched)
     presence.check(NOW)
@@ -71,50 +65,34 @@ def test_executors_that_come_back_in_time_are_enough() -> None:
     watched.sparkContext._jsc = session().sparkContext._jsc
     presence.check(NOW + GONE)
     watched.sparkContext._jsc = session(executors=0).sparkContext._jsc
-    presence.check(NOW + GONE + PRESENCE_LOOK)
-    presence.check(NOW + GONE + 2 * PRESENCE_LOOK)
+    presence.check(NOW + GONE + PRESENCE_INTERVAL)
+    presence.check(NOW + GONE + 2 * PRESENCE_INTERVAL)
 
 
-def test_before_the_first_batch_it_is_waited_for_longer() -> None:
-    """A new application is the last in the queue of a master that others use."""
+def test_before_the_first_batch_it_is_waited_for_longer():
     presence = ExecutorPresence(session(executors=0), GONE_AT_START)
-    for number in range(GONE_AT_START // PRESENCE_LOOK):
-        presence.check(NOW + number * PRESENCE_LOOK)
+    for number in range(GONE_AT_START // PRESENCE_INTERVAL):
+        presence.check(NOW + number * PRESENCE_INTERVAL)
     with pytest.raises(SparkAway, match="no executor for 300 s"):
         presence.check(NOW + GONE_AT_START)
 
 
-NOW_EXECUTOR_WATCHER = datetime.datetime(2026, 11, 23, tzinfo=datetime.UTC)
-
-
-def session_executor_watcher(cores: int, master: str = "spark://h:7077") -> Any:
-    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, defaultParallelism=cores))
-
-
 def looks(watcher: ExecutorWatcher, count: int) -> list[int]:
-    return [watcher.have_come(NOW_EXECUTOR_WATCHER + number * LOOK) for number in range(count)]
+    return [watcher.have_come(NOW + number * WATCH_INTERVAL) for number in range(count)]
 
 
-def test_more_executors_are_noticed_at_the_second_look() -> None:
-    """The first may have come in the middle of many."""
-    watcher = ExecutorWatcher(session_executor_watcher(4))
+def test_more_executors_are_noticed_at_the_second_look():
+    watcher = ExecutorWatcher(session(cores=4))
     watcher.start(2)
     assert looks(watcher, 4) == [0, 0, 4, 4]
     watcher.start(4)
     assert looks(watcher, 4) == [0, 0, 0, 0]
 
 
-def test_fewer_executors_need_nothing() -> None:
-    """Each works off several tasks."""
-    watcher = ExecutorWatcher(session_executor_watcher(2))
-    watcher.start(4)
-    assert looks(watcher, 4) == [0, 0, 0, 0]
-
-
-def test_one_machine_has_the_cores_it_has() -> None:
-    """Nothing is asked."""
-    watcher = ExecutorWatcher(session_executor_watcher(8, "local[8]"))
-    watcher.start(2)
+@pytest.mark.parametrize(("master", "cores", "counted"), [("spark://h:7077", 2, 4), ("local[8]", 8, 2)])
+def test_fewer_executors_and_one_machine_need_nothing(master, cores, counted):
+    watcher = ExecutorWatcher(session(master, cores=cores))
+    watcher.start(counted)
     assert looks(watcher, 4) == [0, 0, 0, 0]
 
 
@@ -135,11 +113,6 @@ PODS = {
         pod("free"),
     ]
 }
-
-
-def test_only_what_the_drivers_pod_owns() -> None:
-    assert list(executors.owned_executors(PODS, "driver-0")) == ["mine", "gone"]
-    assert list(executors.owned_executors({}, "driver-0")) == []
 
 
 class ApiServer(http.server.BaseHTTPRequestHandler):
@@ -173,15 +146,12 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def account(authority: Authority, tmp_path: Path) -> Path:
-    """As a kubelet mounts it."""
     (tmp_path / "token").write_text("who-I-am\n")
     return tmp_path
 
 
 @pytest.fixture
 def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
-    """Its master as Spark names it, and what it was asked."""
-
     class Handler(ApiServer):
         asked: ClassVar[list[tuple[str, str, str]]] = []
 
@@ -200,8 +170,7 @@ def api(authority: Authority) -> Iterator[tuple[str, type[ApiServer]]]:
         thread.join()
 
 
-def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], account: Path) -> None:
-    """By the account's token; one that went by itself meanwhile is no failure."""
+def test_what_the_driver_owns_is_deleted(api, account):
     master, handler = api
     assert executors.remove_former_executors(master, CONF, account) == 2
     assert handler.asked == [
@@ -211,8 +180,7 @@ def test_what_the_driver_owns_is_deleted(api: tuple[str, type[ApiServer]], accou
     ]
 
 
-def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServer]], account: Path) -> None:
-    """Someone scaled the StatefulSet: the executors of the first are at work."""
+def test_a_second_pod_of_the_same_set_touches_none(api, account):
     master, handler = api
     with pytest.raises(errors.Stop, match=r"this Pod is driver-1.*replicas to 1"):
         executors.remove_former_executors(master, CONF, account, host="driver-1")
@@ -230,15 +198,12 @@ def test_a_second_pod_of_the_same_set_touches_none(api: tuple[str, type[ApiServe
         ("", False),
     ],
 )
-def test_which_pod_is_another_of_the_set(own: str, is_one: bool) -> None:
-    """By the number at its end."""
+def test_which_pod_is_another_of_the_set(own, is_one):
     assert executors.is_another_replica(own, "driver-0") == is_one
     assert not executors.is_another_replica("job-7f-1", "job-driver")
 
 
-def test_an_api_server_that_refuses_stops_nothing(
-    api: tuple[str, type[ApiServer]], account: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_api_server_that_refuses_stops_nothing(api, account, capfd):
     """The Pods that stay hold nothing that the job needs; the log says so, without the token."""
     master, handler = api
     handler.status = 403
@@ -247,7 +212,7 @@ def test_an_api_server_that_refuses_stops_nothing(
     assert "who-I-am" not in said
 
 
-def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
+def test_an_api_server_that_is_away_stops_nothing(account):
     (port,) = free_ports(1)
     assert executors.remove_former_executors(f"k8s://https://127.0.0.1:{port}", CONF, account) == 0
 
@@ -256,10 +221,7 @@ def test_an_api_server_that_is_away_stops_nothing(account: Path) -> None:
     ("master", "conf"),
     [("local[*]", CONF), ("k8s://https://127.0.0.1:1", {}), ("spark://127.0.0.1:7077", CONF)],
 )
-def test_nothing_is_asked_elsewhere(master: str, conf: dict[str, str], account: Path) -> None:
-    """On one machine, on a standalone cluster, and where no driver's Pod is named."""
+def test_nothing_is_asked_elsewhere(master, conf, account):
+    """On one machine, on a standalone cluster, and where there is no driver's Pod or no service account."""
     assert executors.remove_former_executors(master, conf, account) == 0
-
-
-def test_nothing_is_asked_without_an_account(tmp_path: Path) -> None:
-    assert executors.remove_former_executors("k8s://https://127.0.0.1:1", CONF, tmp_path) == 0
+    assert executors.remove_former_executors("k8s://https://127.0.0.1:1", CONF, account / "none") == 0

@@ -17,7 +17,7 @@ from fairlead_ingest.io.table import arrow_threads
 from fairlead_ingest.io.table.arrow_threads import _Held, reader
 
 
-def test_the_end_waits_until_the_last_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_waits_until_the_last_is_gone(monkeypatch):
     held = _Held()
     things = [memoryview(b"one"), memoryview(b"two")]
     for each in things:
@@ -37,7 +37,7 @@ def test_the_end_waits_until_the_last_is_gone(monkeypatch: pytest.MonkeyPatch) -
     held.wait()
 
 
-def test_what_is_gone_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_gone_is_forgotten(monkeypatch):
     monkeypatch.setattr(arrow_threads, "PRUNED_AT", 4)
     held = _Held()
     for _ in range(100):
@@ -45,7 +45,7 @@ def test_what_is_gone_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(held._known) <= 4
 
 
-def test_a_file_in_memory_is_read_and_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_memory_is_read_and_let_go_of(monkeypatch):
     held = _Held()
     monkeypatch.setattr(arrow_threads, "_held", held)
     out = pa.BufferOutputStream()
@@ -58,7 +58,7 @@ def test_a_file_in_memory_is_read_and_let_go_of(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.process
-def test_a_forked_process_waits_for_nothing_of_its_parents() -> None:
+def test_a_forked_process_waits_for_nothing_of_its_parents():
     kept = memoryview(b"of the parent")
     arrow_threads._held.add(kept)
     child = os.fork()

@@ -27,20 +27,19 @@ class Attempt:
         return self.tried
 
 
-def test_it_is_tried_as_often_as_others_were_first() -> None:
+def test_it_is_tried_as_often_as_others_were_first():
     assert collisions.retried(TABLE, Attempt(2), tries=3) == 3
     assert collisions.retried(TABLE, Attempt(2), tries=3, pause_seconds=1e-6, pause_seconds_max=1e-6) == 3
 
 
-def test_others_that_commit_all_the_time_stop_it() -> None:
+def test_others_that_commit_all_the_time_stop_it():
     attempt = Attempt(100)
     with pytest.raises(errors.Stop, match=f"{errors.TABLE_TAKEN}: /tables/rows"):
         collisions.retried(TABLE, attempt, tries=3)
     assert attempt.tried == 3
 
 
-def test_a_store_that_gave_no_answer_is_waited_for() -> None:
-    """Also where a later try collided with another writer."""
+def test_a_store_that_gave_no_answer_is_waited_for():
     away = errors.Wait(errors.STORE_AWAY, "no answer")
     with pytest.raises(errors.Wait, match="no answer"):
         collisions.retried(TABLE, Attempt(100, None, away, None), tries=3)

@@ -70,7 +70,7 @@ class Version:
         after()
 
 
-def test_small_files_are_taken_together_up_to_the_size_and_large_ones_left_alone(tmp_path: Path) -> None:
+def test_small_files_are_taken_together_up_to_the_size_and_large_ones_left_alone(tmp_path):
     table = Table(40, 40, 200, 40, 40, 10)
     done = table.compaction(tmp_path).compact(target_bytes=100)
     assert (done["files_removed"], done["files_added"], done["version"]) == (5, 2, 2)
@@ -78,7 +78,7 @@ def test_small_files_are_taken_together_up_to_the_size_and_large_ones_left_alone
     assert table.ids() == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_a_commit_in_between_is_kept_and_the_same_files_are_committed_on_top(tmp_path: Path) -> None:
+def test_a_commit_in_between_is_kept_and_the_same_files_are_committed_on_top(tmp_path):
     table = Table(1, 1)
 
     def other() -> None:
@@ -90,14 +90,14 @@ def test_a_commit_in_between_is_kept_and_the_same_files_are_committed_on_top(tmp
     assert len(list(tmp_path.rglob("part-*"))) == 1, "written once"
 
 
-def test_files_that_others_took_out_meanwhile_are_left_to_them(tmp_path: Path) -> None:
+def test_files_that_others_took_out_meanwhile_are_left_to_them(tmp_path):
     table = Table(1, 1)
     table.before = lambda: table.files.pop("f0") and None
     assert table.compaction(tmp_path).compact(target_bytes=100)["files_removed"] == 0
     assert table.ids() == ["1"]
 
 
-def test_a_commit_whose_answer_was_lost_is_found_and_not_made_again(tmp_path: Path) -> None:
+def test_a_commit_whose_answer_was_lost_is_found_and_not_made_again(tmp_path):
     table = Table(1, 1)
 
     def lose() -> None:
@@ -108,9 +108,7 @@ def test_a_commit_whose_answer_was_lost_is_found_and_not_made_again(tmp_path: Pa
     assert (table.commits, table.ids()) == (1, ["0", "1"])
 
 
-def test_a_store_that_is_away_all_the_time_is_said_and_not_taken_for_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_is_away_all_the_time_is_said_and_not_taken_for_others(tmp_path, monkeypatch):
     monkeypatch.setattr(compaction, "TRIES", 2)
     table = Table(1, 1)
 

@@ -27,8 +27,7 @@ def rows(*numbers: int, topic: str = "a/t", day: int = 20) -> pa.Table:
     )
 
 
-def test_rows_go_to_one_file_for_each_topic_and_day(tmp_path: Path) -> None:
-    """Partition columns are in the path, not in the file."""
+def test_rows_go_to_one_file_for_each_topic_and_day(tmp_path):
     writing = PartitionedFiles(tmp_path)
     writing.add(pa.concat_tables([rows(1, 2), rows(3, day=21), rows(4, topic="a/odd name=%")]))
     writing.add(rows(5))
@@ -45,8 +44,7 @@ def test_rows_go_to_one_file_for_each_topic_and_day(tmp_path: Path) -> None:
     assert (tmp_path / first.path).stat().st_size == first.size
 
 
-def test_bounds_still_bound_when_cut_to_milliseconds(tmp_path: Path) -> None:
-    """A reader that skips by them must not skip a row."""
+def test_bounds_still_bound_when_cut_to_milliseconds(tmp_path):
     writing = PartitionedFiles(tmp_path)
     writing.add(rows(7, 9))
     (written,) = writing.close()
@@ -55,14 +53,12 @@ def test_bounds_still_bound_when_cut_to_milliseconds(tmp_path: Path) -> None:
     assert written.maximum["_published_at"] == "2026-11-20T12:00:00.124Z"
 
 
-def test_a_task_without_rows_leaves_no_file(tmp_path: Path) -> None:
-    """An empty batch."""
+def test_a_task_without_rows_leaves_no_file(tmp_path):
     assert PartitionedFiles(tmp_path).close() == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_large_tasks_write_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded by the group, not by the task."""
+def test_large_tasks_write_in_groups(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "GROUP_BYTES", 1)
     writing = PartitionedFiles(tmp_path)
     for number in range(3):
@@ -72,7 +68,7 @@ def test_large_tasks_write_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert file.num_row_groups == 3
 
 
-def test_topics_that_take_turns_keep_their_order(tmp_path: Path) -> None:
+def test_topics_that_take_turns_keep_their_order(tmp_path):
     """Each row in the file of its topic, in the order in which it came, however many topics there are."""
     writing = PartitionedFiles(tmp_path)
     writing.add(pa.concat_tables([rows(number, topic=f"a/{number % 30}") for number in range(90)]))
@@ -84,8 +80,7 @@ def test_topics_that_take_turns_keep_their_order(tmp_path: Path) -> None:
         assert found == [f"{each:02x}" for each in (number, number + 30, number + 60)]
 
 
-def test_every_file_is_on_disk_before_any_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Side by side; one that the disk refuses is an error of all."""
+def test_every_file_is_on_disk_before_any_is_named(tmp_path, monkeypatch):
     synced: list[Path] = []
     real = files.sync
 
@@ -111,8 +106,7 @@ def test_every_file_is_on_disk_before_any_is_named(tmp_path: Path, monkeypatch: 
         writing.close()
 
 
-def test_folders_are_synced_side_by_side(tmp_path: Path) -> None:
-    """All of them, or an error."""
+def test_folders_are_synced_side_by_side(tmp_path):
     files.sync_all([tmp_path, tmp_path])
     with pytest.raises(FileNotFoundError):
         files.sync_all([tmp_path, tmp_path / "none"])

@@ -32,8 +32,7 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_small_files_become_one_for_each_partition(table: Path) -> None:
-    """The rows, the batch and the positions are still known."""
+def test_small_files_become_one_for_each_partition(table):
     steps: list[Any] = []
     done = maintenance.delta_compaction(table).compact(target_bytes=maintenance.TARGET_BYTES, progress=steps.append)
     assert (done["files_removed"], done["files_added"]) == (4, 2)
@@ -46,21 +45,18 @@ def test_small_files_become_one_for_each_partition(table: Path) -> None:
     assert (state.batch, state.reached.topics["a/t"].position) == (3, "0f")
 
 
-def test_rows_can_be_sorted_by_a_column(table: Path) -> None:
-    """For those who ask for one node."""
+def test_rows_can_be_sorted_by_a_column(table):
     done = maintenance.delta_compaction(table).compact(target_bytes=maintenance.TARGET_BYTES, sort_by=["node"])
     assert done["files_added"] == 2
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 4
 
 
-def test_a_retention_shorter_than_a_batch_is_refused(table: Path) -> None:
-    """It would delete what a job is about to commit."""
+def test_a_retention_shorter_than_a_batch_is_refused(table):
     with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
         maintenance.vacuum(delta, table, retention_hours=0)
 
 
-def test_no_table_is_said_so(tmp_path: Path) -> None:
-    """With its path."""
+def test_no_table_is_said_so(tmp_path):
     with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):
         maintenance.open_table(tmp_path / "none")
     with pytest.raises(errors.Stop, match=f"{tmp_path}/none: there is no table"):

@@ -35,12 +35,6 @@ SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.
 REQUESTS_MAX = 12
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
 @pytest.fixture
 def proxy(store: ObjectStore, tmp_path: Path) -> Iterator[StoreProxy]:
     with StoreProxy(store, tmp_path) as running:
@@ -88,7 +82,7 @@ def commit(table: Place, number: int) -> None:
             assert time.monotonic() < deadline
 
 
-def test_an_object_is_there_when_its_upload_is_finished_and_not_before(store: ObjectStore) -> None:
+def test_an_object_is_there_when_its_upload_is_finished_and_not_before(store):
     """Small ones in one put, large ones in parts; what is given up leaves nothing."""
     small, large = store.place("uploads/small"), store.place("uploads/large")
     for path, content in ((small, b"abc"), (large, bytes(range(256)) * 40_000)):
@@ -103,8 +97,7 @@ def test_an_object_is_there_when_its_upload_is_finished_and_not_before(store: Ob
         object_store.read(store.place("uploads/none"))
 
 
-def test_sizes_are_those_of_the_objects_below_a_path(store: ObjectStore) -> None:
-    """However many, and not those of a neighbour whose name begins alike."""
+def test_sizes_are_those_of_the_objects_below_a_path(store):
     table = store.place("sized/rows")
     for name, size in {"a": 3, "_date=1/b": 5}.items():
         upload = object_store.Upload(table / name)
@@ -115,7 +108,7 @@ def test_sizes_are_those_of_the_objects_below_a_path(store: ObjectStore) -> None
     assert object_store.sizes(store.place("sized/none")) == {}
 
 
-def test_objects_below_a_path_are_listed_and_deleted(store: ObjectStore) -> None:
+def test_objects_below_a_path_are_listed_and_deleted(store):
     """One that is not there is none, and is deleted without a word."""
     path = store.place("listed/here")
     for name in ("a", "b/c"):
@@ -129,7 +122,7 @@ def test_objects_below_a_path_are_listed_and_deleted(store: ObjectStore) -> None
         object_store.found(parse("s3://no-such-bucket/x", store.storage))
 
 
-def test_a_list_is_asked_for_again_where_credentials_ended(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_is_asked_for_again_where_credentials_ended(store, monkeypatch):
     """Once, with new ones; what the store says of those counts."""
     path = store.place("listed")
     object_store.write(path / "a", b"1")
@@ -147,10 +140,7 @@ def test_a_list_is_asked_for_again_where_credentials_ended(store: ObjectStore, m
         next(object_store.below(path))
 
 
-def test_a_list_that_outlives_its_credentials_goes_on_behind_what_it_had(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However often they end in it: nothing is left out, and nothing comes twice."""
+def test_a_list_that_outlives_its_credentials_goes_on_behind_what_it_had(store, monkeypatch):
     path = store.place("long/list")
     names = [f"part-{number}" for number in range(7)]
     for name in names:
@@ -171,7 +161,7 @@ def test_a_list_that_outlives_its_credentials_goes_on_behind_what_it_had(
     assert object_store.sizes(path) == dict.fromkeys(names, 3)
 
 
-def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None:
+def test_a_file_of_a_table_is_parquet_as_in_a_folder(store):
     table = store.place("files/rows")
     (file,) = written(table, "one")
     there = store.content / table.key / file.path
@@ -179,8 +169,7 @@ def test_a_file_of_a_table_is_parquet_as_in_a_folder(store: ObjectStore) -> None
     assert there.stat().st_size == file.size
 
 
-def test_files_of_many_topics_are_uploaded_side_by_side(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And are the same as one after the other."""
+def test_files_of_many_topics_are_uploaded_side_by_side(store, monkeypatch):
     table = store.place("many/rows")
     writing = delta.writing(table)
     topics = [f"a/{number}" for number in range(2 * FILES_AT_ONCE)]
@@ -206,10 +195,7 @@ def storage(store: ObjectStore, **changed: str | None) -> Storage:
     return Storage(**{**known, **changed})
 
 
-def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(
-    store: ObjectStore, tmp_path: Path
-) -> None:
-    """And the secret is in none of them."""
+def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(store, tmp_path):
     wrong = tmp_path / "secret"
     wrong.write_text("xyzzy-wrong-secret")
     cases: list[tuple[StorePath, type[Exception], str]] = [
@@ -238,10 +224,7 @@ def test_what_is_wrong_with_a_store_is_one_sentence_before_anything_is_written(
 
 @pytest.mark.parametrize("content", ["", "two\nlines", "\x00\x01", "\x1b[31m"])
 @pytest.mark.parametrize("key", ["secret_access_key_file", "session_token_file"])
-def test_a_file_that_holds_no_secret_is_a_mistake_of_the_settings(
-    store: ObjectStore, tmp_path: Path, key: str, content: str
-) -> None:
-    """The libraries panic over what no header can hold."""
+def test_a_file_that_holds_no_secret_is_a_mistake_of_the_settings(store, tmp_path, key, content):
     file = tmp_path / "file"
     file.write_text(content)
     place = parse("s3://tables/x", storage(store, **{key: str(file)}))
@@ -264,15 +247,15 @@ def test_a_file_that_holds_no_secret_is_a_mistake_of_the_settings(
     ],
 )
 def test_what_is_wrong_in_the_environment_is_said_and_not_waited_for(
-    store: ObjectStore, environment: pytest.MonkeyPatch, name: str, value: str, without: str, sentence: str
-) -> None:
+    store, environment, name, value, without, sentence
+):
     environment.setenv(name, value)
     with pytest.raises(errors.Stop, match=f"FAIRLEAD_{sentence}") as refused:
         object_store.probe(parse("s3://tables/x", storage(store, **{without: None})))
     assert "xyzzy" not in str(refused.value) and "&#" not in str(refused.value)
 
 
-def test_the_environment_does_not_switch_conditions_off(store: ObjectStore, environment: pytest.MonkeyPatch) -> None:
+def test_the_environment_does_not_switch_conditions_off(store, environment):
     environment.setenv("AWS_CONDITIONAL_PUT", "disabled")
     object_store.probe(store.place("conditions/rows"))
     delta.ensure(store.place("conditions/rows"), SCHEMA)
@@ -280,8 +263,7 @@ def test_the_environment_does_not_switch_conditions_off(store: ObjectStore, envi
     assert rows_of(store.place("conditions/rows")) == ["000"]
 
 
-def test_a_new_secret_in_the_file_is_used_at_once(tmp_path: Path) -> None:
-    """By the process that has the table open, too."""
+def test_a_new_secret_in_the_file_is_used_at_once(tmp_path):
     with ObjectStore(tmp_path / "store") as store:
         table = store.place("rotated/rows")
         delta.ensure(table, SCHEMA)
@@ -293,7 +275,7 @@ def test_a_new_secret_in_the_file_is_used_at_once(tmp_path: Path) -> None:
         assert rows_of(table) == ["000", "001"]
 
 
-def test_a_probe_leaves_nothing_behind(store: ObjectStore) -> None:
+def test_a_probe_leaves_nothing_behind(store):
     before = store.objects()
     object_store.probe(store.place("probed/rows"))
     assert store.objects() == before
@@ -319,8 +301,7 @@ class _TakesEverything(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_store_that_ignores_conditions_is_refused(store: ObjectStore) -> None:
-    """Two jobs would both commit the same version."""
+def test_a_store_that_ignores_conditions_is_refused(store):
     server = ThreadingHTTPServer(("127.0.0.1", 0), _TakesEverything)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -334,7 +315,7 @@ def test_a_store_that_ignores_conditions_is_refused(store: ObjectStore) -> None:
         server.server_close()
 
 
-def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_none(proxy: StoreProxy) -> None:
+def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_none(proxy):
     """The commit may stand although no answer came: what is in the table is looked at, never assumed."""
     table = proxy.place("mishaps/rows")
     delta.ensure(table, SCHEMA)
@@ -350,12 +331,11 @@ def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_
 
 
 def append_with_retry(table: StorePath, files: list[WrittenFile]) -> None:
-    """A commit of no batch."""
     collisions.retried(table, lambda: delta.append(table, files, tables.UNNUMBERED), tries=2)
 
 
 @pytest.mark.verify
-def test_in_a_storm_of_refusals_and_resets_each_row_is_in_once(proxy: StoreProxy) -> None:
+def test_in_a_storm_of_refusals_and_resets_each_row_is_in_once(proxy):
     """A slow store that answers every twentieth request by 503 and breaks every hundredth connection."""
     table = proxy.place("storm/rows")
     delta.ensure(table, SCHEMA)
@@ -368,7 +348,7 @@ def test_in_a_storm_of_refusals_and_resets_each_row_is_in_once(proxy: StoreProxy
     assert happened["503"] > 0
 
 
-def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy, monkeypatch):
     """It is no other job that commits all the time, for which the job would stop."""
     monkeypatch.setattr(batch_commit, "COLLISIONS_MAX", 2)
     table = proxy.place("busy/rows")
@@ -383,9 +363,7 @@ def test_a_store_that_is_too_busy_for_commits_is_waited_for(proxy: StoreProxy, m
     assert rows_of(table) == ["000"]
 
 
-def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
-    proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(proxy, monkeypatch):
     """A commit of no batch has no number to be known by, and added again after a compaction its rows would be twice."""
     table = proxy.place("joined/rows")
     delta.ensure(table, SCHEMA)
@@ -407,7 +385,7 @@ def test_files_of_a_lost_answer_that_were_joined_meanwhile_do_not_come_again(
     assert rows_of(table) == ["000", "backfill"]
 
 
-def test_a_compaction_whose_answer_is_lost_is_one(proxy: StoreProxy) -> None:
+def test_a_compaction_whose_answer_is_lost_is_one(proxy):
     """The library alone takes its own commit for another's, and puts the same rows behind it."""
     table = proxy.place("compacted/rows")
     delta.ensure(table, SCHEMA)
@@ -421,21 +399,19 @@ def test_a_compaction_whose_answer_is_lost_is_one(proxy: StoreProxy) -> None:
     assert len(delta.files(table)) == 1
 
 
-def test_a_lost_answer_that_cannot_be_looked_up_is_not_tried_again(
-    proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_answer_that_cannot_be_looked_up_is_not_tried_again(proxy, monkeypatch):
     table = proxy.place("unknown/rows")
     delta.ensure(table, SCHEMA)
     files = written(table, "backfill")
     away = errors.Wait(errors.STORE_AWAY, "away")
-    monkeypatch.setattr(log_writer, "_stands", lambda *_: (_ for _ in ()).throw(away))
+    monkeypatch.setattr(log_writer, "_is_committed", lambda *_: (_ for _ in ()).throw(away))
     proxy.mishaps(["lost"])
     with pytest.raises(errors.Wait, match="FAIRLEAD_STORE_AWAY"):
         append_with_retry(table, files)
     assert rows_of(table) == ["backfill"]
 
 
-def test_a_log_that_is_damaged_is_not_waited_for(store: ObjectStore) -> None:
+def test_a_log_that_is_damaged_is_not_waited_for(store):
     table = store.place("damaged/rows")
     delta.ensure(table, SCHEMA)
     commit(table, 0)
@@ -445,7 +421,7 @@ def test_a_log_that_is_damaged_is_not_waited_for(store: ObjectStore) -> None:
         delta.state(table, "app")
 
 
-def test_a_store_killed_between_commits_costs_no_row(tmp_path: Path) -> None:
+def test_a_store_killed_between_commits_costs_no_row(tmp_path):
     """It is away, which is waited for, and comes back with everything it had answered."""
     with ObjectStore(tmp_path / "store") as store:
         table = store.place("killed/rows")
@@ -459,7 +435,7 @@ def test_a_store_killed_between_commits_costs_no_row(tmp_path: Path) -> None:
         assert rows_of(table) == ["000", "001", "002", "003"]
 
 
-def test_a_commit_is_a_dozen_requests_however_long_the_log(store: ObjectStore, proxy: StoreProxy) -> None:
+def test_a_commit_is_a_dozen_requests_however_long_the_log(store, proxy):
     """Of a table kept open by one writer: looking, committing, the file of the rows."""
     table = proxy.place("counted/rows")
     delta.ensure(table, SCHEMA)
@@ -475,9 +451,7 @@ def test_a_commit_is_a_dozen_requests_however_long_the_log(store: ObjectStore, p
     assert (log / "_last_checkpoint").exists()
 
 
-def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_it_is_remembered(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_it_is_remembered(store, monkeypatch):
     table = store.place("others/rows")
     delta.ensure(table, SCHEMA)
     for number in range(25):
@@ -500,9 +474,7 @@ def test_behind_commits_of_others_the_log_is_read_as_far_as_ours_and_little_of_i
     assert kept is not None and kept * 200_000 < 64 * 1024 * 1024, "an entry of many topics is that large"
 
 
-def test_credentials_come_from_the_environment_where_settings_say_nothing(
-    store: ObjectStore, environment: pytest.MonkeyPatch
-) -> None:
+def test_credentials_come_from_the_environment_where_settings_say_nothing(store, environment):
     environment.setenv("AWS_ENDPOINT_URL", store.url)
     environment.setenv("AWS_REGION", REGION)
     environment.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)

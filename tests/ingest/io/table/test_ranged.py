@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,16 +59,14 @@ def path(proxy: StoreProxy, rows: pa.Table) -> StorePath:
         [("node", "=", "edge-9")],
     ],
 )
-def test_rows_are_those_of_the_file_read_whole(
-    path: StorePath, rows: pa.Table, filters: list[tuple[str, str, str]]
-) -> None:
+def test_rows_are_those_of_the_file_read_whole(path, rows, filters):
     expected = rows.select(["id", "body"])
     for name, _, value in filters:
         expected = expected.filter(pc.equal(rows.filter(pc.is_in(rows["id"], expected["id"]))[name], value))
     assert store_filesystem.matching(path, ["id", "body"], filters) == expected
 
 
-def test_what_is_not_asked_for_is_not_read(proxy: StoreProxy, path: StorePath) -> None:
+def test_what_is_not_asked_for_is_not_read(proxy, path):
     """A node that statistics rule out costs the footer; one that is there costs its own row group's ids."""
     whole = len(object_store.read(path))
     assert whole > 1_000_000
@@ -86,7 +83,7 @@ def test_what_is_not_asked_for_is_not_read(proxy: StoreProxy, path: StorePath) -
 @pytest.mark.parametrize(
     "size", [0, 1, store_filesystem.TAIL_BYTES, store_filesystem.TAIL_BYTES + 1, 3 * store_filesystem.TAIL_BYTES]
 )
-def test_a_file_is_its_bytes_wherever_it_is_read(proxy: StoreProxy, tmp_path: Path, size: int) -> None:
+def test_a_file_is_its_bytes_wherever_it_is_read(proxy, tmp_path, size):
     place = proxy.place(f"bytes/{size}")
     content = bytes(number * 31 % 251 for number in range(size))
     object_store.write(place, content)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.receipt import TableReceipts
-from fairlead_ingest.io.table.tables import UNNUMBERED
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
@@ -25,14 +25,11 @@ SCHEMA = pa.schema(
 
 def commit(table: Path, *ids: str, node: str = "edge-1") -> None:
     delta.ensure(table, SCHEMA)
-    writing = delta.writing(table)
     values = {"node": node, "_topic": "a/odd name=%", "_published_at": NOW, "_ingested_at": NOW, "_date": NOW.date()}
-    writing.add(pa.Table.from_pylist([{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], schema=SCHEMA))
-    delta.append(table, writing.close(), UNNUMBERED)
+    append_rows(delta, table, [{**values, "id": name, "_id": "0a", "_batch": 3} for name in ids], SCHEMA)
 
 
-def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
-    """With where it is and when it came."""
+def test_a_row_in_the_table_is_a_receipt(tmp_path):
     commit(tmp_path / "rows", "m1", "m2")
     found = TableReceipts(delta, tmp_path / "rows", "m2").find()
     assert found is not None
@@ -41,15 +38,13 @@ def test_a_row_in_the_table_is_a_receipt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "node"), [("m3", None), ("m1", "edge-2")])
-def test_what_is_not_there_gets_none(tmp_path: Path, name: str, node: str | None) -> None:
-    """Another id, another node, no table at all."""
+def test_what_is_not_there_gets_none(tmp_path, name, node):
     assert TableReceipts(delta, tmp_path / "rows", name, node).find() is None
     commit(tmp_path / "rows", "m1", "m2")
     assert TableReceipts(delta, tmp_path / "rows", name, node).wait(0.0) is None
 
 
-def test_a_receipt_can_be_waited_for(tmp_path: Path) -> None:
-    """It comes with the commit."""
+def test_a_receipt_can_be_waited_for(tmp_path):
     commit(tmp_path / "rows", "m1")
     receipts = TableReceipts(delta, tmp_path / "rows", "m2")
     assert receipts.find() is None

@@ -7,7 +7,6 @@ import platform
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from tests.support.fake_clock import FakeClock
@@ -35,18 +34,18 @@ from fairlead_ingest.table.store_path import parse
         (
             OSError("client error (Connect) ↳ invalid peer certificate ↳ Expired"),
             errors.Wait,
-            r"not believed \(Expired\)",
+            r"not trusted \(Expired\)",
         ),
         (OSError("Error performing POST REDACTED in 3ms <Code>AccessDenied</Code>"), errors.Stop, "DENIED: .*the role"),
         (
             OSError("Error performing PUT http://169.254.169.254/latest/api/token in 3ms - 403 Forbidden"),
             errors.Stop,
-            r"DENIED: .*no access key is given.*\[storage\].*AWS_ACCESS_KEY_ID",
+            r"DENIED: .*there is no access key.*\[storage\].*AWS_ACCESS_KEY_ID",
         ),
         (
             OSError("Error performing PUT http://169.254.169.254/latest/api/token in 3ms - connect error"),
             errors.Wait,
-            "AWAY: .*no access key is given",
+            "AWAY: .*there is no access key",
         ),
         (OSError("Generic S3 error: Failed to read token file '/t'"), errors.Stop, "DENIED: .*AWS_WEB_IDENTITY_TOKEN"),
         (OSError("Error performing POST REDACTED in 3ms: connect error"), errors.Wait, "AWAY: .*AWS_ENDPOINT_URL_STS"),
@@ -55,9 +54,7 @@ from fairlead_ingest.table.store_path import parse
         (OSError("<Code>SlowDown</Code><Message>a &lt; b</Message>"), errors.Wait, "STORE_AWAY: .*SlowDown: a < b"),
     ],
 )
-def test_what_a_store_answers_is_waited_for_where_waiting_helps(
-    error: Exception, kind: type[Exception], sentence: str
-) -> None:
+def test_what_a_store_answers_is_waited_for_where_waiting_helps(error, kind, sentence):
     explained = store_errors.explain(parse("s3://tables/x"), error)
     assert isinstance(explained, kind)
     assert re.search(sentence, str(explained))
@@ -79,7 +76,7 @@ except (errors.Wait, errors.Stop) as error:
 
 @pytest.mark.process
 @pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
-def test_a_clock_that_is_wrong_is_said_with_its_machine_and_nothing_is_written(tmp_path: Path, seconds: float) -> None:
+def test_a_clock_that_is_wrong_is_said_with_its_machine_and_nothing_is_written(tmp_path, seconds):
     """By a real process with another clock; put right, the same process would go on."""
     clock = FakeClock(tmp_path)
 

@@ -48,7 +48,7 @@ def written(folder: Path) -> list[str]:
 
 
 @pytest.mark.process
-def test_a_process_ends_well_while_files_are_read(tmp_path: Path) -> None:
+def test_a_process_ends_well_while_files_are_read(tmp_path):
     written(tmp_path)
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, timeout=120, cwd=ROOT
@@ -56,7 +56,7 @@ def test_a_process_ends_well_while_files_are_read(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1000\n", "")
 
 
-def test_rows_are_read_by_name_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_read_by_name_and_nothing_is_written(tmp_path, monkeypatch):
     names = written(tmp_path)
 
     def tail(path: StorePath, size: int) -> tuple[bytes, int]:
@@ -73,7 +73,7 @@ def test_rows_are_read_by_name_and_nothing_is_written(tmp_path: Path, monkeypatc
         below.delete_file(names[0])
 
 
-def test_one_for_each_place_and_the_way_to_it() -> None:
+def test_one_for_each_place_and_the_way_to_it():
     """Two places are equal whatever their storage is; their files are not read the same way."""
     here, there = (store_path.parse("s3://tables/rows", Storage(region=region)) for region in ("here", "there"))
     assert store_filesystem.below(here) is store_filesystem.below(here)

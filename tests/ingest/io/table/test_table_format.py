@@ -12,8 +12,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.io.table import table_format
 
 
-def test_only_what_is_missing_is_asked_for_and_a_clash_is_named() -> None:
-    """In the order of the job's columns."""
+def test_only_what_is_missing_is_asked_for_and_a_clash_is_named():
     held = Schema.from_arrow(pa.schema([("b", pa.string())]))
     wanted = pa.schema([("a", pa.string()), ("b", pa.string()), ("c", pa.int64())])
     assert [field.name for field in table_format.missing_columns(Path("t"), held, wanted)] == ["a", "c"]
@@ -21,8 +20,7 @@ def test_only_what_is_missing_is_asked_for_and_a_clash_is_named() -> None:
         table_format.missing_columns(Path("t"), held, pa.schema([("b", pa.int64())]))
 
 
-def test_the_highest_id_of_each_topic_is_how_far_rows_go() -> None:
-    """For any generation."""
+def test_the_highest_id_of_each_topic_is_how_far_rows_go():
     rows = pa.dataset.dataset(pa.table({"_topic": ["a", "a", "b"], "_id": ["07", "03", "01"]}))
     found = table_format.reached_by_rows(rows).topics
     assert {topic: (place.generation, place.position) for topic, place in found.items()} == {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables, unique_append
@@ -30,16 +31,14 @@ def ids(kind: str, table: Path) -> list[str]:
     return sorted(tables.existing(tables.of(kind), table).to_table()["_id"].to_pylist())
 
 
-def test_what_others_brought_since_the_look_is_left_out(kind: str, tmp_path: Path) -> None:
+def test_what_others_brought_since_the_look_is_left_out(kind, tmp_path):
     """With a commit sequence and without; the same id in another topic is another row."""
     table_format, table = tables.of(kind), tmp_path / "rows"
     table_format.ensure(table, SCHEMA)
     wanted = rows("01", "02", "03")
     first, second = (UniqueAppend(table_format, table, each, wanted) for each in ("first", "second"))
     assert first.append(rows("01", "02"))["_id"].to_pylist() == ["01", "02"]
-    writing = table_format.writing(table)
-    writing.add(rows("03", topic="n/b"))
-    table_format.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(table_format, table, rows("03", topic="n/b"))
     assert second.append(wanted)["_id"].to_pylist() == ["03"]
     assert second.holds(wanted).to_pylist() == [True] * 3
     assert first.append(wanted).num_rows == 0
@@ -50,10 +49,7 @@ def test_what_others_brought_since_the_look_is_left_out(kind: str, tmp_path: Pat
     ]
 
 
-def test_a_table_that_others_write_all_the_time_is_given_up(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the store's reason where it was the store."""
+def test_a_table_that_others_write_all_the_time_is_given_up(kind, tmp_path, monkeypatch):
     table_format, table = tables.of(kind), tmp_path / "rows"
     table_format.ensure(table, SCHEMA)
     away: errors.Wait | None = None

@@ -106,9 +106,7 @@ def writer(role: RoleStore) -> Iterator[Writer]:
 
 @pytest.mark.process
 @pytest.mark.verify
-def test_credentials_that_end_are_renewed_and_each_row_is_in_once(
-    store: ObjectStore, role: RoleStore, writer: Writer
-) -> None:
+def test_credentials_that_end_are_renewed_and_each_row_is_in_once(store, role, writer):
     """By the token in the file as it is now; and refused as long as that is an old one."""
     writer.put("0")
     assert writer.line() == "in 0"
@@ -138,7 +136,7 @@ def test_credentials_that_end_are_renewed_and_each_row_is_in_once(
 
 @pytest.mark.process
 @pytest.mark.verify
-def test_an_identity_that_is_not_taken_is_said_in_a_sentence(role: RoleStore, writer: Writer) -> None:
+def test_an_identity_that_is_not_taken_is_said_in_a_sentence(role, writer):
     role.control(refuses="InvalidIdentityToken")
     writer.put("0")
     said = writer.line()

@@ -22,7 +22,6 @@ LIMIT = 100
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A paced batch begins with ten rows."""
     monkeypatch.setattr(batch_size, "ROWS_MIN", 2)
     monkeypatch.setattr(batch_planner, "START_ROWS", 10)
 
@@ -42,9 +41,14 @@ def planner(
     return BatchPlanner(options, BulkClient(messaging.url), targets)
 
 
-def publish(messaging: MessagingService, topic: str, count: int) -> str:
+def publish(messaging: MessagingService, topic: str, count: int) -> None:
     messaging.publish(topic, [b"%d" % number for number in range(count)])
-    return topic
+
+
+def filled(messaging: MessagingService, topic: str, count: int) -> None:
+    """Create the topic and publish that many messages."""
+    messaging.create(topic)
+    publish(messaging, topic, count)
 
 
 def rows(end: Offsets | None, topic: str) -> int:
@@ -52,14 +56,11 @@ def rows(end: Offsets | None, topic: str) -> int:
     return end.topics[topic].rows
 
 
-def test_beside_live_topics_a_backlog_is_taken_in_small_steps(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_beside_live_topics_a_backlog_is_taken_in_small_steps(messaging, topic, tmp_path):
     """The live ones come whole, into each batch; a backlog alone is taken as fast as it goes."""
     backlog, live = f"{topic}-backlog", f"{topic}-live"
-    messaging.create(backlog)
+    filled(messaging, backlog, 500)
     messaging.create(live)
-    publish(messaging, backlog, 500)
     planning = planner(messaging, tmp_path, [backlog, live])
     end = planning.next(Offsets(), LIMIT, None)
     assert end is not None
@@ -73,12 +74,11 @@ def test_beside_live_topics_a_backlog_is_taken_in_small_steps(
     assert (rows(end, backlog), rows(end, live)) == (10, 0)
 
 
-def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_the_step_grows_with_what_the_last_batch_took(messaging, topic, tmp_path):
     """As the sink's note beside the batch says; without a note it stays."""
     backlog, live = f"{topic}-backlog", f"{topic}-live"
-    for name, count in ((backlog, 500), (live, 1)):
-        messaging.create(name)
-        publish(messaging, name, count)
+    filled(messaging, backlog, 500)
+    filled(messaging, live, 1)
     planning = planner(messaging, tmp_path, [backlog, live])
     end = planning.next(Offsets(), LIMIT, None)
     assert end is not None
@@ -96,34 +96,29 @@ def test_the_step_grows_with_what_the_last_batch_took(messaging: MessagingServic
     assert rows(end, backlog) == 20
 
 
-def test_with_an_end_in_sight_nothing_is_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """A job that takes in what is there and ends has no live topics."""
+def test_with_an_end_in_sight_nothing_is_held_back(messaging, topic, tmp_path):
     backlog, live = f"{topic}-backlog", f"{topic}-live"
     targets = {}
     for name, count in ((backlog, 500), (live, 1)):
-        messaging.create(name)
-        publish(messaging, name, count)
+        filled(messaging, name, count)
         targets[name] = BulkClient(messaging.url).offsets(name, "latest").stable or ""
     end = planner(messaging, tmp_path, [backlog, live], targets).next(Offsets(), LIMIT, None)
     assert (rows(end, backlog), rows(end, live)) == (99, 1)
 
 
-def test_equal_backlogs_alone_are_not_held_back(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
-    """None of them is up to date, so none is waited for."""
+def test_equal_backlogs_alone_are_not_held_back(messaging, topic, tmp_path):
     both = [f"{topic}-{number}" for number in range(2)]
     for name in both:
-        messaging.create(name)
-        publish(messaging, name, 300)
+        filled(messaging, name, 300)
     end = planner(messaging, tmp_path, both).next(Offsets(), LIMIT, None)
     assert [rows(end, name) for name in both] == [50, 50]
 
 
-def test_a_busy_topic_among_quiet_ones_is_no_backlog(messaging: MessagingService, topic: str, tmp_path: Path) -> None:
+def test_a_busy_topic_among_quiet_ones_is_no_backlog(messaging, topic, tmp_path):
     """It has more than its equal share, and fits into the batch all the same; also asked side by side."""
     quiet = [f"{topic}-{number}" for number in range(9)]
     for name in quiet:
-        messaging.create(name)
-        publish(messaging, name, 1)
+        filled(messaging, name, 1)
     publish(messaging, topic, 60)
     end = planner(messaging, tmp_path, [*quiet, topic]).next(Offsets(), LIMIT, None)
     assert [rows(end, name) for name in (*quiet, topic)] == [1] * 9 + [60]

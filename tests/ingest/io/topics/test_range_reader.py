@@ -1,7 +1,4 @@
-"""Offset ranges, in a task.
-
-Topics read as a batch.
-"""
+"""Reading offset ranges in a task, and topics as a batch query."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from collections.abc import Iterator
 from queue import Queue
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan
 from tests.support.topics.messaging_service import MessagingService
 
@@ -26,8 +22,7 @@ def options(messaging: MessagingService, topic: str, **more: str) -> SourceOptio
     return SourceOptions.of({"url": messaging.url, "topics": topic, **more})
 
 
-def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topic: str) -> None:
-    """And not a row further."""
+def test_pages_follow_each_other_up_to_the_end(messaging, topic):
     messaging.publish(topic, [b"%d" % number for number in range(10)])
     with BulkClient(messaging.url) as client:
         plan = client.plan(topic, after="", limit_rows=7)
@@ -36,8 +31,7 @@ def test_pages_follow_each_other_up_to_the_end(messaging: MessagingService, topi
     assert [page.num_rows for page in pages] == [3, 3, 1]
 
 
-def test_the_next_page_is_made_while_one_is_worked_on() -> None:
-    """One, not more: pages are large."""
+def test_the_next_page_is_made_while_one_is_worked_on():
     made = Queue[int]()
 
     def pages() -> Iterator[int]:
@@ -52,9 +46,7 @@ def test_the_next_page_is_made_while_one_is_worked_on() -> None:
     assert list(coming) == [2, 3, 4]
 
 
-def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
-    """After the page before it."""
-
+def test_what_went_wrong_ahead_is_raised_where_it_belongs():
     def pages() -> Iterator[int]:
         yield 1
         raise errors.Wait(errors.UNREACHABLE, "down")
@@ -65,15 +57,14 @@ def test_what_went_wrong_ahead_is_raised_where_it_belongs() -> None:
         next(coming)
 
 
-def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging: MessagingService, topic: str) -> None:
-    """Its rows cannot be read any more."""
+def test_a_topic_made_anew_under_a_batch_stops_with_its_code(messaging, topic):
     messaging.publish(topic, [b"1"])
     wanted = OffsetRange(topic=topic, generation=99, after="", upto="ff" * 20, rows=1)
     with pytest.raises(errors.Stop, match=errors.RECREATED):
         list(range_reader.rows_of(ReadPartition(ranges=(wanted,)), options(messaging, topic)))
 
 
-def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: MessagingService, topic: str) -> None:
+def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging, topic):
     """Never further back: what lies there was read before, and may be alive again."""
     gone = Expired("gone", oldest="0b", rows=2)
     assert range_reader.go_on(topic, "0a", gone, options(messaging, topic)) == "0b"
@@ -84,8 +75,7 @@ def test_an_expired_start_goes_on_at_what_is_alive_by_policy(messaging: Messagin
 
 
 @pytest.mark.verify
-def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
-    """Conditions on topic and time reach the service; the answer is exact."""
+def test_a_batch_query_reads_what_it_asks_for(spark, messaging, topic):
     other = topic + "-other"
     messaging.create(other)
     messaging.publish(topic, [b"1", b"2"])
@@ -98,8 +88,7 @@ def test_a_batch_query_reads_what_it_asks_for(spark: SparkSession, messaging: Me
     assert rows.where(rows._published_at < first).count() == 0
 
 
-def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingService, topic: str) -> None:
-    """Nothing is planned for topics that the query leaves out."""
+def test_a_condition_keeps_other_topics_from_being_asked(messaging, topic):
     messaging.publish(topic, [b"1"])
     reader = FilteringReader(SourceOptions.of({"url": messaging.url, "topics": f"{topic},default/none"}))
     (part,) = reader.partitions()
@@ -112,10 +101,7 @@ def test_a_condition_keeps_other_topics_from_being_asked(messaging: MessagingSer
     assert list(reader.read(part)) == []
 
 
-def test_a_session_that_pushes_no_conditions_reads_all_the_same(
-    spark: SparkSession, messaging: MessagingService, topic: str
-) -> None:
-    """As a user's own session does by default."""
+def test_a_session_that_pushes_no_conditions_reads_all_the_same(spark, messaging, topic):
     messaging.publish(topic, [b"1", b"2"])
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
@@ -125,8 +111,7 @@ def test_a_session_that_pushes_no_conditions_reads_all_the_same(
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
-def test_options_bound_the_time(messaging: MessagingService, topic: str) -> None:
-    """For those who do not write conditions."""
+def test_options_bound_the_time(messaging, topic):
     messaging.publish(topic, [b"1"])
     base = {"url": messaging.url, "topics": topic}
     spans: list[dict[str, str]]

@@ -13,9 +13,7 @@ from fairlead_wire.errors import Temporary
 
 
 @pytest.mark.parametrize(("refusals", "pause", "tries"), [(3, 1.0, 4), (100, 2.0, 8), (100, 600.0, 1)])
-def test_a_service_that_says_not_now_is_asked_again_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, refusals: int, pause: float, tries: int
-) -> None:
+def test_a_service_that_says_not_now_is_asked_again_for_a_while(monkeypatch, refusals, pause, tries):
     """One 503 in twenty would else end every batch of a hundred questions; no longer than a drain may take."""
     waited: list[float] = []
     asked: list[int] = []
@@ -37,8 +35,7 @@ def test_a_service_that_says_not_now_is_asked_again_for_a_while(
     assert all(each >= pause for each in waited)
 
 
-def test_a_service_that_says_nothing_is_asked_once() -> None:
-    """Each try may take as long as a request."""
+def test_a_service_that_says_nothing_is_asked_once():
     asked: list[int] = []
 
     def question() -> None:
@@ -50,8 +47,7 @@ def test_a_service_that_says_nothing_is_asked_once() -> None:
     assert asked == [1]
 
 
-def test_try_again_later_gets_its_code() -> None:
-    """Anything else passes as it is."""
+def test_try_again_later_gets_its_code():
     with pytest.raises(errors.Wait, match=errors.UNREACHABLE), retry.reachable():
         raise Temporary("down")
     with pytest.raises(KeyError), retry.reachable():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,8 +33,7 @@ def sequences(reading: FairleadStreamReader, start: dict[str, Any], end: dict[st
     ]
 
 
-def test_a_batch_is_planned_and_read(messaging: MessagingService, topic: str) -> None:
-    """The offset says how many rows were promised."""
+def test_a_batch_is_planned_and_read(messaging, topic):
     reading = reader(messaging, topic)
     start = reading.initialOffset()
     assert reading.latestOffset(start, ReadAllAvailable()) == start
@@ -48,7 +46,7 @@ def test_a_batch_is_planned_and_read(messaging: MessagingService, topic: str) ->
     reading.stop()
 
 
-def test_many_small_topics_are_read_by_few_tasks(messaging: MessagingService, topic: str) -> None:
+def test_many_small_topics_are_read_by_few_tasks(messaging, topic):
     """A hundred topics with one message each must not be a hundred tasks a batch."""
     topics = [f"{topic}-{number}" for number in range(12)]
     for number, name in enumerate(topics):
@@ -62,7 +60,7 @@ def test_many_small_topics_are_read_by_few_tasks(messaging: MessagingService, to
     assert sorted(sequences(reading, start, end)) == sorted(b"%d" % number for number in range(12))
 
 
-def test_a_busy_topic_takes_what_quiet_ones_leave_of_a_batch(messaging: MessagingService, topic: str) -> None:
+def test_a_busy_topic_takes_what_quiet_ones_leave_of_a_batch(messaging, topic):
     """Equal shares would read it a tenth of a batch at a time; and its batch is cut for all cores."""
     quiet = [f"{topic}-{number}" for number in range(9)]
     for name in quiet:
@@ -82,8 +80,7 @@ def test_a_busy_topic_takes_what_quiet_ones_leave_of_a_batch(messaging: Messagin
     assert sorted(everything) == sorted([*payloads, b"quiet"])
 
 
-def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingService, topic: str) -> None:
-    """Small pages, small batches, several ranges."""
+def test_limits_cut_batches_and_pages_and_lose_nothing(messaging, topic):
     payloads = [b"%d" % number for number in range(50)]
     messaging.publish(topic, payloads)
     reading = reader(messaging, topic, pageRows="7", splits="3", splitBytes="1")
@@ -98,7 +95,7 @@ def test_limits_cut_batches_and_pages_and_lose_nothing(messaging: MessagingServi
     assert found == payloads
 
 
-def test_the_same_offsets_give_the_same_rows_again(messaging: MessagingService, topic: str) -> None:
+def test_the_same_offsets_give_the_same_rows_again(messaging, topic):
     """What Spark asks of a source when it tries a batch again, in another process."""
     messaging.publish(topic, [b"1", b"2"])
     reading = reader(messaging, topic)
@@ -108,8 +105,7 @@ def test_the_same_offsets_give_the_same_rows_again(messaging: MessagingService, 
     assert sequences(reader(messaging, topic), start, end) == [b"1", b"2"]
 
 
-def test_available_now_stops_at_what_was_stable_at_its_start(messaging: MessagingService, topic: str) -> None:
-    """Messages that come meanwhile are the next run's."""
+def test_available_now_stops_at_what_was_stable_at_its_start(messaging, topic):
     messaging.publish(topic, [b"1", b"2"])
     reading = reader(messaging, topic)
     reading.prepareForTriggerAvailableNow()
@@ -120,7 +116,7 @@ def test_available_now_stops_at_what_was_stable_at_its_start(messaging: Messagin
     assert reading.latestOffset(end, ReadAllAvailable()) == end
 
 
-def test_an_idle_query_waits_in_the_service(messaging: MessagingService, topic: str) -> None:
+def test_an_idle_query_waits_in_the_service(messaging, topic):
     """Else Spark would ask a hundred times a second; news ends the wait."""
     reading = reader(messaging, topic, waitMs="300")
     start = reading.initialOffset()
@@ -129,8 +125,7 @@ def test_an_idle_query_waits_in_the_service(messaging: MessagingService, topic: 
     assert time.monotonic() - began >= 0.25
 
 
-def test_a_message_is_an_upstream_message_in_envelope_format(messaging: MessagingService, topic: str) -> None:
-    """Decoded where it is read."""
+def test_a_message_is_an_upstream_message_in_envelope_format(messaging, topic):
     messaging.publish(topic, [upstream_message(1), b"broken"])
     reading = reader(messaging, topic, format="envelope")
     start = reading.initialOffset()
@@ -140,15 +135,14 @@ def test_a_message_is_an_upstream_message_in_envelope_format(messaging: Messagin
     assert rows[1]["_payload"] == b"broken"
 
 
-def test_a_service_that_is_down_is_a_reason_to_wait() -> None:
+def test_a_service_that_is_down_is_a_reason_to_wait():
     """Coded, so that the program knows after Spark has wrapped it."""
     reading = FairleadStreamReader(SourceOptions.of({"url": "http://127.0.0.1:9", "topics": "a/t"}))
     with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
         reading.initialOffset()
 
 
-def test_positions_of_another_service_are_refused(messaging: MessagingService, topic: str) -> None:
-    """The same address is not the same service."""
+def test_positions_of_another_service_are_refused(messaging, topic):
     reading = reader(messaging, topic)
     messaging.publish(topic, [b"1"])
     start = reading.initialOffset()
@@ -156,17 +150,14 @@ def test_positions_of_another_service_are_refused(messaging: MessagingService, t
         reading.latestOffset({**start, "svc": "another"}, ReadAllAvailable())
 
 
-def test_the_schema_follows_the_format(messaging: MessagingService, topic: str) -> None:
-    """Raw unless asked otherwise."""
+def test_the_schema_follows_the_format(messaging, topic):
     base = {"url": messaging.url, "topics": topic}
     assert FairleadDataSource(options=base).schema().names == ["payload", "_topic", "_id", "_published_at"]
     assert "body" in FairleadDataSource(options={**base, "format": "envelope"}).schema().names
 
 
 @pytest.mark.parametrize("goes", ["before it is planned again", "before it is read"])
-def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
-    messaging: MessagingService, topic: str, tmp_path: Path, goes: str
-) -> None:
+def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(messaging, topic, tmp_path, goes):
     """Stopped with its code, or gone on without, and noted for the gaps."""
 
     def fetched(policy: str) -> tuple[list[bytes], UnreadCounts]:
@@ -187,7 +178,7 @@ def test_a_topic_made_anew_in_the_middle_of_a_batch_is_what_the_policy_says(
 
 
 @pytest.mark.parametrize("again", ["before it is planned again", "before it is read"])
-def test_what_expired_and_lives_again_is_not_read_twice(messaging: MessagingService, topic: str, again: str) -> None:
+def test_what_expired_and_lives_again_is_not_read_twice(messaging, topic, again):
     """A longer time to live brings rows back that are in the table already, or were counted as gone."""
     reading = reader(messaging, topic)
     messaging.publish(topic, [b"1", b"2", b"3"])

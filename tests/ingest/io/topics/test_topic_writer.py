@@ -1,7 +1,4 @@
-"""A DataFrame into a topic, all or nothing.
-
-A stream into a topic, each batch once.
-"""
+"""Writing a DataFrame to a topic all or nothing, and a stream with each batch once."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.kills.kill_after import kill_after, killed
 from tests.support.lines.flaky_proxy import FlakyProxy, flaky
 from tests.support.processes import start, wait_until
@@ -23,7 +19,7 @@ from fairlead_ingest.io.spark.session import activate
 from fairlead_ingest.io.topics import topic_writer
 from fairlead_ingest.io.topics.options import SourceOptions
 from fairlead_ingest.io.topics.spark_source import FairleadDataSource
-from fairlead_ingest.io.topics.topic_writer import TopicStreamWriter, TopicWriter
+from fairlead_ingest.io.topics.topic_writer import StreamTaskStored, TopicStreamWriter, TopicWriter
 from fairlead_messaging.client import transaction
 from fairlead_messaging.client.io.sync_client import BulkClient, Client
 
@@ -38,16 +34,14 @@ def options(messaging: MessagingService, topics: str) -> SourceOptions:
     return SourceOptions.of({"url": messaging.url, "topics": topics})
 
 
-def test_a_spark_job_publishes_at_its_commit(spark: SparkSession, messaging: MessagingService, topic: str) -> None:
-    """Stored by the tasks, seen when all are done."""
+def test_a_spark_job_publishes_at_its_commit(spark, messaging, topic):
     rows = spark.range(50).selectExpr("cast(id AS string) AS payload").repartition(2)
     activate(spark)
     rows.write.format("fairlead").options(url=messaging.url, topics=topic).mode("append").save()
     assert sorted(payloads(messaging, topic), key=int) == [b"%d" % number for number in range(50)]
 
 
-def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: MessagingService, topic: str) -> None:
-    """The transaction's whole point."""
+def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging, topic):
     batch = pa.RecordBatch.from_pydict({"payload": pa.array([b"1", None], pa.binary())})
     given_up = TopicWriter(options(messaging, topic), ["payload"])
     given_up.write(iter([batch]))
@@ -62,7 +56,7 @@ def test_nothing_is_seen_before_the_commit_nor_after_an_abort(messaging: Messagi
     assert len(payloads(messaging, topic)) == 2
 
 
-def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str) -> None:
+def test_a_task_renews_while_it_computes(messaging, topic):
     """Hours may lie between two of its rows; here it is the time until the service has seen a renewal."""
     slow = SourceOptions.of({"url": messaging.url, "topics": topic, "transactionSeconds": "9"})
     writer = TopicWriter(slow, ["payload"])
@@ -81,27 +75,25 @@ def test_a_task_renews_while_it_computes(messaging: MessagingService, topic: str
     assert payloads(messaging, topic) == [b"1", b"2"]
 
 
-def test_a_lost_transaction_is_told_with_its_remedy(messaging: MessagingService, topic: str) -> None:
-    """At the next row, and by the driver; the reason is the service's own."""
+def test_a_lost_transaction_is_told_with_its_remedy(messaging, topic):
     writer = TopicWriter(options(messaging, topic), ["payload"])
     with BulkClient(messaging.url) as client:
         client.abort(writer._pointer)
     for lost in (lambda: writer.write(batches(b"1")), lambda: writer.commit([topic_writer.TaskStored(rows=1)])):
-        with pytest.raises(errors.Stop, match=r"^FAIRLEAD_TRANSACTION_LOST: .*is aborted; no reader .*write it again"):
+        with pytest.raises(errors.Stop, match=r"^FAIRLEAD_TRANSACTION_LOST: .*is aborted; .*write them again"):
             lost()
     assert payloads(messaging, topic) == []
 
 
-def test_requests_are_bounded(messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task of any size stores in portions."""
+def test_requests_are_bounded(messaging, topic, monkeypatch):
     monkeypatch.setattr(topic_writer, "STORE_ROWS", 2)
     writer = TopicWriter(options(messaging, topic), ["payload"])
-    batch = pa.RecordBatch.from_pydict({"payload": [b"%d" % number for number in range(5)]})
-    writer.commit([writer.write(iter([batch]))])
-    assert payloads(messaging, topic) == [b"%d" % number for number in range(5)]
+    five = [b"%d" % number for number in range(5)]
+    writer.commit([writer.write(batches(*five))])
+    assert payloads(messaging, topic) == five
 
 
-async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging: MessagingService, topic: str) -> None:
+async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging, topic):
     """A failure would make Spark's user write everything again."""
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
@@ -112,8 +104,7 @@ async def test_a_commit_whose_answer_was_lost_has_not_failed(messaging: Messagin
     assert payloads(messaging, topic) == [b"1"]
 
 
-async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging: MessagingService, topic: str) -> None:
-    """Published again it shows nothing twice."""
+async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging, topic):
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
         stored = await asyncio.to_thread(writer.write, batches(b"1", b"2"))
@@ -124,7 +115,7 @@ async def test_a_publish_of_what_was_stored_may_lose_its_answer(messaging: Messa
 
 
 @pytest.mark.process
-async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_path: Path) -> None:
+async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_path):
     """It is committed or still open then; either way the write is whole, once."""
     with MessagingService(tmp_path / "messaging") as service:
         service.create("default/killed")
@@ -141,10 +132,7 @@ async def test_a_service_killed_before_it_answered_a_commit_is_asked_again(tmp_p
         assert payloads(service, "default/killed") == [b"1"]
 
 
-async def test_a_commit_that_cannot_be_confirmed_is_named(
-    messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not as a failure: the rows may be there, and the reason says where to look."""
+async def test_a_commit_that_cannot_be_confirmed_is_named(messaging, topic, monkeypatch):
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = await asyncio.to_thread(through, between, topic)
@@ -164,8 +152,7 @@ def batches(*payloads: bytes) -> Iterator[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize(("topics", "columns"), [("a/t,b/t", ["payload"]), ("a/t", ["value"])])
-def test_what_cannot_be_written_is_refused(topics: str, columns: list[str]) -> None:
-    """Before a transaction is begun."""
+def test_what_cannot_be_written_is_refused(topics, columns):
     with pytest.raises(errors.Stop, match=errors.BAD_OPTION):
         TopicWriter(SourceOptions.of({"url": "http://127.0.0.1:9", "topics": topics}), columns)
 
@@ -184,98 +171,75 @@ writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start
 PATIENCE_SECONDS = 200.0
 
 
-def payloads_topic_stream_writer(messaging: MessagingService, topic: str) -> list[bytes]:
-    with BulkClient(messaging.url) as client:
-        found: list[bytes] = client.poll(topic, after="").table["payload"].to_pylist()
-    return found
-
-
-def rows(*payloads: bytes) -> Iterator[pa.RecordBatch]:
-    yield pa.RecordBatch.from_pydict({"payload": pa.array(payloads, pa.binary())})
-
-
 @pytest.fixture
 def writer(messaging: MessagingService, topic: str, tmp_path: Path) -> TopicStreamWriter:
     return TopicStreamWriter(SourceOptions.of({"url": messaging.url, "topics": topic}), ["payload"], tmp_path)
 
 
-def test_what_tasks_store_is_seen_with_the_batchs_commit(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str
-) -> None:
+def test_what_tasks_store_is_seen_with_the_batchs_commit(writer, messaging, topic):
     """All tasks of an attempt under one transaction; a task without rows needs none."""
-    stored = [writer.store(rows(b"1"), "0-run"), writer.store(rows(b"2"), "0-run"), writer.store(iter([]), "0-run")]
-    assert payloads_topic_stream_writer(messaging, topic) == []
+    stored = [
+        writer.store(batches(b"1"), "0-run"),
+        writer.store(batches(b"2"), "0-run"),
+        writer.store(iter([]), "0-run"),
+    ]
+    assert payloads(messaging, topic) == []
     writer.commit([*stored, None], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1", b"2"]
+    assert payloads(messaging, topic) == [b"1", b"2"]
     assert len({each.pointer for each in stored[:2]}) == 1
     writer.commit([writer.store(iter([]), "1-run")], 1)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1", b"2"]
+    assert payloads(messaging, topic) == [b"1", b"2"]
 
 
-def test_a_batch_that_is_in_is_passed_over(writer: TopicStreamWriter, messaging: MessagingService, topic: str) -> None:
-    """The crash between the topic's commit and Spark's."""
+def test_a_batch_that_is_in_is_passed_over(writer, messaging, topic):
     for run in ("a", "b"):
-        writer.commit([writer.store(rows(b"1"), f"0-{run}")], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+        writer.commit([writer.store(batches(b"1"), f"0-{run}")], 0)
+    assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_crash_between_note_and_commit_is_made_good(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The noted transaction is committed, not the new one."""
-    stored = writer.store(rows(b"1"), "0-a")
+def die_in_commit(writer: TopicStreamWriter, stored: StreamTaskStored, where: object, name: str) -> None:
+    """Commit batch 0 in a process that dies when it calls ``name``."""
 
     def killed(*_: object) -> None:
         raise SystemExit
 
-    with monkeypatch.context() as kill:
-        kill.setattr(BulkClient, "commit", killed)
+    with pytest.MonkeyPatch.context() as kill:
+        kill.setattr(where, name, killed)
         with pytest.raises(SystemExit):
             writer.commit([stored], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == []
-    writer.commit([writer.store(rows(b"1"), "0-b")], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
 
 
-def test_a_crash_before_the_note_leaves_nothing(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_between_note_and_commit_is_made_good(writer, messaging, topic):
+    die_in_commit(writer, writer.store(batches(b"1"), "0-a"), BulkClient, "commit")
+    assert payloads(messaging, topic) == []
+    writer.commit([writer.store(batches(b"1"), "0-b")], 0)
+    assert payloads(messaging, topic) == [b"1"]
+
+
+def test_a_crash_before_the_note_leaves_nothing(writer, messaging, topic):
     """Published under a transaction that will never be committed."""
-    stored = writer.store(rows(b"1"), "0-a")
-
-    def killed(*_: object) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as kill:
-        kill.setattr(topic_writer, "_write", killed)
-        with pytest.raises(SystemExit):
-            writer.commit([stored], 0)
-    writer.commit([writer.store(rows(b"1"), "0-b")], 0)
+    stored = writer.store(batches(b"1"), "0-a")
+    die_in_commit(writer, stored, topic_writer, "_write")
+    writer.commit([writer.store(batches(b"1"), "0-b")], 0)
     assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
         client.abort(stored.pointer)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_noted_transaction_that_was_aborted_since_is_replaced(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """Its time was up, say: its rows will never be seen."""
-    stored = writer.store(rows(b"1"), "0-a")
+def test_a_noted_transaction_that_was_aborted_since_is_replaced(writer, messaging, topic, tmp_path):
+    stored = writer.store(batches(b"1"), "0-a")
     assert stored.pointer is not None
     with BulkClient(messaging.url) as client:
         client.abort(stored.pointer)
     (tmp_path / "fairlead_topic" / "0.note").write_text(str(stored.pointer))
-    writer.commit([writer.store(rows(b"1"), "0-b")], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    writer.commit([writer.store(batches(b"1"), "0-b")], 0)
+    assert payloads(messaging, topic) == [b"1"]
 
 
-def test_a_forgotten_transaction_needs_a_person(
-    writer: TopicStreamWriter, messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """Whose word counts."""
+def test_a_forgotten_transaction_needs_a_person(writer, messaging, topic, tmp_path):
     note = tmp_path / "fairlead_topic" / "0.note"
-    stored = writer.store(rows(b"1"), "0-a")
+    stored = writer.store(batches(b"1"), "0-a")
     note.write_text("1")
     with pytest.raises(errors.Stop, match=f"{errors.BATCH_UNKNOWN}: batch 0"):
         writer.commit([stored], 0)
@@ -284,46 +248,40 @@ def test_a_forgotten_transaction_needs_a_person(
         writer.commit([stored], 0)
     note.write_text("done\n")
     writer.commit([stored], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == []
+    assert payloads(messaging, topic) == []
 
 
-async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
-    """The query would end for nothing."""
+async def test_a_batchs_commit_whose_answer_was_lost_has_not_failed(messaging, topic, tmp_path):
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
-        stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
+        stored = await asyncio.to_thread(writer.store, batches(b"1"), "0-a")
         between.lose(3, containing=b"/commit")
         await asyncio.to_thread(writer.commit, [stored], 0)
         assert between.lost == 3
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    assert payloads(messaging, topic) == [b"1"]
 
 
 async def test_a_batchs_commit_that_cannot_be_confirmed_is_asked_for_by_the_next_attempt(
-    messaging: MessagingService, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The note says which transaction it is."""
+    messaging, topic, tmp_path, monkeypatch
+):
     monkeypatch.setattr(transaction, "COMMIT_PAUSES_SECONDS", (0.0,))
     async with flaky(messaging.port) as between:
         writer = TopicStreamWriter(SourceOptions.of({"url": between.url, "topics": topic}), ["payload"], tmp_path)
-        stored = await asyncio.to_thread(writer.store, rows(b"1"), "0-a")
+        stored = await asyncio.to_thread(writer.store, batches(b"1"), "0-a")
         between.lose(1_000_000, containing=b"/commit")
         with pytest.raises(errors.Wait, match=errors.UNREACHABLE):
             await asyncio.to_thread(writer.commit, [stored], 0)
         between.lose(0)
-        again = await asyncio.to_thread(writer.store, rows(b"1"), "0-b")
+        again = await asyncio.to_thread(writer.store, batches(b"1"), "0-b")
         await asyncio.to_thread(writer.commit, [again], 0)
-    assert payloads_topic_stream_writer(messaging, topic) == [b"1"]
+    assert payloads(messaging, topic) == [b"1"]
 
 
 @pytest.mark.verify
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_twice(
-    messaging: MessagingService, topic: str, tmp_path: Path
-) -> None:
+def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_twice(messaging, topic, tmp_path):
     """The real thing: kill -9 of the JVM right there, then the stream is started again."""
     messaging.publish(topic, [b"%d" % number for number in range(40)])
     target = topic + "-copy"
@@ -343,17 +301,16 @@ def test_a_stream_killed_between_the_topics_commit_and_sparks_publishes_nothing_
     wait_until("the JVM was killed", was_killed, seconds=PATIENCE_SECONDS, describe=first.tail)
     first.kill()
     assert not [path for path in (checkpoint / "commits").iterdir() if path.name == "0"]
-    assert len(payloads_topic_stream_writer(messaging, target)) == 40
+    assert len(payloads(messaging, target)) == 40
     messaging.publish(topic, [b"%d" % number for number in range(40, 50)])
     second = start("stream", command, tmp_path / "stream.log")
     assert second.process.wait(PATIENCE_SECONDS) == 0, second.tail()
-    assert sorted(payloads_topic_stream_writer(messaging, target), key=int) == [b"%d" % number for number in range(50)]
+    assert sorted(payloads(messaging, target), key=int) == [b"%d" % number for number in range(50)]
 
 
-def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp_path: Path) -> None:
-    """The last one stays: Spark may not know yet."""
+def test_notes_of_earlier_batches_are_tidied_away(writer, tmp_path):
     for batch in range(3):
-        writer.commit([writer.store(rows(b"1"), f"{batch}-run")], batch)
+        writer.commit([writer.store(batches(b"1"), f"{batch}-run")], batch)
     assert sorted(path.name for path in (tmp_path / "fairlead_topic").iterdir()) == ["2-run", "2.note"]
 
 
@@ -361,8 +318,7 @@ def test_notes_of_earlier_batches_are_tidied_away(writer: TopicStreamWriter, tmp
     ("options", "reason"),
     [({"topics": "a/b"}, "checkpoint is required"), ({"topics": "a/b,a/c", "checkpoint": "/x"}, "exactly one")],
 )
-def test_what_is_missing_is_named(options: dict[str, str], reason: str) -> None:
-    """Before the query starts."""
+def test_what_is_missing_is_named(options, reason):
     source = FairleadDataSource(options={"url": "http://h", **options})
     with pytest.raises(errors.Stop, match=reason):
         source.streamWriter(pa.schema([("payload", pa.binary())]), False)

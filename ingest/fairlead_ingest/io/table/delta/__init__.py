@@ -1,13 +1,11 @@
 """Delta tables through delta-rs, in folders and in object stores; this package is one ``TableFormat``.
 
-delta_table  opening and creating a table, its columns and properties, its files and rows, vacuum
-log_reader   last batch, positions, commit sequence: what a commit must know, from the log alone
-log_writer   the commit that names the files of tasks
-compaction   small files joined or sorted while others write
-store_log    the newest entries of a log in a store, one small object each
+delta_table  opens and creates tables; columns and properties, files and rows, vacuum
+log_reader   reads from the log what a commit must know: last batch, positions, commit sequence
+log_writer   commits the files of tasks
+compaction   joins small files or sorts rows while others write
 
-compaction ─▶ log_writer ─▶ log_reader ─▶ store_log
-                   └────────────┴──▶ delta_table
+compaction ─▶ log_writer ─▶ log_reader ─▶ delta_table
 """
 
 from fairlead_ingest.io.table.delta.delta_table import dataset as dataset

@@ -1,6 +1,6 @@
-"""A Delta table: opening it, creating it and adding columns, its files and rows as the log describes them, vacuum.
+"""A Delta table: opens and creates it, adds columns, lists files and reads rows as the log describes them, vacuums.
 
-A table in a folder is opened anew on each call. A table in a store stays open and is brought up to date instead.
+A table in a folder is opened at each call. A table in a store stays open and is updated instead.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from fairlead_ingest.table.store_path import Place, StorePath
 
 
 class _OpenTables(threading.local):
-    """Tables in stores, open: opening one is a dozen requests and more, bringing it up to date is two or three.
+    """Open tables in stores: opening one takes a dozen requests or more, updating it two or three.
 
-    Of one thread each: who has looked and commits must not be moved on in between. A table is opened anew where the
-    options are others, for a file has a new secret, say: an open one goes on with the credentials it began with.
+    Each thread has its own, so that no other thread updates a table between decision and commit. A table is opened
+    again if its options changed, for example after a new secret, because an open one keeps its first credentials.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ _kept = _OpenTables()
 
 @object_store.with_new_credentials
 def open_table(table: Place) -> DeltaTable | None:
-    """The newest version; None where there is no table.  Raises ``Wait``, ``Stop`` where a store cannot be asked."""
+    """The newest version, None if there is no table. Raises ``Wait``, ``Stop`` if the store cannot be read."""
     if isinstance(table, Path):
         try:
             return DeltaTable(str(table))
@@ -66,16 +66,16 @@ def open_table(table: Place) -> DeltaTable | None:
 
 
 def rows(table: Place, found: DeltaTable) -> ds.Dataset:
-    """The rows of the version that is open."""
+    """The rows of the open version."""
     if isinstance(table, Path):
-        # By pyarrow itself, not through delta-rs' files: see ``store_filesystem``.
+        # Read with pyarrow's file system instead of delta-rs'; see ``store_filesystem``.
         folder = pa_fs.SubTreeFileSystem(str(table.absolute()), pa_fs.LocalFileSystem())
         return found.to_pyarrow_dataset(filesystem=folder)
     return found.to_pyarrow_dataset(filesystem=store_filesystem.below(table))
 
 
 def when_decided(table: Place) -> DeltaTable:
-    """As it was when the commit was decided, where that is known: what came since collides in the log."""
+    """The table as it was when the commit was decided, if it is still open, so that later commits collide."""
     kept = _kept.tables.get(table) if isinstance(table, StorePath) else None
     found = open_table(table) if kept is None else kept[1]
     if found is None:
@@ -84,18 +84,18 @@ def when_decided(table: Place) -> DeltaTable:
 
 
 def forget(table: StorePath) -> None:
-    """The next look opens it anew."""
+    """Close the table, so that the next call opens it again."""
     _kept.tables.pop(table, None)
 
 
 def options(table: Place) -> dict[str, str] | None:
-    """What delta-rs takes to reach it; a folder needs nothing.  Raises ``Stop``."""
+    """The storage options for delta-rs, None for a folder. Raises ``Stop``."""
     return None if isinstance(table, Path) else object_store.storage_options(table.storage)
 
 
 @contextmanager
 def explained(table: Place) -> Iterator[None]:
-    """What a store answers is said in a sentence of ours."""
+    """Explain errors of the store; errors of a folder pass unchanged."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -106,23 +106,24 @@ def explained(table: Place) -> Iterator[None]:
 
 
 BOUNDED: Final = "delta.dataSkippingStatsColumns"
-# A job commits every second, and opening a table lists its log: 100,000 entries cost 100 ms, four times a batch.
+# Keep the log short: a job commits every second, and opening a table lists its log four times a batch, which takes
+# 100 ms with 100,000 entries.
 CONFIGURATION = {
     "delta.checkpointInterval": "100",
     "delta.logRetentionDuration": "interval 6 hours",
     "delta.enableExpiredLogCleanup": "true",
-    # Of which columns the log has bounds, for every file. Without this delta-rs takes a column without bounds for one
-    # that no file has a value of: a condition on it, in DuckDB say, finds nothing.
+    # The columns for which the log has bounds of every file. Without this, delta-rs takes a column without bounds for
+    # one without values, and a filter on it (in DuckDB, for example) finds nothing.
     BOUNDED: "_id,_published_at,node",
 }
 STORE_CHECKPOINT_COMMITS: Final = 20
-"""A checkpoint costs some sixty requests; without one, opening the table asks once for each commit."""
+"""A checkpoint takes about sixty requests, but saves one request for each commit when the table is opened."""
 STORE_CONFIGURATION: Final = {**CONFIGURATION, "delta.checkpointInterval": str(STORE_CHECKPOINT_COMMITS)}
-"""In a store each commit since the checkpoint is a request of its own for each program that opens the table."""
+"""In a store, every program that opens the table needs one request for each commit since the checkpoint."""
 
 
 def ensure(table: Place, schema: pa.Schema) -> None:
-    """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop`` where types clash."""
+    """Create ``table`` or add missing columns. Raises ``Stop`` if types conflict."""
     existing = open_table(table)
     if existing is None:
         if isinstance(table, Path):
@@ -150,7 +151,7 @@ def ensure(table: Place, schema: pa.Schema) -> None:
 
 
 def size(table: Place) -> Size | None:
-    """What the log says is in the table, None where there is none."""
+    """The size of the table according to the log, None if there is no table."""
     found = open_table(table)
     if found is None:
         return None
@@ -174,7 +175,7 @@ def files(table: Place) -> list[tuple[str, str]]:
 
 
 def highest_ids(table: Place) -> dict[str, str]:
-    """By topic, the highest id that the statistics of its files say."""
+    """By topic, the highest id in the statistics of its files."""
     found = open_table(table)
     actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
     if actions is None or not {"max._id", "partition._topic"} <= set(actions.column_names):
@@ -187,18 +188,18 @@ def highest_ids(table: Place) -> dict[str, str]:
 
 
 def dataset(table: Place) -> ds.Dataset | None:
-    """The rows of the newest version, None where there is no table."""
+    """The rows of the newest version, None if there is no table."""
     found = open_table(table)
     if found is None:
         return None
     if not found.file_uris():
-        # A dataset of no files has no schema of its own.
+        # A dataset without files has no schema.
         return ds.dataset(pa.schema(found.schema().to_arrow()).empty_table())
     return rows(table, found)
 
 
 def vacuum(table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
-    """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
+    """Delete files that no version within the retention needs, also those of killed tasks; return their paths."""
     found = open_table(table)
     if found is None:
         return []

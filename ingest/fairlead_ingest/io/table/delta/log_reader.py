@@ -1,12 +1,11 @@
-"""What a commit needs to know of a table (last batch, positions, commit sequence), from the table's own log: from our
-newest commit that the current version is made of (``table.commit``).
+"""Reads from a table's log what a commit must know: last batch, positions, commit sequence.
 
-Where the newest commits are not ours (a delete, say) the log is read further back; if it no longer reaches that far, or
-others replaced the content, the rows say how far they go.
+They are in our newest commit that the current version is based on (``table.commit``). If the newest commits are not
+ours (a delete, for example), the log is read further back. If it does not go back that far, or others replaced the
+contents, the positions are derived from the rows.
 
-In a store each entry is one small object and is read once. delta-rs has the same as ``history``; but that asks the
-store for all of them each time, and holds Python's lock while it waits, so that with a slow store nothing else in the
-process goes on, health and stop included.
+In a store, each entry is one small object that is read once. delta-rs' ``history`` would request all entries each time,
+and holds Python's global lock while it waits, so that a slow store would block the whole process.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from fairlead_ingest.table.store_path import Place, StorePath
 LOG: Final = "_delta_log"
 DIGITS: Final = 20
 KEPT: Final = 128
-"""Entries remembered; none of them ever changes. One of a job with 500 topics takes 180 KB."""
+"""How many entries to cache; they never change. An entry of a job with 500 topics takes 180 KB."""
 
 
 class _StoreLogLine(msgspec.Struct):
@@ -43,10 +42,9 @@ _line = msgspec.json.Decoder(_StoreLogLine)
 
 
 def store_entries(table: StorePath, table_id: str, version: int) -> Iterator[dict[str, Any]]:
-    """From ``version`` back, as ``DeltaTable.history`` has them; ends where the log was cut.
+    """The log entries from ``version`` backwards, as ``DeltaTable.history`` returns them, until the log's beginning.
 
-    Raises ``Wait``, ``Stop``.
-    ``table_id``: of its metadata, so that a table which was made anew is another one.
+    ``table_id`` comes from the table's metadata and tells a recreated table apart. Raises ``Wait``, ``Stop``.
     """
     for each in range(version, -1, -1):
         found = _store_entry(table, table_id, each)
@@ -67,22 +65,22 @@ def _store_entry(table: StorePath, table_id: str, version: int) -> dict[str, Any
     try:
         found = next((info for each in content.splitlines() if (info := _line.decode(each).commit_info)), {})
     except msgspec.DecodeError as error:
-        raise errors.Stop(errors.TABLE_UNFIT, f"{path}: no entry of a Delta log: {error}") from None
+        raise errors.Stop(errors.TABLE_UNFIT, f"{path}: not an entry of a Delta log: {error}") from None
     return {"timestamp": 0, "operation": "", **found}
 
 
-# Two of ours rarely lie further apart than this many commits of others.
+# Two commits of ours are rarely more than this many commits of others apart.
 HISTORY_NEAR = 20
 
 
 def state(table: Place, application: str) -> TableState:
-    """What the table's log says now; nothing where there is no table."""
+    """The current state from the table's log; an empty state if there is no table."""
     found = delta_table.open_table(table)
     if found is None:
         return TableState()
     with delta_table.explained(table):
         newest, is_cut, is_latest = _newest(table, found)
-        # The log's own account of transactions is read back to its last checkpoint, at a request for each commit.
+        # Prefer our commit: finding a transaction in the log takes a request for each commit since its checkpoint.
         if is_latest and newest is not None and newest.sequence and newest.application == application:
             batch: int | None = newest.batch
             sequence: int | None = newest.sequence
@@ -98,13 +96,13 @@ def state(table: Place, application: str) -> TableState:
 
 
 def reached(table: Place) -> Offsets:
-    """How far the table goes per topic; nowhere where there is none."""
+    """The table's position in each topic; empty if there is no table."""
     found = delta_table.open_table(table)
     return Offsets() if found is None else _reached(table, found, _newest(table, found)[0])
 
 
 def last_entries(table: Place, limit: int) -> list[LogEntry]:
-    """The newest commits of the table, newest first; empty where there is no table."""
+    """The last commits of the table, newest first; empty if there is no table."""
     found = delta_table.open_table(table)
     return [
         LogEntry(version=entry["version"], timestamp_ms=entry["timestamp"], info=commit_info.read_commit_info(entry))
@@ -113,13 +111,13 @@ def last_entries(table: Place, limit: int) -> list[LogEntry]:
 
 
 def version(table: Place) -> int | None:
-    """The newest commit, None where there is no table."""
+    """The number of the newest version, None if there is no table."""
     found = delta_table.open_table(table)
     return None if found is None else found.version()
 
 
 def sequence(table: Place, found: DeltaTable) -> int:
-    """How many batches of ours the table has, as of the version that is open."""
+    """How many commits of ours the open version has."""
     newest, _, is_latest = _newest(table, found)
     if is_latest and newest is not None and newest.sequence:
         return newest.sequence
@@ -133,15 +131,15 @@ def _reached(place: Place, table: DeltaTable, newest: CommitInfo | None) -> Offs
 
 
 def _entries(table: Place, found: DeltaTable, limit: int | None) -> list[dict[str, Any]]:
-    """Of the log, newest first."""
+    """The last entries of the log, newest first."""
     if isinstance(table, Path):
         return found.history(limit)
     return list(islice(store_entries(table, str(found.metadata().id), found.version()), limit))
 
 
 def _newest(table: Place, found: DeltaTable) -> tuple[CommitInfo | None, bool, bool]:
-    """What our newest commit in the current version's line says, None for none; whether the log was cut before it;
-    whether it is the newest of all."""
+    """Our newest commit that the current version is based on, or None; whether the log was truncated before it; whether
+    it is the newest commit of all."""
     if isinstance(table, StorePath):
         return _newest_in_store(table, found)
     entries: list[dict[str, Any]] = []
@@ -156,7 +154,7 @@ def _newest(table: Place, found: DeltaTable) -> tuple[CommitInfo | None, bool, b
 
 
 def _newest_in_store(table: StorePath, found: DeltaTable) -> tuple[CommitInfo | None, bool, bool]:
-    """The same, at a request for each entry that has to be looked at, and no more."""
+    """The same in a store, with one request for each entry that is needed."""
     looked_at: list[int] = []
 
     def entries() -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Commits to a Delta table: all of it or nothing, durable when it returns."""
+"""Commits to a Delta table, atomically and durably."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Actions = list[AddAction | RemoveAction]
 
 
 def writing(table: Place) -> PartitionedFiles:
-    """Files in their place at once: readers of Delta see what the log names, and nothing else."""
+    """A writer of new files, at their final paths; readers of Delta see only files that the log names."""
     return PartitionedFiles(table)
 
 
 def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
-    """Commit ``files`` with what was decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
+    """Commit ``files`` as decided, durably. Raises ``Collided``, ``Stop``, ``Wait``."""
     is_numbered = decided.info is not None
     if not is_numbered and isinstance(table, StorePath):
-        delta_table.open_table(table)  # brought up to date: nothing was decided by what it was
+        delta_table.open_table(table)  # update it: nothing was decided from the open version
     target = delta_table.when_decided(table)
-    # From here on the log itself sees who else commits; what came between deciding and now it would not see.
+    # The log detects commits after this version, but not those between the decision and now.
     with delta_table.explained(table):
         follows = decided.follows(log_reader.sequence(table, target))
     if not follows:
@@ -44,7 +44,7 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
     now_ms = int(time.time() * 1000)
     properties = CommitProperties(
         custom_metadata=decided.metadata,
-        # Tried once by delta-rs where it has no number: the first try may stand, see ``_stands``.
+        # Without a number, let delta-rs try only once: that try may have succeeded, see ``_is_committed``.
         max_commit_retries=None if is_numbered or isinstance(table, Path) else 0,
         app_transactions=[Transaction(name, number) for name, number in sorted(decided.transactions.items())],
     )
@@ -56,10 +56,10 @@ def append(table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
 
 
 def replace(table: Place, target: DeltaTable, gone: Sequence[tuple[str, int]], files: Sequence[WrittenFile]) -> None:
-    """Commit ``files`` in the place of ``gone`` (path and size, of one partition), which hold the same rows.
+    """Commit ``files`` in place of ``gone`` (path and size, in one partition), which hold the same rows.
 
-    As the version after ``target``'s or not at all: further on the library does not see who else took the same files
-    out. Raises ``Collided`` where it is not known to stand, ``Stop``, ``Wait``.
+    Commits only as the version after ``target``'s, because a rebase by the library would not notice that others removed
+    the same files. Raises ``Collided`` if it may have failed, ``Stop``, ``Wait``.
     """
     now_ms = int(time.time() * 1000)
     partition: dict[str, str | None] = {"_topic": files[0].topic, "_date": files[0].date}
@@ -100,7 +100,7 @@ def _append_to_folder(
         if _NO_ROOM in str(error):
             raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
         raise
-    # Ours is among these; whatever else came meanwhile may as well be on disk.
+    # Our commit is one of these; syncing those of others does no harm.
     before = target.version()
     target.update_incremental()
     for version in range(before + 1, target.version() + 1):
@@ -115,7 +115,7 @@ def _append_to_store(
     properties: CommitProperties,
     unnumbered: Sequence[WrittenFile] | None,
 ) -> None:
-    """Whatever goes wrong, the commit may stand: the answer alone can be lost.  Nothing is assumed; we look again."""
+    """Commit to a store. After an error, check whether the commit succeeded, as only the answer may be lost."""
     try:
         _commit(target, actions, properties, _after_commit(target))
     except (DeltaError, OSError) as error:
@@ -123,7 +123,7 @@ def _append_to_store(
         explained = object_store.explain(table, error)
         if isinstance(explained, errors.Stop):
             raise explained from error
-        if unnumbered and _stands(table, target.version(), unnumbered):
+        if unnumbered and _is_committed(table, target.version(), unnumbered):
             return
         raise Collided(
             f"{table}: another writer was first, or the store's answer is missing ({explained})",
@@ -131,11 +131,11 @@ def _append_to_store(
         ) from error
 
 
-def _stands(table: StorePath, before: int, files: Sequence[WrittenFile]) -> bool:
-    """A commit since version ``before`` names these files.  Raises ``Stop``, ``Wait``: then it is not known.
+def _is_committed(table: StorePath, before: int, files: Sequence[WrittenFile]) -> bool:
+    """Whether a commit since version ``before`` names these files. Raises ``Stop``, ``Wait`` if that is unknown.
 
-    A batch is known by its number.  These are known by their names alone, and a compaction may have put others in their
-    place by now: added once more, their rows would be there twice.
+    A batch has a number, but these files have only their names. A compaction may have replaced them by now, so looking
+    for them in the newest version is not enough: added again, their rows would be duplicates.
     """
     newest = delta_table.open_table(table)
     name = files[0].path.rpartition("/")[2].encode()
@@ -160,6 +160,6 @@ def _commit(
 
 
 def _after_commit(target: DeltaTable) -> PostCommitHookProperties:
-    """delta-rs lists the log after each commit, to tidy it; near a checkpoint alone there is something to tidy."""
+    """Clean up the log only near a checkpoint; by default delta-rs lists it after each commit."""
     is_near = (target.version() + 2) % STORE_CHECKPOINT_COMMITS <= 1
     return PostCommitHookProperties(create_checkpoint=is_near, cleanup_expired_logs=is_near)

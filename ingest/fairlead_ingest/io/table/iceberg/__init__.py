@@ -1,19 +1,19 @@
-"""Iceberg tables through pyiceberg: what they are made of lies in a folder or a store, what is current in a catalog.
+"""Iceberg tables through pyiceberg: files are in a folder or a store, and a catalog knows the current version.
 
-format      the table format behind the protocol of all formats
-iceberg_table  catalogs and tables, open; the files of a version, as manifests list them
-definition  columns, partitions, properties: made, grown
-account     batch, positions, counts and sums: what our commits say of themselves
-versions    one new version of a table: its manifests, its summary, what the catalog is asked to change
+format      the table format, implementing the protocol of all formats
+iceberg_table  open catalogs and tables; the files of a version from its manifests
+definition  creates tables and adds columns; partitions and properties
+account     records batch, positions and counts in our commits, and reads them
+versions    makes a new version of a table: manifests, summary, the request to the catalog
 contents    the rows of a version
-deleted     rows that another engine has marked as deleted are left out
-columns     Arrow's columns and Iceberg's; what a file of a task is in a manifest
-compaction  files joined or sorted, beside all who write
-tidying     versions that have expired, files that no version needs
-catalogs    a catalog opened as the settings say: SQL or REST
-catalog_failures  what a catalog answers, in a sentence with a code
-secret_file  the one line of a file with a secret
-file_io     how pyiceberg reads and writes: with our credentials, durably, and nothing twice
+deleted     leaves out rows that another engine has marked as deleted
+columns     converts between Arrow's and Iceberg's columns; manifest entries for the files of tasks
+compaction  joins or sorts files, concurrently with other writers
+tidying     removes expired versions and files that no version needs
+catalogs    opens a catalog from the settings: SQL or REST
+catalog_failures  explains a catalog's answers with a code and a sentence
+secret_file  reads a secret from a one-line file
+file_io     how pyiceberg reads and writes: with our credentials, durably, with a cache
 
     format, compaction ─▶ iceberg_table ─▶ catalogs ─▶ file_io
         ├── account, tidying ─▶ versions ─▶ iceberg_table

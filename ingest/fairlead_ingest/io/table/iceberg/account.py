@@ -1,6 +1,6 @@
-"""What our commits say of themselves: counts and sums in the summary of each, positions once in the table's properties.
+"""Records what our commits contain: counts in the summary of each, positions only once, in the table's properties.
 
-In each summary, positions would be in each of a hundred remembered versions, all of which are written with each commit.
+Positions in each summary would be stored for each of a hundred retained versions, and every commit rewrites them all.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from fairlead_ingest.table.commit_info import METADATA_KEY, CommitInfo, Lineage,
 def account_of(
     version: NewVersion, before: NewestCommit | None, decided: Append
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What goes into the summary, and into the table's properties."""
+    """The entries for the version's summary and for the table's properties."""
     if decided.info is None:
         return {}, {}
     brief: CommitInfo = msgspec.structs.replace(decided.info, reached=Offsets())
-    # Of the transactions, the commit sequence is in the account itself.
+    # Only the application's batch is needed here; the commit sequence is part of ``info``.
     batches = {} if decided.info.batch < 0 else {decided.info.application: decided.info.batch}
     following = commit_info.following(
         before, snapshot=version.id, number=version.number, info=decided.info, batches=batches
@@ -36,7 +36,7 @@ def account_of(
 
 
 def newest(table: Table) -> tuple[NewestCommit | None, Lineage]:
-    """Our newest commit, and whether the current version was made from it."""
+    """Our newest commit, and whether the current version is based on it."""
     found = commit_info.parse_newest_commit(table.properties)
     if found is None:
         return None, Lineage.CURRENT
@@ -47,7 +47,7 @@ def newest(table: Table) -> tuple[NewestCommit | None, Lineage]:
 
 
 def entries(table: Table, limit: int) -> Iterator[LogEntry]:
-    """The newest versions, newest first; only the newest of ours says positions too."""
+    """The last versions, newest first; only our newest one has positions."""
     ours, _ = newest(table)
     for _, snapshot in zip(range(limit), _line(table), strict=False):
         text = None if snapshot.summary is None else snapshot.summary[METADATA_KEY]
@@ -58,7 +58,7 @@ def entries(table: Table, limit: int) -> Iterator[LogEntry]:
 
 
 def _info(text: str) -> CommitInfo | None:
-    """None where another has written something else there."""
+    """The commit's info; None if another writer stored something else there."""
     try:
         return commit_info.read_commit_info({METADATA_KEY: msgspec.json.decode(text)})
     except msgspec.DecodeError:
@@ -66,7 +66,7 @@ def _info(text: str) -> CommitInfo | None:
 
 
 def _line(table: Table) -> Iterator[Snapshot]:
-    """The current version and those it was made from, newest first, as far as the table remembers them."""
+    """The current version and its retained ancestors, newest first."""
     each = table.current_snapshot()
     while each is not None:
         yield each

@@ -1,4 +1,4 @@
-"""What a catalog answers, in a sentence with a code; no secret is in it, whatever the answer says."""
+"""Explains a catalog's errors with a code and a sentence, from which secrets are removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairlead_wire import distribution
 from fairlead_wire.validation import addresses
 
 SENTENCE_CHARS_MAX: Final = 400
-# What pyiceberg raises where metadata of a table says what it should not; other engines write it, too.
+# What pyiceberg raises for invalid table metadata, which other engines may have written.
 _NOT_READ: Final = (
     exceptions.ValidationError,
     msgspec.DecodeError,
@@ -48,13 +48,13 @@ FAILURES: Final = (
     ImportError,
     *_NOT_READ,
 )
-"""What opening a catalog, asking it and committing to it may raise."""
+"""What opening, reading and committing to a catalog may raise."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _FULL = re.compile(r"database or disk is full")
 _SPACE = re.compile(r"\s+")
-# A piece of what was read, which need not be a table's: the catalog says which file it is.
+# The part of pydantic's message that quotes its input, which may be any file the catalog names.
 _PIECE = re.compile(r"\s*\[type=[^\n]*(\n\s*For further information visit \S*)?")
-# PostgreSQL's own codes, whatever the language of its sentences; where it refuses a connection there is none.
+# PostgreSQL's codes do not depend on its language; a refused connection has no code.
 _DENIED_STATES: Final = ("28", "42501")
 _UNFIT_STATES: Final = ("3D", "3F")
 _DENIED = re.compile(
@@ -79,20 +79,20 @@ _NO_CATALOG = pydantic.ValidationError | requests.JSONDecodeError | requests.exc
 
 
 def explain(catalog: Catalog, error: BaseException) -> errors.Stop | errors.Wait:
-    """Which of the few things it can be, in a sentence that names the remedy."""
+    """Classify the error, with a sentence that names the remedy."""
     if isinstance(error, errors.Stop | errors.Wait):
         return error
     said = _sentence(catalog, error)
-    # Not the catalog's doing: it is asked and the table's files are read and written by the same calls.
+    # Errors of the table's files, not of the catalog: the same calls access both.
     if isinstance(error, FileNotFoundError):
-        return errors.Stop(errors.TABLE_UNFIT, f"a file that the table names is not there: {said}")
+        return errors.Stop(errors.TABLE_UNFIT, f"a file of the table is missing: {said}")
     if isinstance(error, IsADirectoryError | NotADirectoryError):
-        return errors.Stop(errors.TABLE_UNFIT, f"where the table names a file is a folder, or the reverse: {said}")
+        return errors.Stop(errors.TABLE_UNFIT, f"a path of the table is a folder, not a file, or the reverse: {said}")
     if (isinstance(error, OSError) and error.errno in _NO_ROOM) or _FULL.search(said):
         return errors.Wait(errors.DISK_FULL, said)
     is_answer = isinstance(error, _NO_CATALOG | exceptions.RESTError) and catalog.type == "rest"
     if isinstance(error, _NOT_READ) and not is_answer:
-        return errors.Stop(errors.TABLE_UNFIT, f"what the table's metadata says is not understood: {said}")
+        return errors.Stop(errors.TABLE_UNFIT, f"the table's metadata is invalid: {said}")
     where = f"[catalog] {_address(catalog)}"
     found = _of_database(error, said) if isinstance(error, SQLAlchemyError | ImportError) else _of_service(error)
     if found is None:
@@ -102,31 +102,31 @@ def explain(catalog: Catalog, error: BaseException) -> errors.Stop | errors.Wait
 
 
 def _of_database(error: SQLAlchemyError | ImportError, said: str) -> tuple[str, str, str] | None:
-    """(code, what comes before its own words, what comes behind), None where waiting helps."""
+    """The code, and what to put before and after the error's text; None if waiting helps."""
     if isinstance(error, NoSuchModuleError | ImportError):
         package = distribution.with_extra("iceberg")
-        remedy = f"; install the driver beside {package}, which has psycopg for postgresql+psycopg"
+        remedy = f"; install the driver; {package} includes psycopg, for postgresql+psycopg"
         return errors.BAD_OPTION, "", remedy
     if isinstance(error, ArgumentError):
-        return errors.BAD_OPTION, "no address of a database: ", ""
+        return errors.BAD_OPTION, "not a database URL: ", ""
     state = str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
     if state.startswith(_DENIED_STATES) or _DENIED.search(said):
-        return errors.CATALOG_DENIED, "", "; check password_file, and what the user may do in the database"
+        return errors.CATALOG_DENIED, "", "; check password_file, and the user's permissions in the database"
     if state.startswith(_UNFIT_STATES) or _UNFIT.search(said):
-        return errors.CATALOG_UNFIT, "", "; make it, or correct uri"
+        return errors.CATALOG_UNFIT, "", "; create it, or correct uri"
     return None
 
 
 def _of_service(error: BaseException) -> tuple[str, str, str] | None:
     if isinstance(error, _REFUSED):
-        remedy = "; check token_file or credential_file, oauth2_scope, and what they may do in the namespace"
+        remedy = "; check token_file or credential_file, oauth2_scope, and their permissions in the namespace"
         return errors.CATALOG_DENIED, "", remedy
     if isinstance(error, _AWAY):
         return None
     if isinstance(error, requests.TooManyRedirects):
-        return errors.CATALOG_UNFIT, "it names another address, which is not followed: ", "; give that one as uri"
+        return errors.CATALOG_UNFIT, "it redirects, which is not followed: ", "; set uri to that address"
     if isinstance(error, _NO_CATALOG):
-        return errors.CATALOG_UNFIT, "what answers is no Iceberg REST catalog: ", ""
+        return errors.CATALOG_UNFIT, "the server is not an Iceberg REST catalog: ", ""
     if isinstance(error, exceptions.RESTError | exceptions.NoSuchNamespaceError):
         return errors.CATALOG_UNFIT, "", "; check uri, warehouse and namespace"
     return None
@@ -138,8 +138,8 @@ def _address(catalog: Catalog) -> str:
 
 
 def _sentence(catalog: Catalog, error: BaseException) -> str:
-    """Without what SQLAlchemy adds (the statement, and an address of its own pages), and without our secrets, which a
-    service may send back."""
+    """The error's text without SQLAlchemy's additions (the statement and a link) and without our secrets, which a
+    service may echo."""
     text = _PIECE.sub("", str(getattr(error, "orig", None) or error)) or type(error).__name__
     for secret in _secrets(catalog):
         text = text.replace(secret, "***")

@@ -1,18 +1,18 @@
-"""A catalog opened as the settings say: in a database, or a service with Iceberg's REST API.
+"""Opens a catalog from the settings: a SQL database, or a service with Iceberg's REST API.
 
     connect ─▶ connect_sql, connect_rest ─▶ secret_file        all ─▶ catalog_failures
 
-pyiceberg would also read ``~/.pyiceberg.yaml`` and ``PYICEBERG_…``; a job does what its own settings say, wherever it
-runs, so those are ignored. How files are read and written is the job's own setting, too: neither a catalog's answer nor
+pyiceberg would also read ``~/.pyiceberg.yaml`` and ``PYICEBERG_…``; they are ignored, so that a job behaves the same
+wherever it runs. How files are read and written also depends only on the job's settings: neither a catalog's answer nor
 a property of a table, which other writers may set, can change it.
 
-REST, with a token or with OAuth2 (client credentials): the library asks for a new token when the service refuses the
-old one, and then repeats the request once. It waits forever for an answer, takes properties of the service for its own,
-and follows a redirect to another address with all its credentials: none of that here.
+REST, with a token or OAuth2 (client credentials): the library requests a new token when the service refuses the old
+one, and repeats the request once. By default it would also wait forever for an answer, adopt properties of the service,
+and follow redirects with its credentials; all of that is disabled here.
 
-SQL, SQLite on one machine or PostgreSQL for several: the library queries its database without a time limit. So
-connections of PostgreSQL are of a class of ours: a server that hangs, or that waits for the lock of another client,
-counts as one that does not answer. Passwords are read when a connection is made.
+SQL, with SQLite on one machine or PostgreSQL for several: the library queries its database without a time limit. So
+PostgreSQL connections use our own class, which treats a server that hangs, or waits for another client's lock, as one
+that does not answer. Passwords are read when a connection is opened.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ REST_CONNECT_SECONDS: Final = 5
 REQUEST_SECONDS: Final = 30
 _TOKENS: Final = "v1/oauth/tokens"
 _CHOSEN_BY_THE_SERVICE: Final = frozenset({"prefix", "namespace-separator", "rest-page-size", "uri"})
-"""Of its properties; all others are about how files are read, which is not its to say, or do not concern us."""
+"""Properties accepted from the service; all others concern the reading of files, or are not needed."""
 
 
 class _Http(HTTPAdapter):
@@ -54,7 +54,7 @@ class _Http(HTTPAdapter):
         options["timeout"] = (REST_CONNECT_SECONDS, REQUEST_SECONDS)
         answer = super().send(request, *args, **options)
         if answer.status_code == HTTPStatus.NOT_IMPLEMENTED:
-            raise exceptions.BadRequestError(f"{request.method} {request.path_url}: it has no such thing (501)")
+            raise exceptions.BadRequestError(f"{request.method} {request.path_url}: not implemented (501)")
         return answer
 
 
@@ -64,7 +64,7 @@ class _Rest(RestCatalog):
         super().__init__(catalog.name, **self._own)
 
     def _config_headers(self, session: requests.Session) -> None:
-        """The first that is done with a session, before a token is asked for by it."""
+        """Set up the session; called before it requests a token."""
         super()._config_headers(session)
         session.trust_env = False
         session.max_redirects = 0
@@ -78,14 +78,15 @@ class _Rest(RestCatalog):
         try:
             names.check_uri("rest", self.uri)
         except ValueError as error:
-            raise errors.Stop(errors.CATALOG_UNFIT, f"[catalog] {self._own['uri']} says that its uri {error}") from None
+            own = self._own["uri"]
+            raise errors.Stop(errors.CATALOG_UNFIT, f"[catalog] {own}: the uri it returns {error}") from None
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return file_io.of_table(self.properties, properties)
 
 
 def connect_rest(catalog: Catalog, storage: Storage) -> RestCatalog:
-    """Raises ``Stop`` and what ``failures`` explains."""
+    """Open a REST catalog. Raises ``Stop`` and the ``FAILURES`` that ``explain`` takes."""
     return _Rest(catalog, storage)
 
 
@@ -98,7 +99,7 @@ def _properties(catalog: Catalog) -> dict[str, Any]:
         "oauth2-server-uri": catalog.oauth2_uri or f"{catalog.uri.rstrip('/')}/{_TOKENS}",
         "scope": catalog.oauth2_scope,
         "ssl": None if catalog.tls_ca is None else {"cabundle": catalog.tls_ca},
-        # Tasks write with the job's own credentials; those that a catalog may lend end within the hour.
+        # Tasks write with the job's own credentials; those vended by a catalog would expire within the hour.
         "header.X-Iceberg-Access-Delegation": "",
     }
     return {key: value for key, value in found.items() if value is not None}
@@ -115,11 +116,11 @@ _DURABLE: Final = (
 class _Sql(SqlCatalog):
     def __init__(self, catalog: Catalog, storage: Storage) -> None:
         self._settings = catalog
-        # The password is in none of the properties, which the library hands on to each table.
+        # The password is not a property, because the library passes these to each table.
         super().__init__(catalog.name, uri=catalog.uri, pool_pre_ping="true", **file_io.properties(storage))
 
     def _init_catalog(self) -> None:
-        """Where the library asks its first question."""
+        """Set up the engine before the library's first query."""
         _prepare(self.engine, self._settings)
         super()._init_catalog()
 
@@ -128,11 +129,11 @@ class _Sql(SqlCatalog):
 
 
 def is_sqlite_missing(uri: str) -> bool:
-    """Is it a file of SQLite, in a folder that is there, and not there itself?"""
+    """Whether the URI names an SQLite file that does not exist, in an existing folder."""
     try:
         url = make_url(uri)
     except (ArgumentError, ValueError):
-        return False  # which ``connect`` says in a sentence
+        return False  # ``connect`` reports the error
     file = url.database or ""
     if url.get_backend_name() != "sqlite" or not file or file.startswith((":", "file:")):
         return False
@@ -140,13 +141,11 @@ def is_sqlite_missing(uri: str) -> bool:
 
 
 def connect_sql(catalog: Catalog, storage: Storage) -> SqlCatalog:
-    """Raises ``Stop`` and what ``failures`` explains."""
+    """Open a SQL catalog. Raises ``Stop`` and the ``FAILURES`` that ``explain`` takes."""
     try:
         make_url(catalog.uri)
     except (ArgumentError, ValueError) as error:
-        raise errors.Stop(
-            errors.BAD_OPTION, f"[catalog] uri {catalog.uri}: no address of a database: {error}"
-        ) from None
+        raise errors.Stop(errors.BAD_OPTION, f"[catalog] uri {catalog.uri}: not a database URL: {error}") from None
     return _Sql(catalog, storage)
 
 
@@ -178,7 +177,7 @@ def _postgresql(*words: Any, **named: Any) -> Any:
                 raise psycopg.OperationalError(f"no answer within {STATEMENT_SECONDS:g} s") from None
 
     found = Bounded.connect(*words, **{"connect_timeout": CONNECT_SECONDS, "application_name": PROGRAM, **named})
-    # Outside of a transaction, whose end would take it back. What a server has said to be in must be in after a crash.
+    # A commit that the server has confirmed must survive a crash. Set outside a transaction, or a rollback undoes it.
     found.autocommit = True
     found.execute(_DURABLE)
     found.autocommit = False
@@ -186,18 +185,18 @@ def _postgresql(*words: Any, **named: Any) -> Any:
 
 
 def _durable_sqlite(connection: Any, _: Any) -> None:
-    """SQLite's default already, but for builds that say otherwise; and two jobs wait for each other."""
+    """Make commits durable, also in builds with another default, and let two jobs wait for each other."""
     connection.execute("pragma synchronous = full")
     connection.execute(f"pragma busy_timeout = {CONNECT_SECONDS * 1000}")
 
 
 def is_missing(catalog: Catalog) -> bool:
-    """A file of SQLite that is not there. Connecting makes it, so only who makes a table connects then."""
+    """Whether the catalog is an SQLite file that does not exist. Connecting creates it, so only writers may connect."""
     return catalog.type == "sql" and is_sqlite_missing(catalog.uri)
 
 
 def connect(catalog: Catalog, storage: Storage) -> Opened:
-    """Raises ``Stop``, ``Wait``."""
+    """Open the catalog. Raises ``Stop``, ``Wait``."""
     try:
         return connect_sql(catalog, storage) if catalog.type == "sql" else connect_rest(catalog, storage)
     except FAILURES as error:

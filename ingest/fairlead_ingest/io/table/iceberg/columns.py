@@ -1,7 +1,7 @@
-"""Arrow's columns and Iceberg's, and what a file of a task is in a manifest.
+"""Converts between Arrow's and Iceberg's columns, and makes manifest entries for the files of tasks.
 
-Tasks know no catalog, so their files name columns and do not number them; a table's name mapping numbers them, as for
-files that others bring into a table.  Bounds come from the tasks: nothing is read again.
+Tasks do not use the catalog, so their files have column names but no field ids; the table's name mapping supplies them,
+as for imported files. Bounds come from the tasks, so files are not read again.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def to_iceberg(schema: pa.Schema) -> Schema:
-    """Numbered from 1 on."""
+    """Convert to Iceberg's types, with field ids from 1."""
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
 
 
 def to_arrow(schema: Schema) -> pa.Schema:
-    """As our own readers know them: Iceberg's texts are Arrow's large ones only by pyiceberg's choice."""
+    """Convert to Arrow's types, without the large types that pyiceberg chooses for texts."""
     found = schema_to_pyarrow(schema, include_field_ids=False)
     return pa.schema([pa.field(each.name, _small(each.type)) for each in found])
 
 
 def partitions(schema: Schema) -> PartitionSpec:
-    """By topic and day, as they are."""
+    """Partitions by topic and date, with identity transforms."""
     return PartitionSpec(
         *(
             PartitionField(
@@ -65,7 +65,7 @@ def is_partitioned_as_ours(schema: Schema, spec: PartitionSpec) -> bool:
 
 
 def missing_fields(table: Place, held: Schema, wanted: pa.Schema) -> list[str]:
-    """What ``held`` has to grow by to take ``wanted``. Raises ``Stop`` where a type would change."""
+    """The fields of ``wanted`` that ``held`` lacks. Raises ``Stop`` if a type would change."""
     there = {field.name: field.type for field in to_arrow(held)}
     found = []
     for field in to_arrow(to_iceberg(wanted)):
@@ -78,13 +78,13 @@ def missing_fields(table: Place, held: Schema, wanted: pa.Schema) -> list[str]:
 
 
 def data_files(place: Place, table: Table, files: Sequence[WrittenFile]) -> list[DataFile]:
-    """What a manifest of ``table`` says of tasks' files."""
+    """The manifest entries of ``table`` for the files of tasks."""
     schema, spec, location = table.schema(), table.spec(), file_io.location_of(place)
     return [data_file(file, location, schema, spec) for file in files]
 
 
 def data_file(file: WrittenFile, location: str, schema: Schema, spec: PartitionSpec) -> DataFile:
-    """What a manifest says of a task's file."""
+    """The manifest entry for a task's file."""
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{location}/{file.path}",

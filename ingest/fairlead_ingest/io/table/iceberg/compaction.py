@@ -1,4 +1,4 @@
-"""What a compaction needs of an Iceberg table: its newest version, and the commit that replaces files."""
+"""Compaction of an Iceberg table: its newest version, and the commit that replaces files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairlead_ingest.table.store_path import Place
 
 
 def of(table_format: IcebergFormat, table: Place) -> Compaction:
-    """Raises ``Stop`` where there is no table, or where it holds what we cannot write again."""
+    """The compaction of ``table``. Raises ``Stop`` if there is no table, or its rows cannot be rewritten here."""
     return Compaction(table, lambda: _IcebergVersion(table_format.open, table), table_format.writing)
 
 

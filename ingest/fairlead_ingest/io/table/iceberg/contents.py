@@ -1,4 +1,4 @@
-"""What is in an Iceberg table: the rows of a version, or of some of its files."""
+"""Reads an Iceberg table: the rows of a version, or of some of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairlead_ingest.table.store_path import Place
 
 
 def table_dataset(place: Place, table: Table) -> ds.Dataset:
-    """The rows of the version that is open; those that another engine has marked as deleted are left out."""
+    """The rows of the open version, without those that another engine has marked as deleted."""
     parts = iceberg_table.list_parts(table)
     if not parts:
         return ds.dataset(columns.to_arrow(table.schema()).empty_table())
@@ -39,7 +39,7 @@ def parts_dataset(place: Place, table: Table, parts: Sequence[Part]) -> ds.Datas
 
 
 def reached_by(place: Place, table: Table) -> Offsets:
-    """How far the table goes per topic, as its rows say."""
+    """The table's position in each topic, derived from its rows."""
     return table_format.reached_by_rows(table_dataset(place, table)) if iceberg_table.manifests(table) else Offsets()
 
 
@@ -50,7 +50,7 @@ def _file_system(place: Place) -> fs.FileSystem:
 
 
 def _known(part: Part) -> pc.Expression:
-    """What all rows of a file have in common; readers pass over files by it."""
+    """What holds for all rows of a file, so that scans can skip it."""
     found = pc.field("_topic") == part.topic
     if part.date is not None:
         found = found & (pc.field("_date") == pa.scalar(part.date))

@@ -1,4 +1,4 @@
-"""What an Iceberg table is by definition: columns, partitions, properties; made, and grown."""
+"""Creates Iceberg tables and adds columns to them; partitions and properties."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairlead_ingest.io.table.iceberg.iceberg_table import OpenTables
 from fairlead_ingest.table.store_path import Place
 
 METADATA_VERSIONS_MAX: Final = 20
-"""Each version's `metadata.json` is whole; so many older ones are kept."""
+"""How many older ``metadata.json`` files are kept; each is complete."""
 ENSURE_TRIES: Final = 5
 PROPERTIES: Final = {
     TableProperties.FORMAT_VERSION: "2",
@@ -29,15 +29,15 @@ FORMAT_VERSION_MAX: Final = 2
 
 
 def ensure(tables: OpenTables, table: Place, schema: pa.Schema) -> None:
-    """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop``, ``Wait``."""
+    """Create ``table`` or add missing columns. Raises ``Stop``, ``Wait``."""
     for _ in range(ENSURE_TRIES):
         with tables.explained(table):
             try:
                 found = tables.find(table)
                 return _create(tables, table, schema) if found is None else _grow(table, found, schema)
             except (CommitFailedException, TableAlreadyExistsError):
-                continue  # another job was first; the next look sees what it made
-    raise errors.Wait(errors.CATALOG_AWAY, f"{table}: other jobs change its columns all the time")
+                continue  # another job was first; read again what it created
+    raise errors.Wait(errors.CATALOG_AWAY, f"{table}: other jobs keep changing its columns")
 
 
 def _create(tables: OpenTables, table: Place, schema: pa.Schema) -> None:
@@ -48,7 +48,7 @@ def _create(tables: OpenTables, table: Place, schema: pa.Schema) -> None:
         if not catalog.namespace_exists(name[:-1]):
             catalog.create_namespace(name[:-1])
     except NamespaceAlreadyExistsError:
-        pass  # another job has just made it
+        pass  # another job has just created it
     fields = columns.to_iceberg(schema)
     catalog.create_table(
         name,
@@ -65,7 +65,7 @@ def _grow(table: Place, found: Table, schema: pa.Schema) -> None:
         raise errors.Stop(errors.TABLE_UNFIT, f"{table}: not partitioned by _topic, _date")
     if found.format_version > FORMAT_VERSION_MAX:
         raise errors.Stop(
-            errors.TABLE_UNFIT, f"{table}: an Iceberg table of version {found.format_version}; ours are version 2"
+            errors.TABLE_UNFIT, f"{table}: Iceberg format version {found.format_version} is not supported, only 2"
         )
     missing = columns.missing_fields(table, held, schema)
     if TableProperties.DEFAULT_NAME_MAPPING not in found.properties:

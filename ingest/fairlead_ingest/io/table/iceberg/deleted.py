@@ -1,14 +1,14 @@
-"""Rows that another engine has marked as deleted, beside the files that hold them: left out when a file is opened.
+"""Leaves out rows that another engine has marked as deleted in separate files (merge on read).
 
-Engines that "merge on read" write which rows of a file are gone (positions) instead of the file anew.  Our readers are
-Arrow's, which know no such thing.  So a file with marks is copied without those rows at the moment a reader opens it,
-into a temporary file that is gone from its folder at once; files without are opened as they are.
+Such engines write the positions of deleted rows instead of rewriting the data file, and Arrow's readers ignore them. So
+when a reader opens a data file with deleted rows, it is copied without them into an already unlinked temporary file;
+other files are opened directly.
 
     memory   ``ROWS_AT_ONCE`` rows of a file, a page of each column, and the positions of its deleted rows
-    disk     copies of the files that a reader has open, four or so
+    disk     copies of the files that a reader has open, about four
 
-Marks by value (equality deletes) and bitmaps (deletion vectors, of version 3) are refused, also not before a file is
-opened: a job that only appends goes on.
+Equality deletes and deletion vectors (format version 3) are refused, but only when a file is opened, so a job that only
+appends is not affected.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from fairlead_ingest.io.table.iceberg import file_io, iceberg_table
 from fairlead_ingest.table.store_path import Place
 
 ROWS_AT_ONCE: Final = 32_768
-# Else the columns of a whole row group are read at once: 89 MB for a file of 57 MiB, 17 with it.
+# Without this, a whole row group is read at once: 89 MB of memory for a file of 57 MiB, instead of 17 MB.
 _BUFFER_BYTES: Final = 1_048_576
 _NAMES: Final = {DataFileContent.EQUALITY_DELETES: "by value (equality deletes)"}
 
 _kept: Final = deque[Any](maxlen=16)
-"""So that no thread of Arrow's is the last to hold one, when the process ends (``store_filesystem``)."""
+"""Keeps handlers alive, so that no thread of Arrow releases the last reference at exit (``arrow_threads``)."""
 
 
 def left_out(place: Place, table: Table, below: fs.FileSystem) -> fs.FileSystem:
-    """``below``, the file system of ``place``, without the rows that the version that is open does not have."""
+    """Wrap ``below``, the file system of ``place``, to leave out the deleted rows of the open version."""
     found = _LeftOut(place, table, below)
     _kept.append(found)
     return fs.PyFileSystem(found)
 
 
 def _read_only(*_: Any) -> Any:
-    raise OSError("rows are only read here")
+    raise OSError("this file system is read-only")
 
 
 class _LeftOut(fs.FileSystemHandler):  # type: ignore[misc]
@@ -66,7 +66,7 @@ class _LeftOut(fs.FileSystemHandler):  # type: ignore[misc]
     open_input_stream = open_input_file
 
     def _deleted(self, path: str) -> npt.NDArray[np.int64]:
-        """Positions of rows.  A mark may be for any file of its partition: what is in it says for which."""
+        """The positions of deleted rows. A delete file may concern any file of its partition, which it names inside."""
         location, found = f"{file_io.plain(file_io.location_of(self._place))}/{path}", [np.empty(0, np.int64)]
         for mark in self._marks().get(path, ()):
             with self._below.open_input_file(file_io.relative(self._place, mark.file_path)) as source:
@@ -74,7 +74,7 @@ class _LeftOut(fs.FileSystemHandler):  # type: ignore[misc]
         return np.unique(np.concatenate(found))
 
     def _marks(self) -> dict[str, list[DataFile]]:
-        """By the path of a file, what may mark rows of it. Raises ``Stop``."""
+        """By path of a data file, the delete files that may concern it. Raises ``Stop``."""
         with self._lock:
             if self._known is None:
                 _refuse_others(self._place, self._table)
@@ -113,13 +113,13 @@ def _refuse_others(place: Place, table: Table) -> None:
             how = _NAMES.get(file.content, f"in a file of format {file.file_format.value}")
             raise errors.Stop(
                 errors.TABLE_UNFIT,
-                f"{place}: another engine has marked rows as deleted {how}, which is not read here; let that engine"
-                " write those files anew (rewrite_data_files)",
+                f"{place}: another engine has marked rows as deleted {how}, which is not supported here; let that"
+                " engine rewrite those files (rewrite_data_files)",
             )
 
 
 def _positions(source: pa.NativeFile, location: str) -> npt.NDArray[np.int64]:
-    """Of the deleted rows of the file at ``location``.  Read by this thread alone: Arrow's own may wait for us."""
+    """Positions of deleted rows of the file at ``location``. Single-threaded, as Arrow's threads may wait for us."""
     found = [np.empty(0, np.int64)]
     with pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=["file_path", "pos"], use_threads=False):

@@ -1,7 +1,7 @@
-"""How pyiceberg reads and writes the files of a table: with our credentials, durably, and nothing twice.
+"""How pyiceberg reads and writes the files of a table: with our credentials, durably, and with a cache.
 
-Metadata of a table never changes once it is written: a new version has new names.  So what this process has read or
-written is kept, up to a limit, and most commits read nothing back.
+Metadata files of a table never change; a new version has new names. So this process caches what it has read or written,
+up to a limit, and most commits read nothing back.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from fairlead_ingest.table.store_path import SCHEME, Place, Storage, StorePath
 from fairlead_wire.validation import mistakes
 
 STORAGE: Final = "fairlead.storage"
-"""The property with how the store is reached, as JSON."""
+"""The property with the storage settings as JSON."""
 KEPT_BYTES_MAX: Final = 32 * 1024 * 1024
 _PATHS: Final = (TableProperties.WRITE_METADATA_PATH, TableProperties.WRITE_DATA_PATH)
 _KEPT_ENDINGS: Final = (".avro", ".json")
 
 
 class _SmallFiles:
-    """Small files by their location, the longest unused dropped first.  Thread-safe."""
+    """A least-recently-used cache of small files by location. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -66,12 +66,12 @@ _kept = _SmallFiles()
 
 
 def location_of(table: Place) -> str:
-    """As Iceberg writes it down."""
+    """The location of a table as Iceberg writes it."""
     return str(table) if isinstance(table, StorePath) else f"file://{table}"
 
 
 def place_of(location: str, storage: Storage) -> Place:
-    """The file or folder of a location.  Raises ``ValueError``."""
+    """The file or folder of a location. Raises ``ValueError``."""
     if location.startswith(("s3a://", "s3n://")):
         location = SCHEME + location.partition("://")[2]
     if location.startswith(SCHEME):
@@ -85,27 +85,27 @@ def place_of(location: str, storage: Storage) -> Place:
 
 
 def plain(location: str) -> str:
-    """Engines write one folder as `/x`, `file:/x` and `file:///x`, one bucket as `s3://` and `s3a://`."""
+    """Normalise a location: engines write ``/x``, ``file:/x`` or ``file:///x``, and ``s3://`` or ``s3a://``."""
     if location.startswith("file:"):
         return "/" + location.removeprefix("file:").lstrip("/").rstrip("/")
     return location.replace("s3a://", "s3://", 1).replace("s3n://", "s3://", 1).rstrip("/")
 
 
 def relative(table: Place, location: str) -> str:
-    """The path below ``table`` of one of its files, whichever engine wrote it.  Raises ``Stop``."""
+    """The path of one of the table's files relative to ``table``, whichever engine wrote it. Raises ``Stop``."""
     above, found = f"{plain(location_of(table))}/", plain(location)
     if not found.startswith(above):
         raise errors.Stop(
             errors.TABLE_UNFIT,
-            f"{table}: its file {location} lies elsewhere (write.data.path?): not supported",
+            f"{table}: its file {location} is outside the table (write.data.path?), which is not supported",
         )
     return found.removeprefix(above)
 
 
 def refuse_elsewhere(table: Place, properties: Properties) -> None:
-    """Any writer of a table may set where new files go; ours stay below the table, where its rights and vacuum reach.
+    """Raise ``Stop`` if a property of the table puts new files elsewhere.
 
-    Raises ``Stop``.
+    Any writer may set it, but ours must be below the table, where its permissions apply and vacuum finds them.
     """
     above = plain(location_of(table))
     for key in _PATHS:
@@ -116,13 +116,13 @@ def refuse_elsewhere(table: Place, properties: Properties) -> None:
         if not f"{found}/".startswith(f"{above}/") or ".." in found.split("/"):
             raise errors.Stop(
                 errors.TABLE_UNFIT,
-                f"{table}: its property {key} names {mistakes.shown(named)}, which is not below the table: not"
+                f"{table}: its property {key} names {mistakes.shown(named)}, which is not below the table and is not"
                 " supported; remove the property",
             )
 
 
 def properties(storage: Storage) -> dict[str, str]:
-    """Of a catalog whose files are read and written here."""
+    """The catalog properties that make pyiceberg use this module."""
     return {
         "py-io-impl": f"{TableFiles.__module__}.{TableFiles.__qualname__}",
         STORAGE: msgspec.json.encode(storage).decode(),
@@ -130,20 +130,20 @@ def properties(storage: Storage) -> dict[str, str]:
 
 
 def of_table(catalog: Properties, table: Properties) -> TableFiles:
-    """Of a table with these properties, in a catalog with those. Raises ``Stop``: any writer of the table may name a
-    class there, and pyiceberg would load it when it commits."""
+    """The file access for a table. Raises ``Stop`` if its properties name a class, which any writer may set and which
+    pyiceberg would load at a commit."""
     named = table.get(TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL)
     if named:
         raise errors.Stop(
             errors.TABLE_UNFIT,
             f"the table's property {TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL} names code to load"
-            f" ({mistakes.shown(named)}), which is not done; remove it",
+            f" ({mistakes.shown(named)}), which is not allowed; remove the property",
         )
     return TableFiles(catalog)
 
 
 class TableFiles(FileIO):
-    """Named in the properties of a catalog; pyiceberg makes one for each table."""
+    """Our ``FileIO``, named in the catalog's properties; pyiceberg creates one for each table."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties)
@@ -156,7 +156,7 @@ class TableFiles(FileIO):
         return _Output(location, self._storage)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Also where it is gone already."""
+        """Delete a file; it may already be gone."""
         name = location if isinstance(location, str) else location.location
         _kept.drop(name)
         place = place_of(name, self._storage)
@@ -194,7 +194,7 @@ class _Input(InputFile):
 
 
 class _Output(OutputFile):
-    """There when its stream is closed, and durable."""
+    """A file that appears, durably, when its stream is closed."""
 
     def __init__(self, location: str, storage: Storage) -> None:
         super().__init__(location)
@@ -205,7 +205,7 @@ class _Output(OutputFile):
         return self._size
 
     def exists(self) -> bool:
-        """Names of metadata are made up anew for each file, so that none is ever there."""
+        """Always False, because each metadata file gets a new unique name."""
         return False
 
     def to_input_file(self) -> InputFile:
@@ -233,7 +233,7 @@ class _UploadStream(io.BytesIO):
         self._file = file
 
     def close(self) -> None:
-        """What is written goes where it belongs, once."""
+        """Write the file, once."""
         if not self.closed:
             content = self.getvalue()
             super().close()
@@ -249,7 +249,7 @@ class _UploadStream(io.BytesIO):
 
 
 def age(place: Path) -> float:
-    """Seconds since 1970 of its last change; far in the future where it is gone."""
+    """The modification time in seconds since 1970; infinite if the file is gone."""
     try:
         return os.stat(place).st_mtime
     except FileNotFoundError:

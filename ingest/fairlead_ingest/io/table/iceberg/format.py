@@ -1,10 +1,10 @@
-"""Iceberg tables in a catalog, as one more table format: made here, looked at here, committed to here.
+"""The table format for Iceberg tables in a catalog.
 
-    data files     written by tasks, as for every format; seen by no reader before a version names them
-    a version      manifests and a summary beside them, written by the driver (``versions``)
-    the commit     one step of the catalog, on condition that the table's head is the one that was looked at
+    data files     written by tasks, as for every format; readers see them once a version names them
+    a version      manifests and a summary, written by the driver (``versions``)
+    the commit     one atomic step of the catalog, on condition that the table's head has not changed
 
-Whatever goes wrong in a commit, it may stand: the answer alone can be lost.  Nothing is assumed; we look again.
+A commit may have succeeded even if it raises an error, because the answer can be lost; then the table is read again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fairlead_ingest.table.store_path import Place
 
 
 class IcebergFormat:
-    """Behind ``TableFormat``; the tables of one catalog."""
+    """Implements ``TableFormat`` for the tables of one catalog."""
 
     def __init__(self, catalog: Catalog | None) -> None:
         self.open = OpenTables(catalog)
@@ -46,15 +46,15 @@ class IcebergFormat:
     # --- what a job does
 
     def ensure(self, table: Place, schema: pa.Schema) -> None:
-        """Make ``table`` if it is not there; let it grow by columns it lacks. Raises ``Stop``, ``Wait``."""
+        """Create ``table`` or add missing columns. Raises ``Stop``, ``Wait``."""
         definition.ensure(self.open, table, schema)
 
     def writing(self, table: Place) -> PartitionedFiles:
-        """Files in their place at once: readers see what the current version names, and nothing else."""
+        """A writer of new files, at their final paths; readers see only files that the current version names."""
         return PartitionedFiles(table, is_whole=True)
 
     def state(self, table: Place, application: str) -> TableState:
-        """What the current version says; nothing where there is no table."""
+        """The state from the current version; an empty state if there is no table."""
         found = self.open.find(table)
         if found is None:
             return TableState()
@@ -72,7 +72,7 @@ class IcebergFormat:
             )
 
     def append(self, table: Place, files: Sequence[WrittenFile], decided: Append) -> None:
-        """All of ``files``, the account and the summary, or nothing. Raises ``Collided``, ``Stop``, ``Wait``."""
+        """Commit ``files``, summary and properties atomically. Raises ``Collided``, ``Stop``, ``Wait``."""
         target = self.open.when_decided(table)
         before, _ = account.newest(target)
         if not decided.follows(0 if before is None else before.info.sequence):
@@ -90,11 +90,11 @@ class IcebergFormat:
     # --- what is in a table
 
     def reached(self, table: Place) -> Offsets:
-        """How far the table goes per topic; nowhere where there is none."""
+        """The table's position in each topic; empty if there is no table."""
         return self.state(table, "").reached
 
     def highest_ids(self, table: Place) -> dict[str, str]:
-        """By topic, the highest id that the bounds of its files say."""
+        """By topic, the highest id in the bounds of its files."""
         highest: dict[str, str] = {}
         for part in self._parts(table):
             if part.highest_id > highest.get(part.topic, ""):
@@ -102,7 +102,7 @@ class IcebergFormat:
         return highest
 
     def last_entries(self, table: Place, limit: int) -> list[LogEntry]:
-        """The newest versions, newest first; only the newest of ours says positions too."""
+        """The last versions, newest first; only our newest one has positions."""
         found = self.open.find(table)
         if found is None:
             return []
@@ -110,12 +110,12 @@ class IcebergFormat:
             return list(account.entries(found, limit))
 
     def version(self, table: Place) -> int | None:
-        """The number of the current version, None where there is no table."""
+        """The number of the current version, None if there is no table."""
         found = self.open.find(table)
         return None if found is None else versions.number(found)
 
     def size(self, table: Place) -> Size | None:
-        """What its summary says is in the table, None where there is none."""
+        """The size according to the summary, None if there is no table."""
         found = self.open.find(table)
         if found is None:
             return None
@@ -133,7 +133,7 @@ class IcebergFormat:
         return [(file_io.relative(table, part.location), part.topic) for part in self._parts(table)]
 
     def dataset(self, table: Place) -> ds.Dataset | None:
-        """The rows of the current version, None where there is no table."""
+        """The rows of the current version, None if there is no table."""
         found = self.open.find(table)
         if found is None:
             return None
@@ -141,7 +141,7 @@ class IcebergFormat:
             return contents.table_dataset(table, found)
 
     def vacuum(self, table: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
-        """Delete files no version inside the retention needs, those of killed tasks included; their paths."""
+        """Delete files that no version within the retention needs, also those of killed tasks; return their paths."""
         found = self.open.find(table)
         if found is None:
             return []
@@ -158,5 +158,5 @@ class IcebergFormat:
 
 @lru_cache(maxsize=16)
 def of(catalog: Catalog | None) -> IcebergFormat:
-    """One for each catalog and process."""
+    """The format for a catalog; one for each catalog and process."""
     return IcebergFormat(catalog)

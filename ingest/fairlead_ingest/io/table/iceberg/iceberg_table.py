@@ -1,6 +1,6 @@
-"""Open catalogs and tables, and the files of a table's version as its manifests list them.
+"""Open catalogs and tables, and the files of a table's version from its manifests.
 
-Each thread has its own, opened again after an error. A manifest is read once, for none ever changes.
+Each thread has its own connections, reopened after an error. Manifests never change and are cached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, Place, Storage, S
 
 
 class _TablesOfThread(threading.local):
-    """Who has looked and commits must not be moved on in between by another thread."""
+    """Separate for each thread, so that no other thread reloads a table between decision and commit."""
 
     def __init__(self) -> None:
         self.catalogs: dict[Storage, Opened] = {}
@@ -37,16 +37,16 @@ class _TablesOfThread(threading.local):
 
 
 class OpenTables:
-    """Of one catalog; None: tasks have none and ask for none."""
+    """The open tables of one catalog; None in tasks, which do not use it."""
 
     def __init__(self, catalog: Catalog | None) -> None:
         self._catalog = catalog
         self._kept = _TablesOfThread()
 
     def find(self, table: Place) -> Table | None:
-        """As it is now; None where there is none, or no catalog yet. Raises ``Stop``, ``Wait``."""
+        """The current table; None if there is no table or no catalog yet. Raises ``Stop``, ``Wait``."""
         if self._is_catalog_missing():
-            return None  # asking would make it, also for those who only read
+            return None  # connecting would create it
         with self.explained(table):
             try:
                 found = self.catalog(table).load_table(self.identifier(table))
@@ -56,15 +56,15 @@ class OpenTables:
             if file_io.plain(found.location()) != file_io.plain(file_io.location_of(table)):
                 raise errors.Stop(
                     errors.TABLE_UNFIT,
-                    f"{table}: in the catalog {'.'.join(self.identifier(table))} lies at {found.location()}; give that"
-                    " as table, or another namespace",
+                    f"{table}: the catalog has {'.'.join(self.identifier(table))} at {found.location()}; set table to"
+                    " that, or use another namespace",
                 )
             file_io.refuse_elsewhere(table, found.properties)
             self._kept.tables[table] = found
             return found
 
     def required(self, table: Place) -> Table:
-        """Raises ``Stop`` where there is none."""
+        """The current table. Raises ``Stop`` if there is none."""
         found = self.find(table)
         if found is None:
             lacks = f"the catalog {self._settings().uri} does not exist" if self._is_catalog_missing() else ""
@@ -72,11 +72,11 @@ class OpenTables:
         return found
 
     def when_decided(self, table: Place) -> Table:
-        """As it was looked at last, where it was: what came since collides in the catalog."""
+        """The table as last read, so that commits made since then collide in the catalog."""
         return self._kept.tables.get(table) or self.required(table)
 
     def catalog(self, table: Place) -> Opened:
-        """In which ``table`` is."""
+        """The catalog of ``table``, opened if necessary."""
         storage = table.storage if isinstance(table, StorePath) else FROM_ENVIRONMENT
         found = self._kept.catalogs.get(storage)
         if found is None:
@@ -84,12 +84,12 @@ class OpenTables:
         return found
 
     def identifier(self, table: Place) -> tuple[str, ...]:
-        """What ``table`` is called there."""
+        """The name of ``table`` in the catalog."""
         return catalog_names.identifier(self._settings(), table)
 
     @contextmanager
     def explained(self, table: Place) -> Iterator[None]:
-        """What catalog and store answer is said in a sentence of ours; after an error both are opened anew."""
+        """Explain errors of catalog and store; both are reopened after an error."""
         try:
             yield
         except (CommitFailedException, TableAlreadyExistsError):
@@ -104,7 +104,7 @@ class OpenTables:
 
     @contextmanager
     def committing(self, table: Place) -> Iterator[None]:
-        """The same for a commit, which may stand whatever the answer is: ``Collided`` says to look again."""
+        """The same for a commit: ``Collided`` means that it may have succeeded and the table must be read again."""
         try:
             yield
         except CommitFailedException as error:
@@ -137,7 +137,7 @@ _EPOCH: Final = datetime.date(1970, 1, 1)
 
 
 class Part(NamedTuple):
-    """One file; ``highest_id`` "" where the manifest has no bound."""
+    """One data file; ``highest_id`` is "" if the manifest has no bound."""
 
     location: str
     size: int
@@ -149,7 +149,7 @@ class Part(NamedTuple):
 
 
 class _Manifest:
-    """A manifest to look up by its name, with what it takes to read it."""
+    """A manifest as a cache key, with what is needed to read it."""
 
     def __init__(self, manifest: ManifestFile, io: FileIO, id_field: int) -> None:
         self.manifest, self.io, self.id_field = manifest, io, id_field
@@ -162,18 +162,18 @@ class _Manifest:
 
 
 def manifests(table: Table) -> list[ManifestFile]:
-    """Of the current version, in its order."""
+    """The manifests of the current version, in order."""
     head = table.current_snapshot()
     return [] if head is None else head.manifests(table.io)
 
 
 def has_deletes(table: Table) -> bool:
-    """Another engine has marked rows as deleted in files of their own."""
+    """Whether another engine has marked rows as deleted in separate files."""
     return any(each.content == ManifestContent.DELETES for each in manifests(table))
 
 
 def list_parts(table: Table) -> list[Part]:
-    """Every file of the current version, oldest first."""
+    """The data files of the current version, oldest first."""
     found = [
         part
         for each in manifests(table)
@@ -184,14 +184,14 @@ def list_parts(table: Table) -> list[Part]:
 
 
 def manifest_parts(table: Table, manifest: ManifestFile) -> tuple[Part, ...]:
-    """What is left of the files in one manifest."""
+    """The live files of one manifest."""
     schema = table.schema()
     id_field = schema.find_field("_id").field_id if "_id" in schema.column_names else -1
     return _read_manifest(_Manifest(manifest, table.io, id_field))
 
 
 def manifest_entries(table: Table, manifest: ManifestFile) -> Iterator[ManifestEntry]:
-    """As the library knows them, to be written again."""
+    """The live entries of a manifest, as the library has them, to write them again."""
     yield from manifest.fetch_manifest_entry(table.io, discard_deleted=True)
 
 

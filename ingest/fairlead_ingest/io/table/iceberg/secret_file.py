@@ -1,4 +1,4 @@
-"""The one line of a file with a secret, read again whenever it is needed."""
+"""Reads a secret from a one-line file, each time it is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECRET_CHARS_MAX: Final = 16 * 1024
 
 
 def read_secret(key: str, file: str | None) -> str | None:
-    """None where the setting ``key`` names none. Raises ``Stop``, without a word of what is in it."""
+    """The secret in the file of setting ``key``, None without a file. Raises ``Stop``, without showing the secret."""
     if file is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""What no version of a table needs: versions that have expired, their manifests, files of killed tasks.
+"""Removes expired versions, their manifests, and files that no version needs, such as those of killed tasks.
 
-Commits forget versions (``versions``) and delete nothing; what they leave is taken here, when it is old enough for no
-reader to be at it.  ``vacuum`` looks at everything; a running job itself deletes only metadata, every now and then.
+Commits drop versions (``versions``) but delete no files. They are deleted here, once they are old enough that no reader
+uses them. ``vacuum`` checks all files; a running job deletes only metadata, from time to time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fairlead_ingest.table.store_path import Place
 
 METADATA: Final = "metadata"
 TIDY_EVERY: Final = 500
-"""Commits of a running job."""
+"""How often a running job deletes old metadata, in commits."""
 METADATA_SECONDS: Final = 3600
-"""A reader has planned its query within this time."""
+"""Minimum age of deleted metadata; a reader takes less time to plan its query."""
 
 
 def vacuum(table: Table, place: Place, *, retention_hours: int, dry_run: bool) -> list[str]:
-    """Paths below ``place`` of what is older than the retention and needed by no version that is kept."""
+    """Delete files older than the retention that no kept version needs; return their paths below ``place``."""
     before = time.time() - retention_hours * 3600
     old = versions.expired(table, 1, older_than_ms=int(before * 1000))
     if old and not dry_run:
@@ -41,7 +41,7 @@ def vacuum(table: Table, place: Place, *, retention_hours: int, dry_run: bool) -
 
 
 def tidy_metadata(table: Table, place: Place) -> list[str]:
-    """The same for metadata alone, which grows with every commit."""
+    """The same only for metadata, which grows with every commit."""
     before = time.time() - METADATA_SECONDS
     needed = _needed(table, frozenset(), with_files=False)
     under = f"{METADATA}/"
@@ -56,7 +56,7 @@ def tidy_metadata(table: Table, place: Place) -> list[str]:
 
 
 def _needed(table: Table, without: frozenset[int], *, with_files: bool) -> set[str]:
-    """Locations that some version needs."""
+    """The locations that some version needs."""
     found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     metadata = table.metadata
     found |= {each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics)}

@@ -1,13 +1,13 @@
-"""One new version of a table: its manifests, its summary, and what the catalog is asked to change.
+"""Makes a new version of a table: its manifests, its summary, and the request to the catalog.
 
-The library's own appends and overwrites try again by themselves on top of what came in between; our batches were
-decided for one version and go on top of that or not at all.  So the version is made here from the library's parts, and
-the catalog is asked once, on condition that the table's head is still the one that was looked at.
+The library's own appends and overwrites retry on top of commits in between, but our batches are decided for one version
+and must go on top of that one. So the version is made here from the library's parts, and the catalog is asked once, on
+condition that the table's head has not changed.
 
-    manifest of the files ─▶ list of all manifests ─▶ snapshot with its summary ─▶ the catalog: head was H? then this
+    manifest of the files ─▶ list of all manifests ─▶ snapshot with its summary ─▶ the catalog: if head is H, then this
 
-Each version adds a manifest; small ones are joined before there are many, and versions that readers no longer need are
-forgotten in the same step, so that the thousandth commit costs what the tenth did.
+Each version adds a manifest. Small manifests are joined before there are many, and versions that readers no longer need
+are dropped in the same commit, so the thousandth commit costs as much as the tenth.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from pyiceberg.table.update import (
 from fairlead_ingest.io.table.iceberg import iceberg_table
 
 MANIFEST_BYTES: Final = 512 * 1024
-"""A manifest of this size, some thousand files, is joined with no other."""
+"""A manifest of this size, some thousand files, is not joined with others."""
 MANIFESTS_MAX: Final = 50
-"""So many small ones are joined."""
+"""The number of small manifests at which they are joined."""
 VERSIONS_KEPT: Final = 100
 TRIM_EVERY: Final = 25
-"""Versions are forgotten so many at once."""
+"""How many versions are dropped at once."""
 _SUMS: Final = (("total-data-files", "data-files"), ("total-records", "records"), ("total-files-size", "files-size"))
 _DIGITS_MAX: Final = 19
 _COMPRESSION: Literal["deflate"] = "deflate"
@@ -56,20 +56,20 @@ _COMPRESSION: Literal["deflate"] = "deflate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """Files that come and go, and what is said with it."""
+    """Added and removed files, and entries for the summary."""
 
     added: Sequence[DataFile] = ()
     removed: frozenset[str] = frozenset()
-    """Locations; all of them are in the version the change is made on."""
+    """Locations, all of them in the version the change is based on."""
     summary: Mapping[str, str] = field(default_factory=dict)
 
 
 class RemovedFileGone(Exception):
-    """A file that shall be removed is not in the table any more."""
+    """A file to be removed is no longer in the table."""
 
 
 class NewVersion:
-    """Made on top of ``table`` as it was looked at; nothing is visible before ``commit``."""
+    """A new version based on ``table`` as it was read; nothing is visible before ``commit``."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -81,7 +81,7 @@ class NewVersion:
         self._removed: list[DataFile] = []
 
     def commit(self, change: TableChange, properties: Mapping[str, str] | None = None) -> None:
-        """Whatever this raises but ``RemovedFileGone``, the version may be there all the same."""
+        """Commit the change. It may have succeeded even if this raises, except for ``RemovedFileGone``."""
         manifests = self._manifests(change)
         path = self._path(f"snap-{self.id}-0-{self._uuid}.avro")
         with write_manifest_list(
@@ -136,7 +136,7 @@ class NewVersion:
         return manifest.added_snapshot_id == self.id
 
     def _without(self, manifests: list[ManifestFile], removed: frozenset[str]) -> list[ManifestFile]:
-        """Those that hold a file to remove are written anew.  Raises ``RemovedFileGone``."""
+        """Rewrite the manifests that contain a file to remove. Raises ``RemovedFileGone``."""
         left = set(removed)
         found: list[ManifestFile] = []
         for manifest in manifests:
@@ -159,11 +159,11 @@ class NewVersion:
                     again.append(_again(ManifestEntryStatus.EXISTING, entry.snapshot_id, entry))
             found.append(self._write(again, manifest.partition_spec_id))
         if left:
-            raise RemovedFileGone(f"{len(left)} files, {min(left)} among them")
+            raise RemovedFileGone(f"{len(left)} files are gone, {min(left)} among them")
         return found
 
     def _joined(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
-        """The small ones in one, where there are many; in the order of their files."""
+        """Join small manifests into one if there are many."""
         spec = self._table.metadata.default_spec_id
         small = [
             each
@@ -228,13 +228,13 @@ class NewVersion:
 
 
 def number(table: Table) -> int:
-    """Of the current version; 0 where there is none yet."""
+    """The number of the current version; 0 if there is none yet."""
     head = table.current_snapshot()
     return 0 if head is None else head.sequence_number or 0
 
 
 def totals(table: Table) -> dict[str, int]:
-    """Files, rows and bytes of the current version: as its summary says, else as its manifests do."""
+    """Files, rows and bytes of the current version, from its summary or else from its manifests."""
     head = table.current_snapshot()
     summary = None if head is None else head.summary
     said = {} if summary is None else {name: _whole(str(summary[name])) for name, _ in _SUMS}
@@ -247,8 +247,8 @@ def totals(table: Table) -> dict[str, int]:
 
 
 def expired(table: Table, kept: int, at_once: int = 1, older_than_ms: int | None = None) -> list[int]:
-    """Versions that are beyond the newest ``kept`` (or as many as the table's own property says), the oldest first;
-    never one that a branch or a tag names.  None before there are ``at_once``."""
+    """The versions beyond the newest ``kept`` (or the number in the table's own property), oldest first, without those
+    named by a branch or tag. Empty while there are fewer than ``at_once``."""
     own = _whole(table.properties.get(TableProperties.MIN_SNAPSHOTS_TO_KEEP, ""))
     kept = kept if own is None else max(1, own)
     protected = {ref.snapshot_id for ref in table.metadata.refs.values()}
@@ -262,12 +262,12 @@ def expired(table: Table, kept: int, at_once: int = 1, older_than_ms: int | None
 
 
 def forget(ids: Sequence[int]) -> RemoveSnapshotsUpdate:
-    """What the catalog is asked, so that the table no longer knows these versions."""
+    """The request to the catalog to drop these versions."""
     return RemoveSnapshotsUpdate.model_validate({"snapshot_ids": list(ids)})
 
 
 def _whole(text: str) -> int | None:
-    """As others may have written it: None where it is no number, or none of 64 bits."""
+    """Parse a number that others may have written; None if it is not a 64-bit number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < _DIGITS_MAX else None
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, maintenance, tables
+from fairlead_ingest.io.table import delta, maintenance
 from fairlead_ingest.io.table.delta import log_writer
 from fairlead_ingest.io.table.files import WrittenFile
 from fairlead_ingest.table.store_path import Place
@@ -29,10 +30,8 @@ TARGET = 128 * 1024 * 1024
 
 def append(table: Path, *numbers: int) -> None:
     delta.ensure(table, SCHEMA)
-    writing = delta.writing(table)
     row = {"l": ["x"], "_topic": "plant/a b=%", "_date": datetime.date(2026, 11, 20)}
-    writing.add(pa.Table.from_pylist([{**row, "_id": str(number), "n": number} for number in numbers], schema=SCHEMA))
-    delta.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(delta, table, [{**row, "_id": str(number), "n": number} for number in numbers], SCHEMA)
 
 
 @pytest.fixture
@@ -43,7 +42,6 @@ def table(tmp_path: Path) -> Path:
 
 
 def numbers(table: Path) -> list[int]:
-    """As readers see them."""
     found: list[int] = DeltaTable(str(table)).to_pyarrow_table(columns=["n"])["n"].to_pylist()
     return found
 
@@ -61,10 +59,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, others: list[object]) -> None:
 
 
 @pytest.mark.parametrize("sort_by", [(), ("n",)])
-def test_of_two_at_the_same_moment_one_stands(
-    table: Path, monkeypatch: pytest.MonkeyPatch, sort_by: tuple[str, ...]
-) -> None:
-    """Of ours, and the library's own, that began earlier: rows were there twice."""
+def test_of_two_at_the_same_moment_one_stands(table, monkeypatch, sort_by):
     other = maintenance.delta_compaction(table)
     beside(monkeypatch, [lambda: other.compact(target_bytes=TARGET)])
     done = maintenance.delta_compaction(table).compact(target_bytes=TARGET, sort_by=sort_by)
@@ -75,8 +70,7 @@ def test_of_two_at_the_same_moment_one_stands(
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4]
 
 
-def test_a_job_that_commits_meanwhile_keeps_its_rows(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written is committed behind it, and not written again."""
+def test_a_job_that_commits_meanwhile_keeps_its_rows(table, monkeypatch):
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
     done = maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert (done["files_removed"], done["files_added"]) == (4, 1)
@@ -84,15 +78,13 @@ def test_a_job_that_commits_meanwhile_keeps_its_rows(table: Path, monkeypatch: p
     assert len(DeltaTable(str(table)).file_uris()) == 3
 
 
-def test_rows_that_are_deleted_meanwhile_stay_deleted(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their file is left to those who rewrote it."""
+def test_rows_that_are_deleted_meanwhile_stay_deleted(table, monkeypatch):
     beside(monkeypatch, [lambda: DeltaTable(str(table)).delete("n = 2")])
     maintenance.delta_compaction(table).compact(target_bytes=TARGET)
     assert sorted(numbers(table)) == [0, 1, 3]
 
 
-def test_a_table_that_others_write_all_the_time_is_given_up(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Politely, with nothing changed."""
+def test_a_table_that_others_write_all_the_time_is_given_up(table, monkeypatch):
     monkeypatch.setattr("fairlead_ingest.io.table.compaction.TRIES", 2)
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
     with pytest.raises(errors.Stop, match=errors.TABLE_TAKEN):
@@ -100,7 +92,7 @@ def test_a_table_that_others_write_all_the_time_is_given_up(table: Path, monkeyp
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4, 5]
 
 
-def test_sorted_rows_lie_in_files_of_the_size_asked_for(tmp_path: Path) -> None:
+def test_sorted_rows_lie_in_files_of_the_size_asked_for(tmp_path):
     """One file ends where the next begins; what cannot be sorted by is refused."""
     table = tmp_path / "rows"
     for first in range(4):

@@ -1,16 +1,10 @@
-"""What the log says is in a table.
-
-What is a table of ours.
-Open tables: looked at anew in a folder, kept in a store.
-What vacuum takes.
-"""
+"""Opening, reading and vacuuming Delta tables."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import time
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -18,15 +12,16 @@ import pyarrow.fs as pa_fs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.support.tables.delta_rows import TOPIC, decided, written
+from tests.support.tables.table_formats import append_rows
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table import delta, tables
+from fairlead_ingest.io.table import delta
 from fairlead_ingest.io.table.delta import delta_table
 from fairlead_ingest.table.commit import Append
 from fairlead_ingest.table.store_path import parse
 
 
-def test_the_highest_id_of_a_topic_is_known_without_reading_rows(table: Path, tmp_path: Path) -> None:
+def test_the_highest_id_of_a_topic_is_known_without_reading_rows(table, tmp_path):
     """Also where the positions say less, after a RESTORE and a backfill, and after files were joined."""
     assert delta.highest_ids(tmp_path / "none") == delta.highest_ids(table) == {}
     delta.append(table, written(table, "01", "03"), decided(table, 0, "03"))
@@ -38,14 +33,12 @@ def test_the_highest_id_of_a_topic_is_known_without_reading_rows(table: Path, tm
     assert delta.highest_ids(table) == {TOPIC: "03"}
 
 
-def test_files_of_a_folder_are_read_without_python(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_read_without_python(tmp_path):
     """A thread that closes a file of Python's while the interpreter ends aborts the process: exit code 134."""
     table = tmp_path / "odd name=%" / "rows"
     schema = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
     delta.ensure(table, schema)
-    writing = delta.writing(table)
-    writing.add(pa.table([["1"], ["a/b %"], [datetime.date(2026, 11, 20)]], schema=schema))
-    delta.append(table, writing.close(), tables.UNNUMBERED)
+    append_rows(delta, table, pa.table([["1"], ["a/b %"], [datetime.date(2026, 11, 20)]], schema=schema))
     rows = delta.dataset(table)
     assert isinstance(rows, ds.FileSystemDataset)
     assert isinstance(rows.filesystem, pa_fs.SubTreeFileSystem)
@@ -53,14 +46,13 @@ def test_files_of_a_folder_are_read_without_python(tmp_path: Path) -> None:
     assert rows.to_table()["_topic"].to_pylist() == ["a/b %"]
 
 
-def test_the_table_of_another_program_is_left_alone(tmp_path: Path) -> None:
-    """Not partitioned as ours are."""
+def test_the_table_of_another_program_is_left_alone(tmp_path):
     write_deltalake(str(tmp_path / "rows"), pa.table({"_id": ["1"], "_topic": ["t"]}))
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT):
         delta.ensure(tmp_path / "rows", pa.schema([("_id", pa.string())]))
 
 
-def test_a_folder_is_looked_at_anew(table: Path, tmp_path: Path) -> None:
+def test_a_folder_is_looked_at_anew(table, tmp_path):
     before = delta_table.open_table(table)
     assert before is not None
     delta.append(table, written(table, "01"), decided(table, 0, "01"))
@@ -72,7 +64,7 @@ def test_a_folder_is_looked_at_anew(table: Path, tmp_path: Path) -> None:
         delta_table.when_decided(tmp_path / "none")
 
 
-def test_what_a_store_answers_is_a_sentence_of_ours_and_a_folders_error_its_own(tmp_path: Path) -> None:
+def test_what_a_store_answers_is_a_sentence_of_ours_and_a_folders_error_its_own(tmp_path):
     with pytest.raises(OSError, match=r"^full$"), delta_table.explained(tmp_path):
         raise OSError("full")
     answered = pytest.raises(errors.Wait, match=r"FAIRLEAD_STORE_AWAY: s3://tables/rows .*SlowDown")
@@ -80,7 +72,7 @@ def test_what_a_store_answers_is_a_sentence_of_ours_and_a_folders_error_its_own(
         raise OSError("<Code>SlowDown</Code>")
 
 
-def test_the_files_of_a_killed_task_go_when_they_are_old_and_no_other(table: Path, tmp_path: Path) -> None:
+def test_the_files_of_a_killed_task_go_when_they_are_old_and_no_other(table, tmp_path):
     delta.append(table, written(table, "01"), decided(table, 0, "01"))
     (old,), (young,) = written(table, "02"), written(table, "03")
     os.utime(table / old.path, (time.time() - 7200,) * 2)

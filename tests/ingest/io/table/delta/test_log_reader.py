@@ -1,18 +1,11 @@
-"""How far a table goes, also where the newest commits of its log are not ours.
-
-The log of a table in a real store, entry by entry, against what delta-rs itself says of it.
-"""
+"""How far a Delta table has got according to its log, in a folder and in a real store."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.tables.delta_rows import TOPIC, decided, written
-from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import delta, object_store, tables
@@ -21,8 +14,7 @@ from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 
-def test_positions_are_found_behind_commits_of_others(table: Path) -> None:
-    """Somebody tidied up since."""
+def test_positions_are_found_behind_commits_of_others(table):
     delta.append(table, written(table, "01", "02"), decided(table, 0, "02"))
     for _ in range(HISTORY_NEAR + 2):
         DeltaTable(str(table)).delete("_id = 'none'")
@@ -30,7 +22,7 @@ def test_positions_are_found_behind_commits_of_others(table: Path) -> None:
     assert delta.state(table, "app").reached.topics[TOPIC].position == "02"
 
 
-def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) -> None:
+def test_a_table_without_our_commits_is_read_for_its_highest_ids(table):
     """Its log was cut, or someone else copied the rows here."""
     delta.append(table, written(table, "07", "03"), tables.UNNUMBERED)
     for _ in range(3):
@@ -41,14 +33,8 @@ def test_a_table_without_our_commits_is_read_for_its_highest_ids(table: Path) ->
 SCHEMA = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with ObjectStore(tmp_path_factory.mktemp("store")) as running:
-        yield running
-
-
 @pytest.mark.process
-def test_entries_are_those_of_delta_rs_newest_first_and_end_where_the_log_was_cut(store: ObjectStore) -> None:
+def test_entries_are_those_of_delta_rs_newest_first_and_end_where_the_log_was_cut(store):
     table = store.place("log/rows")
     for more in ((), ("a",), ("a", "b")):
         delta.ensure(table, pa.schema([*SCHEMA, *((name, pa.string()) for name in more)]))
@@ -65,9 +51,9 @@ def test_entries_are_those_of_delta_rs_newest_first_and_end_where_the_log_was_cu
 
 
 @pytest.mark.process
-def test_an_entry_that_is_none_stops_with_its_name(store: ObjectStore) -> None:
+def test_an_entry_that_is_none_stops_with_its_name(store):
     table = store.place("garbled/rows")
     delta.ensure(table, SCHEMA)
     (store.content / table.key / log_reader.LOG / f"{0:0{log_reader.DIGITS}}.json").write_text("{oops")
-    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*no entry of a Delta log"):
+    with pytest.raises(errors.Stop, match=r"FAIRLEAD_TABLE_UNFIT: .*not an entry of a Delta log"):
         list(log_reader.store_entries(table, "any", 0))

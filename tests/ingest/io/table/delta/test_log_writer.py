@@ -15,7 +15,7 @@ from fairlead_ingest.table import commit
 from fairlead_ingest.table.commit import Append, Collided
 
 
-def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_commits_at_the_same_moment_one_collides(table, monkeypatch):
     """Both looked, and looked again just before they wrote: the log itself refuses the second."""
     first, second = written(table, "01"), written(table, "01")
     plan = decided(table, 0, "01")
@@ -28,8 +28,7 @@ def test_of_two_commits_at_the_same_moment_one_collides(table: Path, monkeypatch
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 1
 
 
-def test_a_commit_is_on_disk_before_anybody_hears_of_it(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folders of its files before the commit, the log and its folder after."""
+def test_a_commit_is_on_disk_before_anybody_hears_of_it(table, monkeypatch):
     synced: list[str] = []
     real = os.fsync
 

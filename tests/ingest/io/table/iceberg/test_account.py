@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
-from tests.support.tables.iceberg_table import TOPIC, IcebergTable
+from tests.support.tables.iceberg_table import TOPIC
 
 from fairlead_ingest import errors
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
-def test_a_table_that_others_rolled_back_is_known_by_its_rows(table: IcebergTable) -> None:
-    """The property still speaks of three batches; the current version holds one."""
+def test_a_table_that_others_rolled_back_is_known_by_its_rows(table):
     for batch in range(3):
         table.commit(batch, batch + 1)
     others = table.opened()
@@ -35,7 +27,7 @@ def test_a_table_that_others_rolled_back_is_known_by_its_rows(table: IcebergTabl
     assert table.format.state(table.place, "new").reached.topics[TOPIC].position == "0002"
 
 
-def test_commits_of_others_change_no_position(table: IcebergTable) -> None:
+def test_commits_of_others_change_no_position(table):
     """Another engine deletes a day or adds rows: what our newest commit left counts on."""
     table.commit(0, 1, 2)
     others = table.opened()
@@ -51,7 +43,7 @@ def test_commits_of_others_change_no_position(table: IcebergTable) -> None:
     assert table.format.reached(table.place).topics[TOPIC].position == "0004"
 
 
-def test_versions_that_others_let_expire_leave_the_rows_to_say_how_far_the_table_goes(table: IcebergTable) -> None:
+def test_versions_that_others_let_expire_leave_the_rows_to_say_how_far_the_table_goes(table):
     """Our newest commit among them: its batch is known still, its positions may be of a line that is gone."""
     table.commit(0, 1)
     others = table.opened()
@@ -63,7 +55,7 @@ def test_versions_that_others_let_expire_leave_the_rows_to_say_how_far_the_table
     assert table.commit(0, 1) is False, "a batch of that number is in it"
 
 
-def test_positions_are_once_in_the_table_and_counts_in_each_summary(table: IcebergTable) -> None:
+def test_positions_are_once_in_the_table_and_counts_in_each_summary(table):
     """Else hundreds of topics would be in each of a hundred remembered versions, and all of it in each commit."""
     for batch in range(3):
         table.commit(batch, batch + 1)

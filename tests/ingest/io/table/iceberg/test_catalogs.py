@@ -1,20 +1,14 @@
-"""Services with Iceberg's REST API as strangers may be: slow, with properties of their own, at another address.
-
-Catalogs in a database, where none has to run: SQLite, and addresses that are none.
-The one line of a file with a secret.
-"""
+"""Opening catalogs: REST services that misbehave, databases, and the files that hold their secrets."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable, refused
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs, compaction, file_io
@@ -24,55 +18,6 @@ from fairlead_ingest.table.catalog import Catalog
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
 TOKEN = b'{"access_token": "t", "token_type": "bearer", "expires_in": 60}'
-Answers = Callable[[str], tuple[int, dict[str, str], bytes]]
-Serve = Callable[[Answers], str]
-
-
-@pytest.fixture
-def asked() -> list[tuple[str, str]]:
-    """(path, body) of each request so far."""
-    return []
-
-
-@pytest.fixture
-def serve(asked: list[tuple[str, str]]) -> Iterator[Serve]:
-    """A service on a thread of this process."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(answers: Answers) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                said = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-                asked.append((self.path, said))
-                status, headers, body = answers(self.path)
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
-    with pytest.raises((errors.Stop, errors.Wait)) as error:
-        catalogs.connect(catalog, FROM_ENVIRONMENT)
-    assert isinstance(error.value, errors.Stop | errors.Wait)
-    return error.value
 
 
 def with_credential(folder: Path, uri: str, **more: Any) -> Catalog:
@@ -80,14 +25,14 @@ def with_credential(folder: Path, uri: str, **more: Any) -> Catalog:
     return Catalog(type="rest", uri=uri, credential_file=str(folder / "credential"), **more)
 
 
-def test_a_token_comes_from_its_file_and_is_in_no_sentence(serve: Serve, tmp_path: Path) -> None:
+def test_a_token_comes_from_its_file_and_is_in_no_sentence(serve, tmp_path):
     (tmp_path / "token").write_text("hush-hush\n")
     uri = serve(lambda _: (403, {}, b'{"error": {"message": "not hush-hush", "type": "x", "code": 403}}'))
     error = refused(Catalog(type="rest", uri=uri, token_file=str(tmp_path / "token")))
     assert error.code == errors.CATALOG_DENIED and "hush" not in str(error)
 
 
-def test_what_a_service_says_of_itself_changes_nothing_of_how_files_are_read(serve: Serve) -> None:
+def test_what_a_service_says_of_itself_changes_nothing_of_how_files_are_read(serve):
     """A class to be loaded, other credentials, another key of the catalog's certificate."""
     taken = {"prefix": "plant", "rest-page-size": "7"}
     other = {"py-io-impl": "os.path", "fairlead.storage": "{}", "ssl": "x", "token": "t", "auth": {"type": "basic"}}
@@ -100,26 +45,21 @@ def test_what_a_service_says_of_itself_changes_nothing_of_how_files_are_read(ser
     assert not {"ssl", "token", "auth"} & set(opened.properties)
 
 
-def test_a_service_that_names_a_way_in_the_clear_for_itself_is_refused(serve: Serve) -> None:
-    """With the next request the token would go there."""
+def test_a_service_that_names_a_way_in_the_clear_for_itself_is_refused(serve):
     said = b'{"defaults": {}, "overrides": {"uri": "http://elsewhere.example.com"}}'
     error = refused(Catalog(type="rest", uri=serve(lambda _: (200, {}, said))))
-    assert error.code == errors.CATALOG_UNFIT and "says that its uri must be https://" in str(error)
+    assert error.code == errors.CATALOG_UNFIT and "the uri it returns must be https://" in str(error)
 
 
 @pytest.mark.parametrize("status", [302, 307, 308])
-def test_a_secret_is_not_sent_on_to_another_address(
-    serve: Serve, asked: list[tuple[str, str]], tmp_path: Path, status: int
-) -> None:
+def test_a_secret_is_not_sent_on_to_another_address(serve, asked, tmp_path, status):
     elsewhere = serve(lambda _: (200, {}, TOKEN))
     error = refused(with_credential(tmp_path, serve(lambda path: (status, {"Location": elsewhere + path}, b""))))
-    assert error.code == errors.CATALOG_UNFIT and "names another address, which is not followed" in str(error)
+    assert error.code == errors.CATALOG_UNFIT and "redirects, which is not followed" in str(error)
     assert len(asked) == 1
 
 
-def test_a_service_of_tokens_that_does_not_answer_is_not_waited_for_without_end(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_of_tokens_that_does_not_answer_is_not_waited_for_without_end(serve, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogs, "REQUEST_SECONDS", 0.2)
     over = threading.Event()
 
@@ -132,7 +72,7 @@ def test_a_service_of_tokens_that_does_not_answer_is_not_waited_for_without_end(
     assert isinstance(error, errors.Wait) and error.code == errors.CATALOG_AWAY
 
 
-def test_a_scope_is_asked_for_where_it_is_set(serve: Serve, asked: list[tuple[str, str]], tmp_path: Path) -> None:
+def test_a_scope_is_asked_for_where_it_is_set(serve, asked, tmp_path):
     """From the service of tokens that is named, else from the catalog itself."""
     tokens = serve(lambda _: (200, {}, TOKEN))
     uri = serve(lambda path: (200, {}, TOKEN if "oauth" in path else b'{"defaults": {}, "overrides": {}}'))
@@ -146,22 +86,20 @@ def test_a_scope_is_asked_for_where_it_is_set(serve: Serve, asked: list[tuple[st
 
 
 @pytest.mark.parametrize(
-    ("uri", "said"), [("mysql+nodriver://host/db", "install the driver"), ("postgresql://h:x/db", "no address")]
+    ("uri", "said"), [("mysql+nodriver://host/db", "install the driver"), ("postgresql://h:x/db", "not a database URL")]
 )
-def test_an_address_that_nothing_can_take_says_why(uri: str, said: str) -> None:
-    """Only SQLite's driver comes with Python."""
+def test_an_address_that_nothing_can_take_says_why(uri, said):
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*{said}"):
         catalogs.connect(Catalog(type="sql", uri=uri), FROM_ENVIRONMENT)
 
 
-def test_a_file_that_is_no_database_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_said(tmp_path):
     (tmp_path / "catalog.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(errors.Stop, match=errors.CATALOG_UNFIT):
         catalogs.connect(Catalog(type="sql", uri=f"sqlite:///{tmp_path}/catalog.db"), FROM_ENVIRONMENT)
 
 
-def test_how_files_are_read_is_said_by_no_property_of_a_table(tmp_path: Path) -> None:
-    """Other writers of the table may set those, for readers of theirs."""
+def test_how_files_are_read_is_said_by_no_property_of_a_table(tmp_path):
     table = IcebergTable(tmp_path)
     with table.opened().transaction() as others:
         others.set_properties(
@@ -180,8 +118,7 @@ class Loaded:
         raise AssertionError("it was loaded")
 
 
-def test_code_that_a_property_of_a_table_names_is_not_loaded(tmp_path: Path) -> None:
-    """Also where it came between the look at a table and the commit."""
+def test_code_that_a_property_of_a_table_names_is_not_loaded(tmp_path):
     table = IcebergTable(tmp_path)
     table.commit(0, 1)
     decided, files = table.decided(1, 2), table.written(2)
@@ -195,20 +132,20 @@ def test_code_that_a_property_of_a_table_names_is_not_loaded(tmp_path: Path) -> 
         compaction.of(table.format, table.place)
 
 
-def test_the_line_is_taken_without_what_editors_put_around_it(tmp_path: Path) -> None:
+def test_the_line_is_taken_without_what_editors_put_around_it(tmp_path):
     (tmp_path / "token").write_text("hush-hush\n")
     assert read_secret("token_file", str(tmp_path / "token")) == "hush-hush"
     assert read_secret("token_file", None) is None
 
 
 @pytest.mark.parametrize("content", [b"two\nlines", b"", b"\n", b"hush\xff\xfe"])
-def test_what_is_no_line_is_refused_without_a_word_of_it(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_line_is_refused_without_a_word_of_it(tmp_path, content):
     (tmp_path / "token").write_bytes(content)
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*token_file .*one line") as refused:
         read_secret("token_file", str(tmp_path / "token"))
     assert "hush" not in str(refused.value) and "lines" not in str(refused.value).replace("one line", "")
 
 
-def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named_with_its_key(tmp_path):
     with pytest.raises(errors.Stop, match=r"token_file .*none"):
         read_secret("token_file", str(tmp_path / "none"))

@@ -24,7 +24,7 @@ OURS = [("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())]
         pa.struct([("a", pa.string()), ("b", pa.list_(pa.int64()))]), pa.map_(pa.string(), pa.binary()),
     ],
 )  # fmt: skip
-def test_a_type_comes_back_as_it_went(kind: pa.DataType) -> None:
+def test_a_type_comes_back_as_it_went(kind):
     """Those that a schema file can name; Iceberg has no whole numbers below 32 bits."""
     (found,) = columns.to_arrow(columns.to_iceberg(pa.schema([("x", kind)]))).types
     if pa.types.is_map(kind):
@@ -36,21 +36,19 @@ def test_a_type_comes_back_as_it_went(kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16()])
-def test_small_whole_numbers_are_whole_numbers(kind: pa.DataType) -> None:
-    """And a job that starts again finds no clash of types."""
+def test_small_whole_numbers_are_whole_numbers(kind):
     schema = pa.schema([("x", kind)])
     assert columns.missing_fields(Path("t"), columns.to_iceberg(schema), schema) == []
 
 
-def test_a_column_that_changes_its_type_is_refused() -> None:
+def test_a_column_that_changes_its_type_is_refused():
     held = columns.to_iceberg(pa.schema(OURS))
     assert columns.missing_fields(Path("t"), held, pa.schema([*OURS, ("x", pa.int64())])) == ["x"]
     with pytest.raises(errors.Stop, match="column _id is string in the table and bigint in the job"):
         columns.missing_fields(Path("t"), held, pa.schema([("_id", pa.int64())]))
 
 
-def test_bounds_come_from_the_task() -> None:
-    """No file is opened again for them."""
+def test_bounds_come_from_the_task():
     schema = columns.to_iceberg(pa.schema([*OURS, ("_published_at", pa.timestamp("us", tz="UTC"))]))
     file = WrittenFile(
         path="_topic=a/_date=2026-11-20/part-1.parquet",

@@ -19,7 +19,6 @@ TARGET = 1024 * 1024
 
 @pytest.fixture
 def table(tmp_path: Path) -> IcebergTable:
-    """Six files by two commits."""
     made = IcebergTable(tmp_path)
     files = [file for number in range(5) for file in made.written(number)]
     made.format.append(made.place, files, tables.UNNUMBERED)
@@ -27,7 +26,7 @@ def table(tmp_path: Path) -> IcebergTable:
     return made
 
 
-def test_files_become_one_and_rows_positions_and_versions_stay(table: IcebergTable) -> None:
+def test_files_become_one_and_rows_positions_and_versions_stay(table):
     before = table.format.size(table.place)
     old = table.opened().current_snapshot()
     assert before is not None and old is not None
@@ -44,15 +43,14 @@ def test_files_become_one_and_rows_positions_and_versions_stay(table: IcebergTab
     assert compaction.of(table.format, table.place).compact(target_bytes=TARGET)["files_removed"] == 0
 
 
-def test_rows_are_sorted_where_that_is_asked(table: IcebergTable) -> None:
-    """So that a query for one node reads less."""
+def test_rows_are_sorted_where_that_is_asked(table):
     compaction.of(table.format, table.place).compact(target_bytes=TARGET, sort_by=["node"])
     nodes = tables.existing(table.format, table.place).to_table()["node"].to_pylist()
     assert nodes == sorted(nodes)
     assert table.numbers() == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_append_in_between_is_not_lost(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_in_between_is_not_lost(table, monkeypatch):
     """The catalog refuses the first try, the second is made on top of what came in between."""
     commit_table, batches = SqlCatalog.commit_table, iter([6, 7])
 
@@ -70,7 +68,7 @@ def test_an_append_in_between_is_not_lost(table: IcebergTable, monkeypatch: pyte
     assert table.numbers() == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_compaction_whose_answer_was_lost_is_done_once(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compaction_whose_answer_was_lost_is_done_once(table, monkeypatch):
     commit_table, losses = SqlCatalog.commit_table, iter([True])
 
     def lose(self: SqlCatalog, *arguments: Any) -> Any:
@@ -85,10 +83,7 @@ def test_a_compaction_whose_answer_was_lost_is_done_once(table: IcebergTable, mo
     assert table.numbers() == [0, 1, 2, 3, 4, 5]
 
 
-def test_what_others_have_replaced_meanwhile_is_left_to_them(
-    table: IcebergTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two compactions at once: one of them does it."""
+def test_what_others_have_replaced_meanwhile_is_left_to_them(table, monkeypatch):
     commit = NewVersion.commit
 
     def second(self: NewVersion, *arguments: Any) -> None:
@@ -102,12 +97,12 @@ def test_what_others_have_replaced_meanwhile_is_left_to_them(
     assert table.numbers() == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_table_that_is_not_there_is_said(table: IcebergTable) -> None:
+def test_a_table_that_is_not_there_is_said(table):
     with pytest.raises(errors.Stop, match="there is no table here"):
         compaction.of(table.format, table.folder / "none")
 
 
-def test_a_partition_of_one_file_is_left_alone(tmp_path: Path) -> None:
+def test_a_partition_of_one_file_is_left_alone(tmp_path):
     made = IcebergTable(tmp_path)
     made.format.append(made.place, made.written(1, topic=TOPIC), tables.UNNUMBERED)
     made.format.append(made.place, made.written(2, topic="b/t"), tables.UNNUMBERED)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow.dataset as ds
 from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest.io.table.iceberg import contents, iceberg_table
 
 
-def test_files_are_passed_over_by_topic_and_highest_id(tmp_path: Path) -> None:
-    """A look for one message opens few."""
+def test_files_are_passed_over_by_topic_and_highest_id(tmp_path):
     table = IcebergTable(tmp_path)
     for batch in range(3):
         table.commit(batch, batch)
@@ -21,7 +18,7 @@ def test_files_are_passed_over_by_topic_and_highest_id(tmp_path: Path) -> None:
     assert rows.to_table(filter=ds.field("_id") == "0002").num_rows == 1
 
 
-def test_some_files_are_read_alone_and_none_are_no_rows(tmp_path: Path) -> None:
+def test_some_files_are_read_alone_and_none_are_no_rows(tmp_path):
     table = IcebergTable(tmp_path)
     assert contents.table_dataset(table.place, table.opened()).to_table().num_rows == 0
     table.commit(0, 1)

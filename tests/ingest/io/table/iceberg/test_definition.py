@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from tests.support.tables.iceberg_table import NOW, SCHEMA, TOPIC, IcebergTable
+from tests.support.tables.iceberg_table import NOW, SCHEMA, TOPIC
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
-def test_a_table_that_is_partitioned_otherwise_is_left_alone(table: IcebergTable, tmp_path: Path) -> None:
-    """Made by hand, say."""
+def test_a_table_that_is_partitioned_otherwise_is_left_alone(table, tmp_path):
     catalog = SqlCatalog("fairlead", uri=table.catalog.uri)
     catalog.create_table(("fairlead", "plain"), SCHEMA, location=f"file://{tmp_path}/plain")
     with pytest.raises(errors.Stop, match="not partitioned by"):
         table.format.ensure(tmp_path / "plain", SCHEMA)
 
 
-def test_others_find_every_column_by_its_name_also_after_it_grew(table: IcebergTable) -> None:
+def test_others_find_every_column_by_its_name_also_after_it_grew(table):
     """Files name columns and do not number them; the name mapping grows with the table."""
     table.commit(0, 1)
     table.format.ensure(table.place, pa.schema([*SCHEMA, ("at", pa.struct([("lat", pa.float64())]))]))

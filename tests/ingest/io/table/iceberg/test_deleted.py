@@ -34,11 +34,10 @@ def table(tmp_path: Path) -> IcebergTable:
 
 
 def locations(table: IcebergTable) -> list[str]:
-    """Of its files, in the order of their rows."""
     return [f"file://{table.place}/{path}" for path, _ in table.format.files(table.place)]
 
 
-def test_what_is_left_is_what_every_other_reader_sees(table: IcebergTable) -> None:
+def test_what_is_left_is_what_every_other_reader_sees(table):
     """By conditions, columns, counts and SQL, also after more commits and more marks on the same file."""
     first, second, _ = locations(table)
     mark_deleted(table.opened(), {first: [0, 3, 9], second: range(10)})
@@ -55,9 +54,7 @@ def test_what_is_left_is_what_every_other_reader_sees(table: IcebergTable) -> No
     assert table.numbers() == [*left, 21]
 
 
-def test_rows_are_copied_a_few_at_a_time_and_nothing_is_left_behind(
-    table: IcebergTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_copied_a_few_at_a_time_and_nothing_is_left_behind(table, tmp_path, monkeypatch):
     """Also where many look at once: no thread of Arrow's waits for another."""
     monkeypatch.setattr(deleted, "ROWS_AT_ONCE", 3)
     spool = tmp_path / "spool"
@@ -70,8 +67,7 @@ def test_rows_are_copied_a_few_at_a_time_and_nothing_is_left_behind(
     assert list(spool.iterdir()) == []
 
 
-def test_a_copy_is_made_of_a_few_rows_at_a_time(tmp_path: Path) -> None:
-    """A reader of it holds no more, either."""
+def test_a_copy_is_made_of_a_few_rows_at_a_time(tmp_path):
     rows = pa.table({"n": range(3 * deleted.ROWS_AT_ONCE + 1)})
     pq.write_table(rows, tmp_path / "whole.parquet")
     gone = np.arange(0, rows.num_rows, 2)
@@ -82,7 +78,7 @@ def test_a_copy_is_made_of_a_few_rows_at_a_time(tmp_path: Path) -> None:
         assert found.read()["n"].to_pylist() == list(range(1, rows.num_rows, 2))
 
 
-def test_a_file_is_read_in_pieces_though_its_rows_are_one_group(tmp_path: Path) -> None:
+def test_a_file_is_read_in_pieces_though_its_rows_are_one_group(tmp_path):
     """Or memory would follow the size of other engines' files."""
     numbers = np.random.default_rng(7).random(500_000)
     pq.write_table(pa.table({"n": numbers}), tmp_path / "whole.parquet", row_group_size=len(numbers))
@@ -99,15 +95,14 @@ def test_a_file_is_read_in_pieces_though_its_rows_are_one_group(tmp_path: Path) 
     assert sum(sizes) > numbers.nbytes * 0.9 and max(sizes) < numbers.nbytes / 2
 
 
-def test_what_is_looked_at_without_rows_opens_no_file(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job asks for the columns with each batch."""
+def test_what_is_looked_at_without_rows_opens_no_file(table, monkeypatch):
     mark_deleted(table.opened(), {locations(table)[0]: [0]})
     monkeypatch.setattr(deleted, "_copied_without", None)
     assert "_id" in tables.existing(table.format, table.place).schema.names
     assert tables.existing(table.format, table.place).to_table(filter=ds.field("_id") == "0020").num_rows == 1
 
 
-def test_marks_by_value_are_refused_when_rows_are_asked_for_and_appends_go_on(table: IcebergTable) -> None:
+def test_marks_by_value_are_refused_when_rows_are_asked_for_and_appends_go_on(table):
     mark_deleted(table.opened(), {locations(table)[0]: [0]}, DataFileContent.EQUALITY_DELETES)
     assert table.commit(3, 21) is True
     with pytest.raises(
@@ -116,7 +111,7 @@ def test_marks_by_value_are_refused_when_rows_are_asked_for_and_appends_go_on(ta
         table.numbers()
 
 
-def test_a_compaction_leaves_it_to_the_engine_that_marked(table: IcebergTable) -> None:
+def test_a_compaction_leaves_it_to_the_engine_that_marked(table):
     mark_deleted(table.opened(), {locations(table)[0]: [0]})
     with pytest.raises(errors.Stop, match="compact it with that engine"):
         compaction.of(table.format, table.place)

@@ -12,7 +12,7 @@ from fairlead_ingest.io.table.iceberg.file_io import TableFiles
 from fairlead_ingest.table.store_path import FROM_ENVIRONMENT, StorePath
 
 
-def test_what_is_written_is_there_when_its_stream_is_closed(tmp_path: Path) -> None:
+def test_what_is_written_is_there_when_its_stream_is_closed(tmp_path):
     output = TableFiles().new_output(f"file://{tmp_path}/metadata/a.json")
     with output.create() as stream:
         stream.write(b"abc")
@@ -22,16 +22,14 @@ def test_what_is_written_is_there_when_its_stream_is_closed(tmp_path: Path) -> N
         assert read.read() == b"abc"
 
 
-def test_what_failed_in_the_middle_is_not_there(tmp_path: Path) -> None:
-    """Half a manifest would be read as one."""
+def test_what_failed_in_the_middle_is_not_there(tmp_path):
     with pytest.raises(RuntimeError), TableFiles().new_output(f"{tmp_path}/a.avro").create() as stream:
         stream.write(b"half")
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
 
-def test_metadata_is_read_once_and_rows_are_not_kept(tmp_path: Path) -> None:
-    """A name is never used twice for metadata."""
+def test_metadata_is_read_once_and_rows_are_not_kept(tmp_path):
     files = TableFiles()
     for name, kept in (("m.avro", True), ("part.parquet", False)):
         path = tmp_path / name
@@ -43,8 +41,7 @@ def test_metadata_is_read_once_and_rows_are_not_kept(tmp_path: Path) -> None:
         assert files.new_input(str(path)).exists() is False
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The longest unused goes first."""
+def test_what_is_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(file_io, "KEPT_BYTES_MAX", 10)
     kept = file_io._SmallFiles()
     for name in ("a.json", "b.json"):
@@ -56,7 +53,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept.get("d.json") is None
 
 
-def test_places_as_engines_write_them() -> None:
+def test_places_as_engines_write_them():
     for location in ("/a/b", "file:/a/b", "file:///a/b"):
         assert file_io.place_of(location, FROM_ENVIRONMENT) == Path("/a/b")
     for location in ("s3://bucket/k", "s3a://bucket/k"):
@@ -65,11 +62,11 @@ def test_places_as_engines_write_them() -> None:
         file_io.place_of("gs://bucket/k", FROM_ENVIRONMENT)
 
 
-def test_places_that_engines_write_differently_are_one() -> None:
+def test_places_that_engines_write_differently_are_one():
     """Spark's `file:/` beside our `file:///`: rows would not be found, and files be taken for orphans."""
     assert file_io.plain("file:/a/b") == file_io.plain("file:///a/b/") == file_io.plain("/a/b")
     assert file_io.plain("s3a://b/k") == file_io.plain("s3://b/k/") == "s3://b/k"
     assert file_io.relative(Path("/a/b"), "file:/a/b/data/_topic=a/1.parquet") == "data/_topic=a/1.parquet"
     assert file_io.relative(StorePath("bucket", "k"), "s3a://bucket/k/1.parquet") == "1.parquet"
-    with pytest.raises(errors.Stop, match="lies elsewhere"):
+    with pytest.raises(errors.Stop, match="outside the table"):
         file_io.relative(Path("/a/b"), "file:///a/bc/1.parquet")

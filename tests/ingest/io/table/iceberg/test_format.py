@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest import errors
 from fairlead_ingest.table.commit import Collided
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
-def test_a_commit_whose_answer_was_lost_is_found_in_the_table(
-    table: IcebergTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_whose_answer_was_lost_is_found_in_the_table(table, monkeypatch):
     """Whatever the library makes of it: it may stand, so the table is asked, and the batch is in it once."""
     commit_table = SqlCatalog.commit_table
 
@@ -37,7 +28,7 @@ def test_a_commit_whose_answer_was_lost_is_found_in_the_table(
     assert table.numbers() == [1]
 
 
-def test_a_commit_that_never_arrived_is_made_again(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_never_arrived_is_made_again(table, monkeypatch):
     def fail(*_: Any) -> Any:
         raise OSError("connection refused")
 

@@ -1,7 +1,4 @@
-"""Tables and catalogs, open: what cannot be ours, and what is not there.
-
-Files of a version, from manifests alone.
-"""
+"""Opening Iceberg tables: refusing what is not ours, and listing the files of a version."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.support.tables.iceberg_table import SCHEMA, TOPIC, IcebergTable
+from tests.support.tables.iceberg_table import SCHEMA, TOPIC
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import tables
@@ -18,27 +15,19 @@ from fairlead_ingest.io.table.iceberg.format import IcebergFormat
 from fairlead_ingest.table.catalog import Catalog
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
-def test_a_table_at_another_place_is_not_taken_for_ours(table: IcebergTable, tmp_path: Path) -> None:
-    """Two jobs whose folders end alike, in one namespace."""
-    with pytest.raises(errors.Stop, match="lies at file:"):
+def test_a_table_at_another_place_is_not_taken_for_ours(table, tmp_path):
+    with pytest.raises(errors.Stop, match=" at file:"):
         table.format.ensure(tmp_path / "other" / "rows", SCHEMA)
 
 
-def test_without_a_catalog_it_says_what_is_missing(tmp_path: Path) -> None:
-    """Tasks write without one."""
+def test_without_a_catalog_it_says_what_is_missing(tmp_path):
     bare = IcebergFormat(None)
     assert bare.writing(tmp_path / "rows").close() == []
     with pytest.raises(errors.Stop, match=r"catalog. uri: required"):
         bare.version(tmp_path / "rows")
 
 
-def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -> None:
-    """Before anything is written."""
+def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path):
     away = tables.of("iceberg", Catalog(type="sql", uri=f"sqlite:///{tmp_path}/none/catalog.db"))
     with pytest.raises(errors.Stop, match=r"FAIRLEAD_CATALOG_UNFIT: .*unable to open database file"):
         away.version(tmp_path / "rows")
@@ -60,10 +49,7 @@ def test_a_catalog_that_cannot_be_opened_is_said_in_a_sentence(tmp_path: Path) -
         ("properties", {"fairlead.newest": "{"}),
     ],
 )
-def test_metadata_that_says_what_it_should_not_stops_a_job_in_a_sentence(
-    table: IcebergTable, key: str, value: object
-) -> None:
-    """Other engines write it, and people by hand."""
+def test_metadata_that_says_what_it_should_not_stops_a_job_in_a_sentence(table, key, value):
     table.commit(0, 1)
     table.rewrite(key, value)
     with pytest.raises(errors.Stop, match=errors.TABLE_UNFIT) as error:
@@ -71,8 +57,7 @@ def test_metadata_that_says_what_it_should_not_stops_a_job_in_a_sentence(
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_no_metadata_is_not_shown(table: IcebergTable, tmp_path: Path) -> None:
-    """The catalog says which file is read: it may be one with a secret."""
+def test_a_file_that_is_no_metadata_is_not_shown(table, tmp_path):
     (tmp_path / "00001-x.metadata.json").write_text("not-for-logs")
     with sqlite3.connect(tmp_path / "catalog.db") as asked:
         asked.execute("update iceberg_tables set metadata_location = ?", [f"{tmp_path}/00001-x.metadata.json"])
@@ -82,14 +67,13 @@ def test_a_file_that_is_no_metadata_is_not_shown(table: IcebergTable, tmp_path: 
 
 
 @pytest.mark.parametrize("kept", ["9" * 5000, "²", "-1", "many"])
-def test_how_many_versions_are_kept_is_a_number_or_the_usual(table: IcebergTable, kept: str) -> None:
+def test_how_many_versions_are_kept_is_a_number_or_the_usual(table, kept):
     with table.opened().transaction() as others:
         others.set_properties({"history.expire.min-snapshots-to-keep": kept})
     assert table.commit(0, 1) is True and table.numbers() == [1]
 
 
-def test_a_summary_of_others_is_not_taken_for_ours(table: IcebergTable) -> None:
-    """Counts are then those of the manifests."""
+def test_a_summary_of_others_is_not_taken_for_ours(table):
     table.commit(0, 1)
     said = {"operation": "append", "fairlead": "{", "total-records": "many", "total-data-files": "1"}
     table.rewrite("summary", said)
@@ -100,7 +84,7 @@ def test_a_summary_of_others_is_not_taken_for_ours(table: IcebergTable) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "2", "/../../elsewhere", "/a/../.."])
-def test_new_files_go_below_the_table_or_nowhere(table: IcebergTable, end: str) -> None:
+def test_new_files_go_below_the_table_or_nowhere(table, end):
     """What another writer set as the place of metadata is kept to where it is inside, and said where it is not."""
     table.rewrite("properties", {"write.metadata.path": f"file://{table.place}/metadata{end}"})
     if ".." in end:
@@ -111,7 +95,7 @@ def test_new_files_go_below_the_table_or_nowhere(table: IcebergTable, end: str) 
     assert not (table.folder / "elsewhere").exists()
 
 
-def test_who_only_reads_makes_no_catalog(tmp_path: Path) -> None:
+def test_who_only_reads_makes_no_catalog(tmp_path):
     """SQLite makes the file of a database that is asked; the job that makes the table makes it."""
     reading = IcebergFormat(Catalog(type="sql", uri=f"sqlite:///{tmp_path}/catalog.db"))
     place = tmp_path / "rows"
@@ -123,8 +107,7 @@ def test_who_only_reads_makes_no_catalog(tmp_path: Path) -> None:
     assert (tmp_path / "catalog.db").exists() and reading.size(place) is not None
 
 
-def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(tmp_path: Path) -> None:
-    table = IcebergTable(tmp_path)
+def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(table):
     assert iceberg_table.list_parts(table.opened()) == []
     table.commit(0, 1, 2)
     table.format.append(table.place, table.written(7, topic="b/t"), tables.UNNUMBERED)
@@ -140,17 +123,10 @@ def test_files_are_listed_oldest_first_with_topic_day_and_highest_id(tmp_path: P
     assert table.format.highest_ids(table.place) == {TOPIC: "0002", "b/t": "0007"}
 
 
-def test_a_manifest_is_read_once(tmp_path: Path) -> None:
+def test_a_manifest_is_read_once(table):
     """It never changes; a look for a message asks for all of them each second."""
-    table = IcebergTable(tmp_path)
     table.commit(0, 1)
     iceberg_table.list_parts(table.opened())
     before = iceberg_table._read_manifest.cache_info().misses
     iceberg_table.list_parts(table.opened())
     assert iceberg_table._read_manifest.cache_info().misses == before
-
-
-def test_rows_marked_as_deleted_by_others_are_seen(tmp_path: Path) -> None:
-    table = IcebergTable(tmp_path)
-    table.commit(0, 1)
-    assert iceberg_table.has_deletes(table.opened()) is False

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable, commit_until_in
 from tests.support.tables.marked_deleted import mark_deleted
 from tests.support.tables.object_store import ObjectStore
 from tests.support.tables.store_proxy import StoreProxy
@@ -28,24 +28,13 @@ def store(tmp_path: Path) -> Iterator[ObjectStore]:
         yield running
 
 
-def commit(table: IcebergTable, batch: int) -> int:
-    """As the sink and Spark do it: every error means that the table is asked. How often it was tried."""
-    for tries in range(1, TRIES_MAX):
-        try:
-            table.commit(batch, batch)
-            return tries
-        except (Collided, errors.Wait):
-            continue
-    raise AssertionError(f"batch {batch} did not go in")
-
-
-def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store: ObjectStore, tmp_path: Path) -> None:
+def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store, tmp_path):
     """Of data files, manifests, lists of them and the table's metadata, also beside a compaction."""
     with StoreProxy(store, tmp_path) as proxy:
         table = IcebergTable(tmp_path, place=proxy.place("rows"))
         proxy.weather(delay=(0.0, 0.02), busy=0.15, lost=0.15)
         for batch in range(BATCHES):
-            commit(table, batch)
+            commit_until_in(table, batch, TRIES_MAX)
             if batch % 5 == 4:
                 for _ in range(TRIES_MAX):
                     try:
@@ -61,9 +50,7 @@ def test_a_store_that_is_busy_and_loses_answers_has_each_batch_once(store: Objec
     assert (state.batch, state.commit_sequence, state.totals.rows) == (BATCHES - 1, BATCHES, BATCHES)
 
 
-def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_twice(
-    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_twice(store, tmp_path, monkeypatch):
     """kill -9 before and after it has the data file, the manifest, their list, and the metadata that names it."""
     table = IcebergTable(tmp_path, place=store.place("rows"))
     calls, last = 0, 0
@@ -99,7 +86,7 @@ def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_t
             killed += 1
             store.start()
         calls, last = 0, 0
-        commit(table, batch)
+        commit_until_in(table, batch, TRIES_MAX)
         batch += 1
     assert killed == 8, "a commit puts four objects"
     assert table.numbers() == list(range(batch + 1))
@@ -107,7 +94,7 @@ def test_a_store_killed_at_each_step_of_a_commit_costs_no_batch_and_makes_none_t
     assert (state.batch, state.commit_sequence, state.totals.rows) == (batch, batch + 1, batch + 1)
 
 
-def test_rows_that_another_engine_marked_are_left_out_of_files_in_a_store(store: ObjectStore, tmp_path: Path) -> None:
+def test_rows_that_another_engine_marked_are_left_out_of_files_in_a_store(store, tmp_path):
     table = IcebergTable(tmp_path, place=store.place("rows"))
     table.commit(0, *range(10))
     table.commit(1, *range(10, 20))

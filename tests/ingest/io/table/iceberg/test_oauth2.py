@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.tables.iceberg_table import IcebergTable
+from tests.support.tables.iceberg_table import IcebergTable, refused
 from tests.support.tables.rest_catalog import RestCatalog
 from tests.support.tables.token_front import TokenFront
 
 from fairlead_ingest import errors
-from fairlead_ingest.io.table.iceberg import catalogs
-from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
 
@@ -43,16 +40,7 @@ def settings(credential: Path, **more: Any) -> dict[str, Any]:
     return {"credential_file": str(credential), "namespace": uuid.uuid4().hex, **more}
 
 
-def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
-    with pytest.raises((errors.Stop, errors.Wait)) as error:
-        catalogs.connect(catalog, FROM_ENVIRONMENT)
-    assert isinstance(error.value, errors.Stop | errors.Wait)
-    return error.value
-
-
-def test_a_token_that_ends_while_a_job_runs_is_replaced_also_in_a_commit(
-    front: TokenFront, credential: Path, tmp_path: Path
-) -> None:
+def test_a_token_that_ends_while_a_job_runs_is_replaced_also_in_a_commit(front, credential, tmp_path):
     """What was asked with the old one was not done; it is asked again with the new one, and is in the table once."""
     table = IcebergTable(tmp_path, front.catalog(**settings(credential)))
     for batch in range(12):
@@ -67,9 +55,7 @@ def test_a_token_that_ends_while_a_job_runs_is_replaced_also_in_a_commit(
     assert table.format.state(table.place, "app").commit_sequence == 12
 
 
-def test_a_secret_that_is_replaced_while_a_job_runs_is_read_again(
-    front: TokenFront, credential: Path, tmp_path: Path
-) -> None:
+def test_a_secret_that_is_replaced_while_a_job_runs_is_read_again(front, credential, tmp_path):
     """Until it is in the file the catalog refuses the job, which waits for it a quarter of an hour."""
     table = IcebergTable(tmp_path, front.catalog(**settings(credential)))
     table.commit(0, 0)
@@ -85,9 +71,7 @@ def test_a_secret_that_is_replaced_while_a_job_runs_is_read_again(
     assert table.numbers() == [0, 1]
 
 
-def test_a_service_of_tokens_that_is_away_is_felt_when_the_token_ends(
-    front: TokenFront, credential: Path, tmp_path: Path
-) -> None:
+def test_a_service_of_tokens_that_is_away_is_felt_when_the_token_ends(front, credential, tmp_path):
     tokens = f"{front.url}/v1/oauth/tokens"
     given = settings(credential, oauth2_uri=tokens, oauth2_scope="PRINCIPAL_ROLE:ALL")
     table = IcebergTable(tmp_path, front.catalog(**given))
@@ -101,8 +85,7 @@ def test_a_service_of_tokens_that_is_away_is_felt_when_the_token_ends(
     assert table.numbers() == [0, 1]
 
 
-def test_a_token_in_a_file_is_read_again_when_it_is_refused(front: TokenFront, tmp_path: Path) -> None:
-    """Whatever renews it writes the file; who renews it is not our business."""
+def test_a_token_in_a_file_is_read_again_when_it_is_refused(front, tmp_path):
     file = tmp_path / "token"
     file.write_text(front.token())
     table = IcebergTable(tmp_path, front.catalog(token_file=str(file), namespace=uuid.uuid4().hex))
@@ -124,10 +107,7 @@ def test_a_token_in_a_file_is_read_again_when_it_is_refused(front: TokenFront, t
         ("job:not-a-secret-of-anybody", {"oauth2_scope": "everything"}, "invalid_scope: no such scope"),
     ],
 )
-def test_what_is_wrong_is_one_sentence_without_the_secret(
-    front: TokenFront, credential: Path, content: str, more: dict[str, Any], said: str
-) -> None:
-    """Although the service sends it back."""
+def test_what_is_wrong_is_one_sentence_without_the_secret(front, credential, content, more, said):
     credential.write_text(content)
     error = refused(front.catalog(**settings(credential, **more)))
     assert error.code == errors.CATALOG_DENIED and said in str(error)
@@ -135,6 +115,6 @@ def test_what_is_wrong_is_one_sentence_without_the_secret(
     assert "oauth2_scope" in str(error)
 
 
-def test_a_catalog_that_wants_a_token_and_is_given_none_says_so(front: TokenFront) -> None:
+def test_a_catalog_that_wants_a_token_and_is_given_none_says_so(front):
     error = refused(front.catalog())
     assert error.code == errors.CATALOG_DENIED and "the token has ended" in str(error)

@@ -6,8 +6,6 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.tables.iceberg_table import IcebergTable
@@ -48,9 +46,7 @@ def commit(table: IcebergTable, batch: int, database: PostgreSQL) -> int:
                 database.start()
 
 
-def test_a_database_killed_at_commits_that_loses_answers_has_each_batch_once(
-    database: PostgreSQL, namespace: str, tmp_path: Path
-) -> None:
+def test_a_database_killed_at_commits_that_loses_answers_has_each_batch_once(database, namespace, tmp_path):
     """What it said to be in is in after a kill, although its own setting would let it answer before."""
     with Between(database) as between:
         table = IcebergTable(tmp_path, between.catalog(namespace=namespace))
@@ -67,7 +63,7 @@ def test_a_database_killed_at_commits_that_loses_answers_has_each_batch_once(
     assert (state.batch, state.commit_sequence, state.totals.rows) == (len(FATES) - 1, len(FATES), len(FATES))
 
 
-def test_two_jobs_that_meet_in_an_empty_database_both_have_their_tables(database: PostgreSQL, tmp_path: Path) -> None:
+def test_two_jobs_that_meet_in_an_empty_database_both_have_their_tables(database, tmp_path):
     """The tables of the catalog itself are made by both at once."""
     with database.asked() as asked:
         asked.execute("create database empty")
@@ -97,8 +93,8 @@ def test_two_jobs_that_meet_in_an_empty_database_both_have_their_tables(database
 
 
 def test_a_server_that_hangs_or_a_table_that_is_locked_is_one_that_does_not_answer(
-    database: PostgreSQL, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    database, namespace, tmp_path, monkeypatch
+):
     """Neither is waited for without an end, and the batch is in it once when that is over."""
     table = IcebergTable(tmp_path, database.catalog(namespace=namespace))
     table.commit(0, 0)
@@ -118,9 +114,7 @@ def test_a_server_that_hangs_or_a_table_that_is_locked_is_one_that_does_not_answ
     assert table.numbers() == [0, 1]
 
 
-def test_a_password_that_is_changed_while_a_job_runs_is_read_at_the_next_connection(
-    database: PostgreSQL, namespace: str, tmp_path: Path
-) -> None:
+def test_a_password_that_is_changed_while_a_job_runs_is_read_at_the_next_connection(database, namespace, tmp_path):
     with database.asked() as asked:
         asked.execute("create role turning superuser login password 'first'")
     file = tmp_path / "password"
@@ -138,8 +132,7 @@ def test_a_password_that_is_changed_while_a_job_runs_is_read_at_the_next_connect
     assert table.numbers() == [1, 2]
 
 
-def test_a_table_that_is_dropped_under_a_job_is_said(database: PostgreSQL, namespace: str, tmp_path: Path) -> None:
-    """Before a commit, and at one that was decided while it was there."""
+def test_a_table_that_is_dropped_under_a_job_is_said(database, namespace, tmp_path):
     table = IcebergTable(tmp_path, database.catalog(namespace=namespace))
     table.commit(0, 1)
     decided, files = table.decided(1, 2), table.written(2)
@@ -159,18 +152,16 @@ def test_a_table_that_is_dropped_under_a_job_is_said(database: PostgreSQL, names
         ({"password_file": None}, errors.CATALOG_DENIED, "no password supplied"),
         ({"user": "stranger"}, errors.CATALOG_DENIED, "password authentication failed"),
         ({"user": "reader", "password": "reads-only"}, errors.CATALOG_DENIED, "permission denied for schema public"),
-        ({"database": "none"}, errors.CATALOG_UNFIT, 'database "none" does not exist; make it, or correct uri'),
+        ({"database": "none"}, errors.CATALOG_UNFIT, 'database "none" does not exist; create it, or correct uri'),
         ({"query": "?sslmode=verify-full"}, errors.CATALOG_UNFIT, "SSL"),
         ({"query": "?sslmode=nonsense"}, errors.CATALOG_UNFIT, "invalid sslmode value"),
         ({"query": "?colour=red"}, errors.CATALOG_UNFIT, 'invalid connection option "colour"'),
         ({"driver": "nodriver"}, errors.BAD_OPTION, "install the driver"),
         ({"port": 9}, errors.CATALOG_AWAY, "Connection refused"),
-        ({"port": "x"}, errors.BAD_OPTION, "no address of a database"),
+        ({"port": "x"}, errors.BAD_OPTION, "not a database URL"),
     ],
 )
-def test_what_is_wrong_is_one_sentence_without_the_password(
-    database: PostgreSQL, tmp_path: Path, change: dict[str, Any], code: str, said: str
-) -> None:
+def test_what_is_wrong_is_one_sentence_without_the_password(database, tmp_path, change, code, said):
     with database.asked() as asked:
         if not asked.execute("select 1 from pg_roles where rolname = 'reader'").fetchone():
             asked.execute("create role reader login password 'reads-only'")
@@ -187,8 +178,7 @@ def test_what_is_wrong_is_one_sentence_without_the_password(
     assert "\n" not in str(error.value) and password.read_text() not in str(error.value)
 
 
-def test_the_password_is_in_no_property_that_the_library_hands_on(database: PostgreSQL, tmp_path: Path) -> None:
-    """Of the catalog, of its tables, or in a file of the table."""
+def test_the_password_is_in_no_property_that_the_library_hands_on(database, tmp_path):
     opened = catalogs.connect(database.catalog(namespace="plain"), FROM_ENVIRONMENT)
     table = IcebergTable(tmp_path, database.catalog(namespace="plain"))
     table.commit(0, 1)

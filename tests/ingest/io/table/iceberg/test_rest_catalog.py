@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.tables.iceberg_table import SCHEMA, IcebergTable
+from tests.support.tables.iceberg_table import SCHEMA, IcebergTable, commit_until_in
 from tests.support.tables.rest_catalog import RestCatalog
 from tests.support.tables.store_proxy import StoreProxy
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import compaction
-from fairlead_ingest.table.commit import Collided
 
 pytestmark = [pytest.mark.process, pytest.mark.verify]
 BATCHES = 30
@@ -26,26 +25,14 @@ def catalog(tmp_path: Path) -> Iterator[RestCatalog]:
         yield running
 
 
-def commit(table: IcebergTable, batch: int) -> int:
-    """As the sink does it: every error means that the table is asked. How often it was tried."""
-    tries = 0
-    while True:
-        tries += 1
-        try:
-            table.commit(batch, batch)
-            return tries
-        except (Collided, errors.Wait):
-            assert tries < 20
-
-
-def test_a_catalog_that_loses_answers_and_is_killed_has_each_batch_once(catalog: RestCatalog, tmp_path: Path) -> None:
+def test_a_catalog_that_loses_answers_and_is_killed_has_each_batch_once(catalog, tmp_path):
     """Also compacted and grown by a column in between; what others read is the same."""
     chosen = random.Random(5)
     with StoreProxy(catalog, tmp_path) as proxy:
         table = IcebergTable(tmp_path, catalog.catalog(proxy.url))
         for batch in range(BATCHES):
             proxy.mishaps([chosen.choice(["", "lost", "503", "409"])])
-            commit(table, batch)
+            commit_until_in(table, batch, 20)
             if batch % 10 == 4:
                 proxy.mishaps(["lost"])
                 compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)

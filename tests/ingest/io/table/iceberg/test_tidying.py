@@ -30,8 +30,7 @@ def age(table: IcebergTable, hours: int) -> None:
             os.utime(path, (moment, moment))
 
 
-def test_metadata_of_forgotten_versions_goes_and_the_rest_is_read(table: IcebergTable) -> None:
-    """Young metadata stays: a reader may be planning with it."""
+def test_metadata_of_forgotten_versions_goes_and_the_rest_is_read(table):
     assert tidying.tidy_metadata(table.opened(), table.place) == []
     age(table, 2)
     gone = tidying.tidy_metadata(table.opened(), table.place)
@@ -42,8 +41,7 @@ def test_metadata_of_forgotten_versions_goes_and_the_rest_is_read(table: Iceberg
     assert table.numbers() == list(range(9))
 
 
-def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every so many commits."""
+def test_a_running_job_tidies_by_itself(table, monkeypatch):
     monkeypatch.setattr(tidying, "TIDY_EVERY", 3)
     age(table, 2)
     before = len(list((table.folder / "rows" / "metadata").iterdir()))
@@ -51,8 +49,7 @@ def test_a_running_job_tidies_by_itself(table: IcebergTable, monkeypatch: pytest
     assert len(list((table.folder / "rows" / "metadata").iterdir())) < before
 
 
-def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: IcebergTable) -> None:
-    """And the job forgets those versions by committing."""
+def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table):
     compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
     age(table, 3)
     kept = table.format.vacuum(table.place, retention_hours=2, dry_run=True)
@@ -67,7 +64,7 @@ def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table: Iceberg
     assert table.opened().scan().to_arrow().num_rows == 12
 
 
-def test_statistics_of_other_engines_stay(table: IcebergTable) -> None:
+def test_statistics_of_other_engines_stay(table):
     """Those of a version and those of its partitions, which are other lists in the metadata."""
     version, kept = table.opened().metadata.current_snapshot_id, []
     for key in ("statistics", "partition-statistics"):

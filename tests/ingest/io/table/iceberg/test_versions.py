@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pyiceberg.exceptions import CommitFailedException
-from tests.support.tables.iceberg_table import IcebergTable
 
 from fairlead_ingest.io.table.iceberg import iceberg_table, versions
 from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> IcebergTable:
-    return IcebergTable(tmp_path)
-
-
-def test_small_manifests_are_joined_and_old_versions_forgotten(
-    table: IcebergTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a commit writes is bounded, whatever came before; every row stays."""
+def test_small_manifests_are_joined_and_old_versions_forgotten(table, monkeypatch):
     monkeypatch.setattr(versions, "MANIFESTS_MAX", 5)
     monkeypatch.setattr(versions, "TRIM_EVERY", 3)
     with table.opened().transaction() as properties:
@@ -38,8 +27,7 @@ def test_small_manifests_are_joined_and_old_versions_forgotten(
     assert size is not None and (size.rows, size.files, size.version) == (16, 16, 16)
 
 
-def test_a_version_with_a_tag_is_kept(table: IcebergTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """People name what they want to come back to."""
+def test_a_version_with_a_tag_is_kept(table, monkeypatch):
     monkeypatch.setattr(versions, "TRIM_EVERY", 1)
     table.commit(0, 0)
     opened = table.opened()
@@ -54,8 +42,7 @@ def test_a_version_with_a_tag_is_kept(table: IcebergTable, monkeypatch: pytest.M
     assert len(table.opened().snapshots()) <= 4
 
 
-def test_of_two_versions_on_one_head_the_second_is_refused(table: IcebergTable) -> None:
-    """By the catalog, whatever was asked of it before."""
+def test_of_two_versions_on_one_head_the_second_is_refused(table):
     table.commit(0, 1)
     first, second = (NewVersion(table.opened()) for _ in range(2))
     first.commit(TableChange())
@@ -63,8 +50,7 @@ def test_of_two_versions_on_one_head_the_second_is_refused(table: IcebergTable) 
         second.commit(TableChange())
 
 
-def test_a_file_that_is_gone_cannot_be_replaced(table: IcebergTable) -> None:
-    """Nothing is committed then."""
+def test_a_file_that_is_gone_cannot_be_replaced(table):
     table.commit(0, 1)
     before = table.format.version(table.place)
     with pytest.raises(RemovedFileGone):

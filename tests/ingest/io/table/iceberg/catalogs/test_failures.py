@@ -4,57 +4,15 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from pyiceberg import exceptions
 from sqlalchemy.exc import OperationalError, ProgrammingError
+from tests.support.tables.iceberg_table import refused
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table.iceberg import catalogs
 from fairlead_ingest.table.catalog import Catalog
-from fairlead_ingest.table.store_path import FROM_ENVIRONMENT
-
-Serve = Callable[[int, bytes], str]
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """A service that answers everything alike, on a thread of this process."""
-    servers: list[ThreadingHTTPServer] = []
-
-    def start(status: int, body: bytes) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_GET
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
-    with pytest.raises((errors.Stop, errors.Wait)) as error:
-        catalogs.connect(catalog, FROM_ENVIRONMENT)
-    assert isinstance(error.value, errors.Stop | errors.Wait)
-    return error.value
 
 
 @pytest.mark.parametrize(
@@ -69,14 +27,14 @@ def refused(catalog: Catalog) -> errors.Stop | errors.Wait:
         (503, b"", errors.CATALOG_AWAY),
     ],
 )
-def test_what_a_service_answers_is_waited_for_or_corrected(serve: Serve, status: int, body: bytes, code: str) -> None:
+def test_what_a_service_answers_is_waited_for_or_corrected(serve, status, body, code):
     """With its address, so that one knows which setting to look at."""
-    uri = serve(status, body)
+    uri = serve(lambda _: (status, {}, body))
     error = refused(Catalog(type="rest", uri=uri, warehouse="plant"))
     assert str(error).startswith(f"{code}: [catalog] {uri} (plant): ")
 
 
-def test_a_service_that_is_not_there_is_waited_for() -> None:
+def test_a_service_that_is_not_there_is_waited_for():
     error = refused(Catalog(type="rest", uri="http://127.0.0.1:9"))
     assert isinstance(error, errors.Wait) and error.code == errors.CATALOG_AWAY
 
@@ -89,14 +47,12 @@ def test_a_service_that_is_not_there_is_waited_for() -> None:
         (OperationalError("insert", {}, sqlite3.OperationalError("database or disk is full")), errors.DISK_FULL),
     ],
 )
-def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error: Exception, code: str) -> None:
-    """A file of the table that is gone comes back by no waiting."""
+def test_what_the_disk_says_is_not_taken_for_the_catalogs_word(error, code):
     explained = catalogs.explain(Catalog(type="sql", uri="sqlite:////catalog.db"), error)
     assert str(explained).startswith(code) and "[catalog]" not in str(explained)
 
 
-def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) -> None:
-    """As it is in the file, or as it was written into a form."""
+def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path):
     secret = tmp_path / "credential"
     secret.write_text("job:hush hush/%\n")
     catalog = Catalog(type="rest", uri="https://catalog", credential_file=str(secret))
@@ -105,9 +61,7 @@ def test_a_secret_that_a_service_sends_back_is_in_no_sentence(tmp_path: Path) ->
         assert str(explained).startswith(errors.CATALOG_DENIED) and "hush" not in str(explained)
 
 
-def test_a_code_of_the_database_is_understood_in_any_language() -> None:
-    """Its sentences are in the language of the server."""
-
+def test_a_code_of_the_database_is_understood_in_any_language():
     class Refused(Exception):
         sqlstate = "42501"
 

@@ -1,12 +1,12 @@
-"""How the values of one column are checked: fast, as msgspec decodes them in C, and closely, on the text they were.
+"""Checks the values of one column in two steps: a fast check while msgspec decodes them in C, and an exact check.
 
-The fast look may refuse what fits and never takes what does not; the close look is exact and gives the text to read.
-What the rule of a column asks is part of both: bounds and lists cost the fast look nothing.
+The fast check may reject values that fit, but never accepts misfits. The exact check works on the JSON text, and
+returns the text that Spark is to read. Both include the column's rule; bounds and lists cost the fast check nothing.
 
-Dates and timestamps: does Spark read a text, and does it lie in the years 1 to 9999 (UTC)? A pattern decides that, also
-for the 30th of February and an offset of 19 hours, so msgspec checks it on each value while it decodes, including
-values of repeated fields. What no pattern can decide, the names of time zones and the ends of the calendar, is checked
-here. A zone is allowed behind seconds only, as Spark requires, except ``GMT``, which Spark ignores.
+A date or timestamp must be one that Spark reads, in the years 1 to 9999 (UTC). A regular expression decides that, even
+for the 30th of February or an offset of 19 hours, so msgspec checks each value while it decodes, also in repeated
+fields. Only names of time zones and the ends of the calendar are checked separately. A zone may only follow seconds, as
+Spark requires, except ``GMT``, which Spark ignores.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _OFFSET = (
     "|(?:0[0-9]|1[0-7])(?:[0-5][0-9]){1,2}|18(?:00){1,2})"
 )
 _ZONE = rf" ?(?:Z|(?:UTC|GMT|UT)?{_OFFSET}|[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)*)"
-# How programs write them; the rest of a pattern takes these too, in three times as long.
+# The usual forms, tried first; the rest of a pattern matches them too, but takes three times as long.
 _USUAL_DAY = "[12][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
 _USUAL = rf"{_USUAL_DAY}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|\+00:00)\Z"
 DATE = rf"^(?:{_USUAL_DAY}\Z|{_DAY}\Z)"
 TIMESTAMP = rf"^(?:{_USUAL}|{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND}(?:{_ZONE})?| ?GMT)?)?\Z)"
 TIMESTAMP_NTZ = rf"^{_DAY}(?:[T ]{_MINUTE}(?:{_SECOND})?)?\Z"
 _NAMED_ZONE = re.compile(r"[A-Z_a-z]+(?:/[A-Za-z0-9_+-]+)*\Z")
-# Java's own short names, and what it knows beside the zones everybody has.
+# Java's short names, and zones that only Java knows.
 _JAVA_ZONES = frozenset(
     """UT ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT EST HST IET IST JST MIT MST NET NST PLT PNT PRT PST SST
     VST SystemV/AST4 SystemV/AST4ADT SystemV/CST6 SystemV/CST6CDT SystemV/EST5 SystemV/EST5EDT SystemV/HST10
@@ -62,10 +62,10 @@ _NOT_JAVAS = frozenset(["Factory", "GMT+0", "GMT-0", "ROC", "localtime"])
 
 
 def is_timestamp(value: str | int) -> bool:
-    """Of what ``TIMESTAMP`` took, or of seconds since 1970: nothing beyond the calendar, and no unknown zone."""
+    """Whether a match of ``TIMESTAMP`` is within the calendar and has a known zone; seconds since 1970 always are."""
     if not isinstance(value, str):
         return True
-    # Only next to the ends of the calendar can a zone lead out of it.
+    # Only near the ends of the calendar can a zone move a time out of it.
     if value[:5] in ("0001-", "9999-") and not _is_in_years(value):
         return False
     if value[-1:] == "Z" and value[-2] in "0123456789. " and "/" not in value:
@@ -75,14 +75,14 @@ def is_timestamp(value: str | int) -> bool:
 
 
 def is_zone(name: str) -> bool:
-    """The name of a time zone, as Java knows them."""
+    """Whether Java knows a time zone of this name."""
     known = _zones()
     return not known or name in known
 
 
 @functools.cache
 def _zones() -> frozenset[str]:
-    """Empty where this machine has no list of zones: then Spark alone decides."""
+    """Java's time zones; empty if this machine has no zone data, and then Spark alone decides."""
     held = zoneinfo.available_timezones()
     return frozenset((held | _JAVA_ZONES) - _NOT_JAVAS) if held else frozenset()
 
@@ -97,16 +97,16 @@ def _is_in_years(text: str) -> bool:
     return True
 
 
-# A decimal's exponent beyond this is in no column, and costs memory by its size.
+# No column has decimals beyond this exponent, and large exponents take memory.
 EXPONENT_MAX = 1_000
-# Of one number for a decimal column: Java needs the square of it.
+# Digits of one decimal; Java takes time quadratic in them.
 DIGITS_MAX = 1_000
-# Spark reads no name of a field that is longer.
+# Spark cannot read longer field names.
 NAME_CHARS_MAX = 50_000
 _WIDE = decimal.Context(prec=60, Emax=EXPONENT_MAX, Emin=-EXPONENT_MAX)
 _FLOAT_MIN = 1.2e-38
 _MANTISSA = re.compile(rb"[-0.]*[1-9]")
-# As Java's JSON reader takes it: whole groups of four, white space before each. Long runs go first, in big steps.
+# Base64 as Java's JSON reader accepts it: groups of four, with white space before each. Long runs are matched first.
 _BASE64 = (
     r"^(?:[A-Za-z0-9+/]{64})*+(?:[A-Za-z0-9+/]{4})*+"
     r"(?:[\x00-\x20]*+(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))*+[\x00-\x20]*+\Z"
@@ -127,35 +127,35 @@ Check = Callable[[Any], bool]
 
 
 class Misfit(Exception):
-    """This value is not one the column takes; ``str()`` says what its rule has against it, empty for its type."""
+    """The column cannot take this value; ``str()`` says which rule it breaks, empty if its type is wrong."""
 
 
 def check_type(data_type: types.DataType) -> None:
-    """Raises ``ValueError`` for a type that no column of a body can have."""
+    """Raise ``ValueError`` for a type that a column of a body cannot have."""
     if isinstance(data_type, (types.CharType, types.VarcharType)):
-        raise ValueError(f"{data_type.simpleString()}: no column has a length; write string")
+        raise ValueError(f"{data_type.simpleString()}: lengths are not supported; use string")
     if isinstance(data_type, types.ArrayType):
         check_type(data_type.elementType)
     elif isinstance(data_type, types.MapType):
         if type(data_type.keyType) is not types.StringType:
-            raise ValueError(f"{data_type.simpleString()}: keys of JSON objects are strings")
+            raise ValueError(f"{data_type.simpleString()}: the keys of a map must be strings, as in JSON")
         check_type(data_type.valueType)
     elif isinstance(data_type, types.StructType):
         names = Counter(field.name.lower() for field in data_type.fields)
         for field in data_type.fields:
             if names[field.name.lower()] > 1:
-                raise ValueError(f"{data_type.simpleString()}: {field.name}: named twice")
+                raise ValueError(f"{data_type.simpleString()}: {field.name}: repeated name")
             check_type(field.dataType)
         if not names:
             raise ValueError(f"{data_type.simpleString()}: no fields")
     elif type(data_type) not in _LEAVES:
         known = "tinyint, smallint, int, bigint, float, double, decimal, boolean, string, binary, date, timestamp"
-        raise ValueError(f"{data_type.simpleString()}: one of {known}, timestamp_ntz, array, map, struct")
+        raise ValueError(f"{data_type.simpleString()}: must be one of {known}, timestamp_ntz, array, map, struct")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnLook:
-    """``quick``: the type of the fast look, and what it cannot see itself; ``_close`` and the rule: what is exact."""
+class ColumnCheck:
+    """The checks of one column: ``quick`` (msgspec's type) and ``check`` are the fast one, ``close`` the exact one."""
 
     name: str
     quick: Any
@@ -165,10 +165,10 @@ class ColumnLook:
     _decode: Callable[[bytes], Any]
 
     @classmethod
-    def of(cls, name: str, data_type: types.DataType, rounds: bool, rule: ColumnRule = NO_RULE) -> ColumnLook:
+    def of(cls, name: str, data_type: types.DataType, rounds: bool, rule: ColumnRule = NO_RULE) -> ColumnCheck:
         quick, check = _quick(data_type, rounds) if rule is NO_RULE else _quick_ruled(data_type, rounds, rule)
         if isinstance(data_type, types.StringType) and not rule.allowed:
-            # Taken over as it is: most are strings, and what is none is found by its first letter.
+            # Keep the raw text: most values are strings, and others are recognised by their first character.
             quick, check = msgspec.Raw, _is_some_string if rule.required else _is_string
         elif isinstance(data_type, (types.DoubleType, types.FloatType)):
             check = _is_far_from_zero
@@ -179,7 +179,7 @@ class ColumnLook:
 
     @property
     def field(self) -> tuple[Any, Any]:
-        """Type and default for msgspec; one that is required has none."""
+        """The type and default for msgspec; a required column has no default."""
         if self.rule.required:
             return self.quick, msgspec.field(name=self.name)
         if self.quick is msgspec.Raw:
@@ -187,7 +187,7 @@ class ColumnLook:
         return self.quick | None, msgspec.field(name=self.name, default=None)
 
     def close(self, raw: bytes | None) -> bytes | None:
-        """From a value's JSON text (None: there is none) to the text Spark reads. Raises ``Misfit``, or ``BROKEN``."""
+        """The text Spark is to read for a value's JSON text (None if absent). Raises ``Misfit`` or ``BROKEN``."""
         if raw is None or raw == b"null":
             if self.rule.required:
                 raise Misfit(REQUIRED)
@@ -199,7 +199,7 @@ class ColumnLook:
 
 
 def has_floats(data_type: types.DataType, depth: int = 0) -> bool:
-    """Floating point inside of a column."""
+    """Whether a nested type contains floating point numbers."""
     if isinstance(data_type, types.ArrayType):
         return has_floats(data_type.elementType, depth + 1)
     if isinstance(data_type, types.MapType):
@@ -209,20 +209,22 @@ def has_floats(data_type: types.DataType, depth: int = 0) -> bool:
     return depth > 0 and isinstance(data_type, (types.DoubleType, types.FloatType))
 
 
-def names_looked_at_once(name: str, data_type: types.DataType) -> list[str]:
-    """Names of fields whose values are looked at after decoding: said twice, the first is seen by Spark alone."""
+def names_checked_after_decoding(name: str, data_type: types.DataType) -> list[str]:
+    """Names of fields whose values are checked after decoding, which would miss the first of a repeated field."""
     if isinstance(data_type, types.ArrayType):
-        return names_looked_at_once(name, data_type.elementType)
+        return names_checked_after_decoding(name, data_type.elementType)
     if isinstance(data_type, types.MapType):
-        return names_looked_at_once(name, data_type.valueType)
+        return names_checked_after_decoding(name, data_type.valueType)
     if isinstance(data_type, types.StructType):
-        inner = [each for field in data_type.fields for each in names_looked_at_once(field.name, field.dataType)]
+        inner = [
+            each for field in data_type.fields for each in names_checked_after_decoding(field.name, field.dataType)
+        ]
         return [name, *inner] if inner else []
     return [name] if isinstance(data_type, (types.DecimalType, types.TimestampType)) else []
 
 
 def _is_far_from_zero(value: float) -> bool:
-    """What is smaller, or a zero with a point, may have been a number too small for its column; an integer was none."""
+    """Whether a number cannot have been rounded to (nearly) zero; an integer never is."""
     return abs(value) > _FLOAT_MIN or type(value) is int
 
 
@@ -235,7 +237,7 @@ def _is_some_string(raw: msgspec.Raw) -> bool:
 
 
 def _quick(data_type: types.DataType, rounds: bool) -> tuple[Any, Check | None]:
-    """msgspec's type for a column's values, and a look at those it takes; may refuse what fits, never take a misfit."""
+    """The fast check: msgspec's type, and a check of decoded values. It may reject what fits, but accepts no misfit."""
     if type(data_type) in INTEGER_BITS:
         least, most = limits(NO_RULE, data_type)
         return Annotated[int, Meta(ge=least, le=most)], None
@@ -275,7 +277,7 @@ def _quick(data_type: types.DataType, rounds: bool) -> tuple[Any, Check | None]:
 
 
 def _quick_ruled(data_type: types.DataType, rounds: bool, rule: ColumnRule) -> tuple[Any, Check | None]:
-    """The same within what a rule asks."""
+    """The fast check for a column with a rule."""
     if rule.allowed:
         return Literal[rule.allowed], None
     if type(data_type) in INTEGER_BITS:
@@ -299,7 +301,7 @@ def _quick_ruled(data_type: types.DataType, rounds: bool, rule: ColumnRule) -> t
 
 
 def _closer(data_type: types.DataType, rounds: bool) -> Callable[[bytes], bytes]:
-    """A function from one value's JSON text to the text Spark reads it from; raises ``Misfit`` or what msgspec does."""
+    """The exact check: a function from a value's JSON text to the text Spark reads. Raises ``Misfit`` or ``BROKEN``."""
     if isinstance(data_type, types.StringType):
         return _closely_string
     if isinstance(data_type, (types.DoubleType, types.FloatType)):
@@ -381,7 +383,7 @@ def _fits_decimal(precision: int, scale: int, rounds: bool) -> Check:
     def check(value: decimal.Decimal) -> bool:
         if not value.is_finite():
             return False
-        # How most are written, without a look at each digit.
+        # The usual forms, without checking each digit.
         if least < value < beyond and any(map(value.same_quantum, places)):
             return True
         _, digits, exponent = value.as_tuple()
