@@ -119,7 +119,7 @@ def test_what_there_is_of_a_node_is_enough(
     api = ApiInMemory({collection: [item]})
     api.is_asked(monkeypatch)
     done = CliRunner().invoke(build(), ["node", "revoke", "shop-17"])
-    assert done.exit_code == 0 and "there was no EdgeNode shop-17, so one was made" in done.output
+    assert done.exit_code == 0 and "there was no EdgeNode shop-17, so one was created" in done.output
     api.objects.pop(api_in_memory.EDGE_NODES)
     done = CliRunner().invoke(build(), ["node", "delete", "shop-17"])
     assert done.exit_code == 0 and done.output.startswith("deleted ") and api.objects == {collection: []}
