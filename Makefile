@@ -103,7 +103,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 quick test verify: export PYTHONHASHSEED = 0
 
 .PHONY: quick
-quick: dev ## a minute: tests that start no process and take at most half a second; PYTEST="…" narrows it
+quick: dev ## one to two minutes: tests that start no process and take less than 0.3 s; PYTEST="…" narrows it
 	@$(PY) -m pytest -q $(WORKERS) -m "not slow and not process and not kube and not spark and not faults and not verify" $(PYTEST) </dev/null
 
 .PHONY: test

@@ -1,6 +1,6 @@
 """Fixtures every room may use, and which tests belong to which word of the Makefile.
 
-    make quick    no mark: one process, no JVM, no API server, and less than about half a second
+    make quick    no mark: one process, no JVM, no API server, and less than 0.3 s
     make test     all but `verify`
     make verify   `verify`: longer than a few seconds, or one more of a kind that `make test` has already
 

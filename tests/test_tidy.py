@@ -126,6 +126,7 @@ def commands(group: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str,
             yield from commands(command, (*path, name))
 
 
+@pytest.mark.slow
 def test_package_roots_are_pure() -> None:
     """Root thinks, io acts, app joins: no clock, disk, network, randomness or environment outside io/."""
     found = [f"{path.relative_to(ROOT)}:{what}; {REMEDY}" for path in pure_modules() for what in impurities(path)]
@@ -188,6 +189,7 @@ def sql_strings(path: Path) -> Iterator[str]:
                 pass
 
 
+@pytest.mark.slow
 def test_sql_stands_in_catalogues() -> None:
     """Each statement of the edge has a name and a reason, in one module for each store."""
     edge = ROOT / "edge_agent" / "fairlead_edge" / "io"

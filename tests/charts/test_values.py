@@ -136,6 +136,7 @@ def documented(values: Mapping[str, Any], schema: Mapping[str, Any], path: str =
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chart", ["fairlead", "fairlead-edge"])
 def test_schema_and_values_file_name_the_same_keys(chart: str) -> None:
     """Every value has a documented default, and every default is allowed."""

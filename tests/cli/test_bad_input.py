@@ -194,6 +194,7 @@ def judge(line: list[str], done: Result) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_no_option_of_topics_itself_breaks_it(
     files: dict[str, str], urls: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def _keys(model: Any, reader: Any, path: tuple[str, ...] = ()) -> Iterator[tuple
             yield (*path, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", MODELS)
 def test_no_setting_shows_it(room: str) -> None:
     model = MODELS[room]

@@ -26,6 +26,7 @@ async def node_at(hub: HubServer, **options: Any) -> AsyncIterator[SimulatedNode
         await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.slow
 async def test_it_stores_and_acknowledges() -> None:
     async with HubServer() as hub, node_at(hub) as node:
         peer = await hub.accept()

@@ -273,6 +273,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(batches=st.lists(operations, max_size=5), low=keys_, high=keys_)
 def test_all_stores_agree(

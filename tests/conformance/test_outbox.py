@@ -278,6 +278,7 @@ async def letters_of(box: Outbox) -> list[bytes]:
     return [letter.content.rstrip(b".") for letter in await box.dead_letters(limit=1000)]
 
 
+@pytest.mark.slow
 async def test_refused_input_keeps_to_its_share_and_the_oldest_goes(box: Outbox) -> None:
     """5 % of 100,000 bytes hold 5 of them; the others count as evicted, and accepted messages have the rest."""
     for number in range(200):

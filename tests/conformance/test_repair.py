@@ -140,6 +140,7 @@ def test_killed_at_any_commit_the_next_repair_ends_it(world: World, when: str, c
     assert (world.rows(), world.marks()) == (names(0, 1, 3, 4, 6, 7, 8, 9), names(7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commit", [3, 4])
 def test_killed_in_a_later_window_the_next_repair_goes_on(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
@@ -179,6 +180,7 @@ def once(action: Callable[[], object]) -> Callable[[Place], None]:
     return do
 
 
+@pytest.mark.slow
 def test_two_people_at_once_make_one_row(world: World) -> None:
     """The second commits between the first one's look and its commit."""
     world.unfit.clear()
@@ -191,6 +193,7 @@ def test_two_people_at_once_make_one_row(world: World) -> None:
     assert (world.rows()[name(7)], world.marks()) == (1, names(7))
 
 
+@pytest.mark.slow
 def test_a_job_that_commits_at_the_same_moment_loses_nothing(world: World) -> None:
     """Nor does the repair: both are in, and the job's positions are its own."""
     world.unfit.clear()
@@ -217,6 +220,7 @@ def test_an_answer_that_is_lost_makes_no_second_row(world: World) -> None:
     assert (world.rows()[name(7)], world.marks()) == (1, names(7))
 
 
+@pytest.mark.slow
 def test_letters_of_a_batch_that_is_not_in_are_left_to_the_job(world: World) -> None:
     """Its letters are committed before its rows; tried again with other rules it makes a row of one itself."""
     world.publish({10: payload(10), 11: payload(11)})
@@ -244,6 +248,7 @@ def test_letters_of_a_batch_that_is_not_in_are_left_to_the_job(world: World) -> 
     assert (max(world.rows().values()), world.marks()) == (1, names(7, 11))
 
 
+@pytest.mark.slow
 def test_a_row_that_is_gone_comes_again_only_when_asked_for(world: World) -> None:
     """A mark says that it was in; with `rechecks` the table itself is asked."""
     world.unfit.clear()

@@ -165,6 +165,7 @@ def test_a_batch_decided_before_somebody_elses_commit_collides(table_format: Tab
     assert table_format.state(table, "other").batch == -1
 
 
+@pytest.mark.slow
 def test_of_many_writers_at_once_each_number_is_taken_by_one(table_format: TableFormat, table: Place) -> None:
     """They race in earnest; every row is in once, every number of the sequence was taken."""
     start = threading.Barrier(4)

@@ -17,6 +17,7 @@ def test_curves_count_up_from_the_beginning() -> None:
     assert cumulative([12.0, 11.0], 10.0) == ([1.0, 2.0], [1, 2])
 
 
+@pytest.mark.slow
 def test_it_is_drawn(tmp_path: Path) -> None:
     """With nothing in the table yet as well."""
     accepted = [Accepted(id=str(n), node="edge-1", priority=n % 2, at=100.0 + n) for n in range(10)]
@@ -30,6 +31,7 @@ def test_it_is_drawn(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_no_label_lies_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """With everything happening within a second, as it does: each pair of texts has a place of its own."""
     nodes = ("edge-1", "edge-2", "edge-3")

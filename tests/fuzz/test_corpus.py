@@ -13,6 +13,7 @@ from tests.fuzz.target import Target, attempt
 from tests.fuzz.targets import TARGETS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 def test_no_input_breaks_what_a_parser_promises(target: Target) -> None:
     """It is understood, or refused by name."""

@@ -32,6 +32,7 @@ def corpus_of_one(monkeypatch, tmp_path) -> None:
     (tmp_path / "planted" / "one").write_bytes(b'{"a": 1}')
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found_the_same_each_time() -> None:
     found = try_some(TARGET, "fixed", 4000)
     assert {finding.kind for _, finding in found.findings.values()} == {"Broken", "AssertionError"}

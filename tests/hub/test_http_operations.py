@@ -21,6 +21,7 @@ from fairlead_hub.io.inputs.inputs_api import InputsApi
 DOCUMENT = http_operations.document()
 
 
+@pytest.mark.slow
 def test_it_is_openapi_3_1() -> None:
     """As a validator of others says."""
     openapi_spec_validator.validate(DOCUMENT)

@@ -157,6 +157,7 @@ METADATA = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.fixed_dictionaries({}, optional={"metadata": METADATA | ANY, "spec": SPEC | ANY}))
 def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
     """And it can be written, kept and given back."""
@@ -286,6 +287,7 @@ def test_a_short_pause_is_none():
     assert not tenure.ran(leadership.LEASE_SECONDS - 1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 480).map(lambda n: n / 16), st.booleans()), max_size=30))
 def test_no_hub_speaks_that_may_have_been_replaced_in_a_pause(steps):
     """Whatever the pauses and renewals: a rival that saw the last renewal as late as possible has to wait still.
@@ -325,6 +327,7 @@ def test_what_is_written_is_read():
     assert leadership.written(None, "a") == {}
 
 
+@pytest.mark.slow
 @given(st.one_of(st.none(), st.integers(), st.text(), st.dictionaries(st.text(), st.text()).map(json.dumps)))
 def test_what_makes_no_sense_says_nothing(said):
     """Then it is waited for as ever."""

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2] / "operator" / "fairlead_hub"
 SESSION = ("session", "link.session", "old", "each")
 """What a NodeSession is called outside its room."""
@@ -48,6 +50,7 @@ def foreign(tree: ast.Module) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_writes_into_a_session_from_outside() -> None:
     """It is paused, refused or drained by its own methods."""
     found = {name: bad for name, tree in modules() if not name.startswith("delivery/") and (bad := foreign(tree))}
@@ -60,6 +63,7 @@ def test_the_search_finds_what_it_looks_for() -> None:
     assert foreign(ast.parse(sample)) == ["1: session.hold", "4: session.closing"]
 
 
+@pytest.mark.slow
 def test_time_is_an_argument_and_there_is_one_wall_clock() -> None:
     """The core never asks for the time, keeps no ``now``, and makes texts of times in one module."""
     found = []
@@ -75,6 +79,7 @@ def test_time_is_an_argument_and_there_is_one_wall_clock() -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_totals_are_added_to_by_their_own_methods() -> None:
     """Of the core as of the rim: nothing outside writes their numbers."""
     found = [f"{name}:{line}: {ast.unparse(each)}" for name, tree in modules() for line, each in written(tree)
@@ -119,6 +124,7 @@ def beyond(tree: ast.Module) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_shell_reads_no_part_of_the_core() -> None:
     """Changes go in by the four parts, what to do comes out by ``take_ready``, what is shown is in ``hub.view``."""
     rooms = modules("io/", "app.py", "console/", "explain.py", "rollout.py", "http_operations.py")
@@ -150,6 +156,7 @@ def test_ready_is_carried_out_without_calling_the_core() -> None:
             assert "_hub" not in ast.unparse(node), node.name
 
 
+@pytest.mark.slow
 def test_collaborators_are_few() -> None:
     """A constructor that needs more than four others wants a value that goes between them."""
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -183,6 +184,7 @@ class World:
                 self.do(session_events.Ticked())
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(steps=STEPS)
 def test_every_message_is_answered_once_and_truly(steps: list[tuple[str, int]]) -> None:
@@ -200,6 +202,7 @@ def test_every_message_is_answered_once_and_truly(steps: list[tuple[str, int]]) 
     assert world.answers == world.questions
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(frames=st.lists(st.binary(max_size=200), max_size=5), welcomed=st.booleans())
 def test_no_bytes_raise(frames: list[bytes], welcomed: bool) -> None:

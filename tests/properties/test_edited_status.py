@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.hubs.hub_core import CONFIG_MAPS, FENCE, Core
@@ -72,6 +73,7 @@ async def edited(account: dict[str, Any], record: dict[str, Any], *, connected: 
     assert all(fence <= FENCE + 100_000 for fence in fences), "what cannot be is written over"
 
 
+@pytest.mark.slow
 @example({}, {"state": []}, True)
 @example({}, {"state": {}}, False)
 @example({}, {"fence": 2**31}, False)

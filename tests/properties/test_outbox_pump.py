@@ -207,6 +207,7 @@ def test_everything_accepted_ends_in_exactly_one_place(seed: int) -> None:
     asyncio.run(World(seed).run(60))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 8))
 def test_no_less_urgent_batch_leaves_while_an_alarm_could(seed: int, window: int) -> None:

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.edges.upstream import PropertyRouter
@@ -58,6 +59,7 @@ def test_any_bytes_are_refused_politely(content: bytes) -> None:
     publish(content)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(submissions, max_size=4), st.booleans())
 def test_any_json_is_stored_as_the_hub_reads_it_or_refused(messages: list[Any], ascii: bool) -> None:
@@ -68,6 +70,7 @@ def test_any_json_is_stored_as_the_hub_reads_it_or_refused(messages: list[Any], 
         assert message.body_base64 is None or base64.b64decode(message.body_base64) is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(values.filter(lambda value: value == value))
 def test_body_comes_out_as_it_went_in(value: Any) -> None:

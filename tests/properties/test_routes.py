@@ -251,6 +251,7 @@ def bools(draw: st.DrawFn, depth: int = 3) -> Tree:
             return infix(operator, rank, left, right, compare(operator, left.value, right.value))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(bools())
 def test_the_language_means_what_the_reference_says(tree: Tree) -> None:
@@ -258,6 +259,7 @@ def test_the_language_means_what_the_reference_says(tree: Tree) -> None:
     assert evaluate_condition(compile_condition(tree.text), MESSAGE) == tree.value
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(bools())
 def test_a_condition_means_the_same_inside_a_route(tree: Tree) -> None:
@@ -278,6 +280,7 @@ NONSENSE = st.one_of(st.lists(WORDS, max_size=25).map(" ".join), st.lists(WORDS,
 SYSTEMS = st.sampled_from([None, {}, {"contentType": "application/json", "contentEncoding": "utf-16"}])
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(text=NONSENSE, system=SYSTEMS, raw=st.one_of(st.binary(max_size=40), st.just(b'{"a": {}}')))
 def test_no_text_crashes_anything(text: str, system: dict[str, str | None] | None, raw: bytes) -> None:
@@ -326,6 +329,7 @@ def test_tokens_tile_the_text(text: str) -> None:
         assert position == len(text)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=5), st.one_of(st.none(), st.text(max_size=5)), max_size=3), st.binary(max_size=30)
 )

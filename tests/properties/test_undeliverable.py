@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def judged_by_the_edge(live: LiveObject) -> None:
     codec.decode_from_hub(codec.encode(header))
 
 
+@pytest.mark.slow
 @given(BODIES, KINDS)
 def test_what_is_sent_is_taken(body: dict[str, Any], kind: ServedKind) -> None:
     """And whatever the object is, it is either sent, parked with a reason, or left out by name."""

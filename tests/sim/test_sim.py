@@ -65,6 +65,7 @@ def test_the_laws_notice_the_classic_mistake():
     assert broken == 20
 
 
+@pytest.mark.slow
 def test_the_laws_notice_a_message_forgotten_before_its_ack():
     """The same mistake on the way up: most worlds lose something, and say what."""
     broken = 0
@@ -182,6 +183,7 @@ def _forgets(self, item, topic):
     return ""
 
 
+@pytest.mark.slow
 def test_few_dead_letters_may_wait(monkeypatch):
     """At the limit the subscription waits for its dead letter topic, and goes on when it is back."""
     monkeypatch.setattr(push, "UNDELIVERABLE_MAX", 1)
@@ -189,6 +191,7 @@ def test_few_dead_letters_may_wait(monkeypatch):
         PushWorld(seed).run()
 
 
+@pytest.mark.slow
 def test_a_seed_replays_exactly():
     """The same seed is the same world, to the last frame."""
     worlds = [World(7), World(7)]
@@ -199,6 +202,7 @@ def test_a_seed_replays_exactly():
     assert worlds[0].random.random() == worlds[1].random.random()
 
 
+@pytest.mark.slow
 def test_what_the_laws_are_about_happens_in_most_worlds():
     """A law about something that never happens is none."""
     worlds = [World(seed) for seed in range(16)]
@@ -211,6 +215,7 @@ def test_what_the_laws_are_about_happens_in_most_worlds():
     assert sum(world.cluster.restores > 0 for world in worlds) > 1
 
 
+@pytest.mark.slow
 def test_two_hubs_that_write_over_each_other_are_noticed():
     """A use that is written whatever version stands there is lost with its certificate: the join world says so."""
     broken = 0
@@ -228,6 +233,7 @@ def test_joins_where_a_law_was_broken_once(seed):
     JoinWorld(seed).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "mistake"),
     [
@@ -262,6 +268,7 @@ def _one_breaks(law, worlds):
     raise AssertionError(f"{len(worlds)} worlds did not notice it")
 
 
+@pytest.mark.slow
 def test_leases_are_lost_and_nodes_lie_in_most_worlds_of_fencing_numbers():
     """A law about something that never happens is none."""
     worlds = [FenceWorld(seed) for seed in range(16)]

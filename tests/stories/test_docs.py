@@ -10,6 +10,7 @@ from docs.site import build, figures, picture
 from tests.support.pages import KINDS
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere() -> None:
     """Files and headings; addresses of others are not asked."""
     assert not (wrong := build.bad_links()), "\n".join(wrong)

@@ -10,6 +10,7 @@ import pytest
 from docs.reference import generated, openapi_tables
 
 
+@pytest.mark.slow
 def test_generated_files_are_up_to_date() -> None:
     """Remedy: `make docs`, or FAIRLEAD_REWRITE=1 with this test."""
     if os.environ.get("FAIRLEAD_REWRITE"):
@@ -19,6 +20,7 @@ def test_generated_files_are_up_to_date() -> None:
     assert not named, f"not what the programs say: {named}; {generated.REMEDY}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", openapi_tables.DOCUMENTS)
 def test_a_committed_document_is_openapi(name: str) -> None:
     """As a validator of others says, and with an operation id for each call of a generated client."""

@@ -6,6 +6,7 @@ import pytest
 from docs.reference import settings_tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", settings_tables.PAGES)
 def test_a_page_says_what_the_program_takes(name: str) -> None:
     """A key, a default or a limit that changed is changed on the page too."""

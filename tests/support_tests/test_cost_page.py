@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from benchmarks.cost import page as cost_page
 from benchmarks.cost.page import Figures, Hops, Level
 
@@ -35,6 +36,7 @@ def test_every_figure_is_on_the_page() -> None:
     assert "618 µs more at the hub and 3820 µs at the API server" in text
 
 
+@pytest.mark.slow
 def test_the_same_figures_make_the_same_picture(tmp_path) -> None:
     """So that a difference in the repository is a difference in the figures."""
     first, second = tmp_path / "1.svg", tmp_path / "2.svg"

@@ -39,6 +39,7 @@ def test_keys_and_defaults_are_the_same(model: Any, struct: Any) -> None:
     assert model().policy() == struct() and type(model().policy()) is struct
 
 
+@pytest.mark.slow
 @PAIRS
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=5))
 def test_one_takes_what_the_other_takes(model: Any, struct: Any, document: dict[str, Any]) -> None:

@@ -51,6 +51,7 @@ def test_objects(url: str, tmp_path: Path) -> None:
         edge_client.get(url, None, "held")
 
 
+@pytest.mark.slow
 def test_the_token_goes_nowhere_else(tmp_path: Path) -> None:
     """An answer that sends elsewhere is not followed: the token would go along."""
     seen: list[str] = []

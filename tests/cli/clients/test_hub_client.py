@@ -28,6 +28,7 @@ def test_a_hub_that_does_not_answer_is_one_sentence() -> None:
         hub_client.ask("http://127.0.0.1:1", "/v1/nodes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "status", "words"),
     [

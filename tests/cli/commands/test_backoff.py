@@ -64,6 +64,7 @@ def plotted(*arguments: str, **more: Any) -> Result:
     return CliRunner().invoke(main.build(), ["backoff", "plot", *arguments], **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "begins"), [("curves.png", b"\x89PNG"), ("curves.svg", b"<?xml")])
 def test_plot_writes_a_picture(tmp_path: Path, name: str, begins: bytes) -> None:
     file = tmp_path / name
@@ -71,6 +72,7 @@ def test_plot_writes_a_picture(tmp_path: Path, name: str, begins: bytes) -> None
     assert file.read_bytes().startswith(begins)
 
 
+@pytest.mark.slow
 def test_plot_draws_a_policy_given_as_json_file_or_input(tmp_path: Path) -> None:
     policy = '{"minimum_delay": 1, "maximum_delay": 60, "backoff_retries": 7, "maximum_delay_retries": 190000}'
     file = tmp_path / "policy.json"

@@ -186,6 +186,7 @@ def test_what_is_harmless_stays() -> None:
     assert bundle.text(line) == line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["a", "token", "--token", "eyJ-", "x://", "-----BEGIN "])
 def test_a_line_of_any_length(word: str) -> None:
     """A log may hold a file in base64 on one line: the time must grow as its length does, not as its square."""

@@ -380,6 +380,7 @@ SENT = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(SENT, st.one_of(st.tuples(st.just("body"), BODIES), st.tuples(st.just("bodyBase64"), BASE64)))
 def test_dry_run_says_what_the_agent_does(sent: dict[str, Any], body: tuple[str, Any]) -> None:
     """Whatever a producer sends: the same deliveries, or the same refusal, whichever way it is written down."""

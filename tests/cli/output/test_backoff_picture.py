@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from matplotlib.axes import Axes
 
 from fairlead_cli.output import backoff_picture
@@ -46,6 +47,7 @@ def test_axes_have_names_and_units_and_every_line_a_legend() -> None:
     assert phases == ["immediate", "pre_backoff", "backoff", "post_backoff"]
 
 
+@pytest.mark.slow
 def test_a_policy_without_end_is_drawn_to_where_it_can_be_seen() -> None:
     long = DeliveryPolicy(maximum_delay_retries=190_000)
     [_, axes] = backoff_picture.draw(CURVES, long).axes
@@ -54,6 +56,7 @@ def test_a_policy_without_end_is_drawn_to_where_it_can_be_seen() -> None:
     assert legend(axes) == []
 
 
+@pytest.mark.slow
 def test_the_same_policy_gives_the_same_bytes(tmp_path: Path) -> None:
     """So that a picture in a repository changes only when the policy does."""
     for name in ("a.svg", "b.svg"):

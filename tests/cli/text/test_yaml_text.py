@@ -21,6 +21,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_it_reads_back(value: object) -> None:
     assert yaml.safe_load(yaml_text.text_of(value)) == value

@@ -118,6 +118,7 @@ async def test_a_refusal_for_good_is_kept_and_not_repeated(site: Site) -> None:
     assert (first.code, first.reason) == ("invalid", "no")
 
 
+@pytest.mark.slow
 async def test_what_is_put_off_goes_again(site: Site) -> None:
     answers: list[message.Ack | message.Nack] = [message.Nack(parent_id=1, code="busy", reason="later"), ACK]
     site.hub.answer = lambda name: answers.pop(0)

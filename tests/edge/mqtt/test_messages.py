@@ -30,6 +30,7 @@ def content(payload: bytes, **properties: object) -> Submission | RefusalReason:
     return messages.content(message, ANY_PROGRAM, node="edge-1", other_topics=False)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=100) | st.from_regex(rb'\s*("[a-z]*"|[0-9]{1,3}|\{"a":[0-9]\}|\[\])\s*', fullmatch=True))
 def test_the_payload_comes_out_as_it_went_in(payload: bytes) -> None:
     found = content(payload)

@@ -23,6 +23,7 @@ def read(content: bytes, level: int = 4) -> packets.Packet:
     return packets.read(PacketBytes(content[0], found.body), level)
 
 
+@pytest.mark.slow
 @given(LEVELS, TEXT, st.binary(max_size=200), st.integers(0, 1), st.integers(1, 65_535), st.booleans(), st.booleans())
 def test_publish(level: int, topic: str, payload: bytes, qos: int, id: int, dup: bool, retain: bool) -> None:
     dup = dup and bool(qos)
@@ -32,6 +33,7 @@ def test_publish(level: int, topic: str, payload: bytes, qos: int, id: int, dup:
     assert found.packet == (id if qos else 0)
 
 
+@pytest.mark.slow
 @given(
     LEVELS,
     TEXT,
@@ -59,6 +61,7 @@ def test_connect(
     assert (found.will and (found.will.message.topic, found.will.message.payload)) == will
 
 
+@pytest.mark.slow
 @given(LEVELS, st.lists(st.tuples(TEXT, st.integers(0, 2)), min_size=1, max_size=5), st.integers(1, 65_535))
 def test_subscribe(level: int, filters: list[tuple[str, int]], id: int) -> None:
     found = read(client.subscribe(filters, id=id, level=level), level)
@@ -105,6 +108,7 @@ def test_refusals(content: bytes, level: int, code: Code) -> None:
 SENTENCE = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40).map(mqtt_text.safe)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([4, 5]),
     SENTENCE,

@@ -16,6 +16,7 @@ from fairlead_wire.delivery_policy import schedule, total_seconds
 from fairlead_wire.errors import LocalError
 
 
+@pytest.mark.slow
 def test_messages_go_again_practically_without_end() -> None:
     waits = [delivery_policy.delay(UPSTREAM_POLICY, retry) for retry in range(9)]
     assert [each and round(each.seconds) for each in waits] == [1, 2, 4, 8, 15, 30, 60, 60, 60]

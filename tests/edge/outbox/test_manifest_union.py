@@ -114,6 +114,7 @@ OBJECTS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(OBJECTS, st.randoms(use_true_random=False))
 def test_every_name_has_one_owner_in_any_order_and_all_others_say_so(objects: Any, random: Any) -> None:
     parsed = [(name, parse(document(routes, created=created))) for name, (routes, created) in objects.items()]

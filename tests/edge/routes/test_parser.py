@@ -144,6 +144,7 @@ def test_prefix_operators_count_as_depth() -> None:
     assert value(" and ".join(["not not true"] * 200)) is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ["or", "and", "=", "+", "??"])
 def test_long_chains_nest_nowhere(operator: str) -> None:
     """Thousands of operands of one precedence exceed neither the stack nor the limit."""

@@ -133,6 +133,7 @@ def test_unpacked_is_what_was_packed(value: object) -> None:
     assert repr(unpack(pack(value))) == repr(value)
 
 
+@pytest.mark.slow
 @given(json_values)
 def test_an_outline_is_what_is_not_nested(value: object) -> None:
     """Of whatever; only dicts have one."""

@@ -85,6 +85,7 @@ SELECTOR = st.builds(
 STEP = st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.none() | NODE_LABELS, SELECTOR)
 
 
+@pytest.mark.slow
 @given(st.lists(STEP, max_size=12))
 def test_it_finds_what_a_look_at_each_node_finds(steps: list[Any]) -> None:
     """Whatever was indexed before a node came, was relabelled or went."""

@@ -109,6 +109,7 @@ def test_ids_are_unique_and_landmarks_are_there():
         assert {"header", "nav", "main", "footer", "title"} <= set(found.tags) and '<html lang="en">' in page
 
 
+@pytest.mark.slow
 def test_nodes_are_filtered_and_paged_without_script():
     """Each word somewhere; a page beyond the last is the last."""
     core = fleet(260)

@@ -1,5 +1,6 @@
 """Everything the pages show, of one moment."""
 
+import pytest
 from tests.support.hubs.console import fleet, surveyed
 from tests.support.hubs.hub_core import Core
 
@@ -19,6 +20,7 @@ def test_a_fleet_in_every_state():
     assert slices == 200 // snapshot.SLICE_NODES, "the hub has its turn after every few nodes"
 
 
+@pytest.mark.slow
 def test_causes_are_told_apart():
     """By code and kind, the most frequent first, with one reason as example."""
     found, _ = surveyed(fleet(300))
@@ -27,6 +29,7 @@ def test_causes_are_told_apart():
     assert all(group.kind == "configmaps" and group.example for group in found.groups)
 
 
+@pytest.mark.slow
 def test_lists_are_bounded(monkeypatch):
     """Groups count on."""
     monkeypatch.setattr(snapshot, "PARKED_MAX", 2)

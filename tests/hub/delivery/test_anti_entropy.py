@@ -42,6 +42,7 @@ def compare(wanted, held, held_max=1000):
     return comparison.result()
 
 
+@pytest.mark.slow
 @given(STORES, STORES)
 def test_the_hub_learns_exactly_what_the_edge_holds(wanted, held):
     """Whatever the two sets, afterwards the hub's account is the edge's store."""

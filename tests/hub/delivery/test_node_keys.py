@@ -326,6 +326,7 @@ CHANGES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(CHANGES, max_size=40))
 def test_whatever_happens_the_table_holds_and_in_the_end_the_node_has_what_it_should(changes):
     """No impossible transition; when everything is answered and nothing stands in the way, there is no record left."""

@@ -96,6 +96,7 @@ def play(core, edges, seconds, step=0.004):
     return found
 
 
+@pytest.mark.slow
 def test_a_mass_change_is_spread_and_an_urgent_one_passes_it():
     """100 nodes, 40 objects each, 500 a second: 4,000 in 7.8 s, evenly; an urgent object is at all nodes in 0.25 s."""
     nodes = [f"edge-{number}" for number in range(100)]

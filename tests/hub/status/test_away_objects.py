@@ -1,5 +1,6 @@
 """Nodes that are away and behind: what their ObjectSyncs say, when, and at what price."""
 
+import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
@@ -218,6 +219,7 @@ async def test_a_hub_that_starts_waits_for_nodes_that_are_about_to_come_back(cor
     assert said(again, one) == ("Behind", "1", "9")
 
 
+@pytest.mark.slow
 async def test_one_object_that_changes_all_the_time_at_many_away_nodes_is_written_at_a_bounded_rate():
     """200 nodes, a change each second for ten minutes: never above the limit, each once, again in slow passes."""
     nodes = [f"edge-{number}" for number in range(200)]

@@ -110,6 +110,7 @@ BODIES = st.dictionaries(st.sampled_from(["a", "b", "A", "c", "node", "x y", "_z
 SOURCES = st.sampled_from([None, "/messages/modules/a/outputs/o", "/b", "/b*", ""])
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.lists(st.tuples(BODIES, SOURCES), min_size=1, max_size=6))
 def test_messages_fit_the_contract_proposed_from_them(said):

@@ -89,6 +89,7 @@ def ask_receipts(port: int, target: str) -> tuple[int, dict[str, Any]]:
     return answer
 
 
+@pytest.mark.slow
 def test_a_message_in_any_of_the_tables_is_found(port, tmp_path):
     commit(tmp_path / "rows", "m/1 ü")
     status, found = ask_receipts(port, "m%2F1%20%C3%BC?node=edge%201")
@@ -107,6 +108,7 @@ def test_a_table_that_cannot_be_read_is_503_and_no_broken_connection(port, monke
     assert (status, answer["error"]) == (503, {"code": "table_away", "message": "away"})
 
 
+@pytest.mark.slow
 def test_it_can_be_waited_for(port, tmp_path):
     commit(tmp_path / "rows", "m1")
     later = threading.Timer(0.2, commit, (tmp_path / "rows", "m2"))

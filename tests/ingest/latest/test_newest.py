@@ -36,6 +36,7 @@ def ids(rows: pa.Table) -> dict[str | None, str]:
     return dict(zip(rows["k0"].to_pylist(), rows["id"].to_pylist(), strict=True))
 
 
+@pytest.mark.slow
 @given(ROWS, st.sampled_from(ORDERS), st.randoms(use_true_random=False), st.integers(0, 12))
 def test_it_is_the_models_in_any_order_and_in_any_portions(rows, order, random, at):
     definition = LatestDefinition(key=("node",), order_by=order)

@@ -63,6 +63,7 @@ def test_points_are_few_and_lose_no_message(rows, span):
     assert points[-1].waiting == 0
 
 
+@pytest.mark.slow
 def test_a_long_time_is_counted_in_longer_steps():
     """Memory is bounded: 80,000 seconds apart become hours or more, and none is lost."""
     counted = OverTime()

@@ -71,6 +71,7 @@ def test_nothing_is_no_picture():
     assert plot.draw("t", [NOON], [Line(name="n", values=[None])], shown=str) == ""
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, min_size=1, max_size=30), st.booleans(), st.integers(1, 10**9))
 def test_any_values_stay_inside(values, log, step):
     seconds = [each * step for each in range(len(values))]

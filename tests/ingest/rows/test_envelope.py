@@ -48,6 +48,7 @@ def test_a_body_that_is_no_json_text_is_kept_as_base64():
     assert json.loads(str(found["body"])) == {"bodyBase64": "AAE="}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [

@@ -60,6 +60,7 @@ def test_a_misfit_names_its_columns():
     assert letter_code.of(None, None) == LetterCode("other")
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(sorted(GOOD)), st.none() | st.integers() | st.text() | st.lists(st.none())))
 def test_codes_and_the_decoder_agree(changes):
     payload = json.dumps({**GOOD, **changes}).encode()

@@ -52,6 +52,7 @@ def test_what_is_known_of_a_gap_is_not_said_again():
     assert gaps.beyond([_gap("0a", "0f", None)], known) == [_gap("0d", "0f", None)]
 
 
+@pytest.mark.slow
 def test_many_gaps_are_found_again_in_any_order():
     """A program that may publish can write as many gap records as messages; each pair compared would take an hour."""
     many = [_gap(f"{number:06}", f"{number:06}", 1) for number in range(50_000)]

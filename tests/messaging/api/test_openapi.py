@@ -42,6 +42,7 @@ def schema(shape: Any) -> dict[str, Any]:
     return {"allOf": [shape], "components": DOCUMENT["components"]}
 
 
+@pytest.mark.slow
 def test_it_is_openapi_3_1() -> None:
     """As a validator of others says; with its title, its version, and who may ask."""
     openapi_spec_validator.validate(DOCUMENT)

@@ -73,6 +73,7 @@ def said() -> Iterator[str]:
                     yield value
 
 
+@pytest.mark.slow
 def test_the_server_says_no_other_codes_and_each_of_these() -> None:
     codes = {each for each in said() if re.fullmatch(r"[a-z]+(_[a-z]+)*", each)} | BY_CONSTRUCTION
     known = set(error_codes.MEANINGS)

@@ -38,6 +38,7 @@ MANY = 1_000_000
 ROOM = MANY * validation.MESSAGE_OVERHEAD_BYTES - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "blocks",
     [

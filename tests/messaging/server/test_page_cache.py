@@ -177,6 +177,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", dose(range(8), 3))
 async def test_the_same_answers_with_and_without(seed: int) -> None:
     """Two services to which the same is done, one of them with a small cache: every poll answers the same."""

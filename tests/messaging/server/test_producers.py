@@ -89,6 +89,7 @@ def test_nothing_changes_on_the_way_to_disk_and_back(numbers: set[int]) -> None:
     assert len(row) <= 8 + 16 * len(intervals)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_pages_are_a_set(data: st.DataObject) -> None:
@@ -115,6 +116,7 @@ def test_pages_are_a_set(data: st.DataObject) -> None:
                 store.again()
 
 
+@pytest.mark.slow
 def test_every_second_number_without_end_costs_bits() -> None:
     """Two topics in turns: 200,000 gaps, no limit, a few bits each, and one page is written at a time."""
     store = Store()

@@ -33,6 +33,7 @@ def packed(encoding: str) -> bytes:
     return PLAIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 100, 1_000_000])
 @pytest.mark.parametrize("encoding", ["", "identity", "gzip", "GZip", "deflate"])
 def test_a_whole_body_is_unpacked(encoding: str, step: int) -> None:
@@ -58,8 +59,8 @@ def test_a_body_without_its_end_is_refused(encoding: str, cut: int) -> None:
     [
         ("gzip", b"no gzip"),
         ("deflate", zlib.compress(b"a") + b"more"),
-        ("gzip", gzip.compress(b"a") + b"more"),
-        ("gzip", gzip.compress(PLAIN)[:-8] + b"12345678"),
+        ("gzip", gzip.compress(b"a", mtime=0) + b"more"),
+        ("gzip", gzip.compress(PLAIN, mtime=0)[:-8] + b"12345678"),
     ],
 )
 def test_what_is_broken_is_refused(encoding: str, content: bytes) -> None:

@@ -79,6 +79,7 @@ def der(authority: Authority) -> bytes:
     return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_damaged_ones_never_raise_anything_else(der: bytes, data: st.DataObject) -> None:

@@ -47,6 +47,7 @@ def lines() -> Iterator[io.StringIO]:
     logging.getLogger().handlers[:] = before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patient")
 def test_a_span_arrives_as_it_was_made() -> None:
     with Collector() as collector:
@@ -61,6 +62,7 @@ def test_a_span_arrives_as_it_was_made() -> None:
     assert span.attributes == {"rows": 3, "fairlead.answer": "ack"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patient")
 def test_the_environment_adds_to_what_is_said_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "our-hub")
@@ -74,6 +76,7 @@ def test_the_environment_adds_to_what_is_said_of_the_program(monkeypatch: pytest
         assert [span.service for span in collector.spans] == ["our-hub"]
 
 
+@pytest.mark.slow
 def test_why_spans_are_dropped_is_said(lines: io.StringIO) -> None:
     """A token that is not known, a wrong path: all the collector's log has, and more than that it did not take them."""
     with Collector(status=401) as collector:

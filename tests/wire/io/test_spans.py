@@ -164,6 +164,7 @@ def test_no_program_loads_opentelemetry_before_it_is_asked_to() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_spans_arrive_at_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "REQUEST_SECONDS", 60.0)  # what a busy machine sends late is not sent twice
     with Collector() as collector:

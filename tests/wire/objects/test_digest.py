@@ -9,6 +9,7 @@ from fairlead_wire.objects import digest
 ENTRIES = st.dictionaries(st.text(min_size=1, max_size=12), st.text(max_size=8), max_size=40)
 
 
+@pytest.mark.slow
 @given(ENTRIES, st.integers(0, digest.BITS_MAX))
 def test_order_does_not_matter(entries, bits):
     """Two stores that hold the same agree, in whatever order they learnt it."""
@@ -18,6 +19,7 @@ def test_order_does_not_matter(entries, bits):
     assert forward.differing(backward.encode()) == []
 
 
+@pytest.mark.slow
 @given(ENTRIES, ENTRIES, st.integers(0, 6))
 def test_every_difference_is_in_a_differing_bucket(mine, theirs, bits):
     """No entry that only one side holds hides in a bucket called equal."""
@@ -26,6 +28,7 @@ def test_every_difference_is_in_a_differing_bucket(mine, theirs, bits):
         assert digest.bucket_of(uid, bits) in differing
 
 
+@pytest.mark.slow
 @given(ENTRIES, st.integers(0, 6))
 def test_discarding_undoes_adding(entries, bits):
     """A sum kept up to date by adding and taking away equals one made afresh."""

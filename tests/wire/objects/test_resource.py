@@ -57,6 +57,7 @@ def test_anything_else_is_refused(path):
         resource.parse(path)
 
 
+@pytest.mark.slow
 @given(group=st.one_of(st.just(""), NAMES), namespace=st.one_of(st.just(""), NAMES), plural=NAMES, name=NAMES)
 def test_round_trip(group, namespace, plural, name):
     if not namespace and plural == "namespaces":

@@ -218,6 +218,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from([*KEYS, "typo"]), JSON, max_size=6))
 def test_something_is_found_exactly_where_the_document_is_refused(data: dict[str, Any]) -> None:

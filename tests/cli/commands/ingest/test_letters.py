@@ -76,6 +76,7 @@ def test_they_are_selected(config: str, words: list[str], count: int) -> None:
     assert (listed.exit_code, len(listed.stdout.splitlines())) == (0, count), listed.output
 
 
+@pytest.mark.slow
 def test_exported_edited_and_repaired(config: str, world: World, tmp_path: Path) -> None:
     """A part of them; what is left is a letter still, and the exit code says so only where it was meant."""
     file = tmp_path / "letters.jsonl"

@@ -158,6 +158,7 @@ def test_a_schema_that_cannot_be_used_is_refused_before_spark_starts(config: Pat
     assert (ended.exit_code, "schema.json: a: 'dubble' is not a type" in ended.output) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_report_is_written_with_and_without_the_service(config: Path, tmp_path: Path) -> None:
     """Rows of the days that were asked for; the page says how many there are in all."""
     form, table, today = companions.of("delta"), tmp_path / "rows", datetime.datetime.now(datetime.UTC)

@@ -92,6 +92,7 @@ def test_what_is_damaged_is_a_line_and_the_exit_code(tmp_path: Path) -> None:
     assert (counted.exit_code, lines(counted)[0]["undecodable"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_read_as_far_as_its_engine_can(tmp_path: Path) -> None:
     """A page of the file is overwritten: what lies there is said to be unreadable, the other tables are shown."""
 

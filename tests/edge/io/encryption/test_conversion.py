@@ -66,6 +66,7 @@ def test_every_byte_is_written_over_and_comes_back(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", [False, True])
 def test_killed_at_any_step_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: bool) -> None:
     """Before or in the middle of each write; a second end while it goes on changes nothing."""

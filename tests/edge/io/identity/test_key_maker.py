@@ -18,6 +18,7 @@ def made(kind: str = "p256", node: str = "") -> tuple[str, x509.CertificateSigni
     return answer["key"], x509.load_der_x509_csr(base64.b64decode(answer["request"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["p256", "p384", "ed25519", "rsa3072"])
 def test_each_kind_makes_a_request_that_proves_its_key(kind: str) -> None:
     pem, request = made(kind)

@@ -32,6 +32,7 @@ async def test_objects_arrive_and_are_acked_and_deleted() -> None:
         assert isinstance(answer, message.Ack) and (await store.summary()).held == 1
 
 
+@pytest.mark.slow
 async def test_a_slow_disk_makes_larger_batches_and_no_early_acks() -> None:
     """While one batch is written the others collect; nothing is acked meanwhile."""
     store = SlowStore()
@@ -94,6 +95,7 @@ async def test_a_batch_being_written_when_the_link_breaks_is_in_the_next_hello()
         assert peer.hello.held == 1 and store.log.version == 2
 
 
+@pytest.mark.slow
 async def test_keepalives_keep_a_quiet_link() -> None:
     async with linked() as (hub, link):
         peer = await hub.open(keepalive_seconds=1.0)
@@ -150,6 +152,7 @@ async def test_a_batch_without_an_answer_fails_when_the_link_goes_down() -> None
         assert link.upstream_window == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["garbage", "refused", "silent"])
 async def test_a_batch_sent_while_the_session_ends_fails_as_one_sent_later(ends: str) -> None:
     """Saying goodbye to a deaf hub takes a second; who sends meanwhile gets an error that can be handled.

@@ -78,6 +78,7 @@ async def test_an_outage_is_dated_from_its_beginning_and_counted() -> None:
                 assert link.state.offline_seconds > before
 
 
+@pytest.mark.slow
 async def test_a_hub_that_says_nothing_any_more_is_left() -> None:
     async with linked() as (hub, link):
         await hub.open(keepalive_seconds=0.1)
@@ -95,6 +96,7 @@ async def test_attempts_are_jittered_and_never_further_apart_than_configured() -
     assert link._pause(1e9) <= link_module.RETRY_AFTER_SECONDS_MAX + 1.0
 
 
+@pytest.mark.slow
 async def test_where_packets_are_dropped_it_dials_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dial that gets no answer is given up soon, so that a link that came back is found soon."""
     monkeypatch.setattr(dialler, "DIAL_SECONDS_MAX", 0.1)
@@ -117,6 +119,7 @@ async def test_a_hub_whose_name_is_not_known_yet_is_tried_again() -> None:
         await until(lambda: link.counters["ended_unreachable"] >= 2)
 
 
+@pytest.mark.slow
 async def test_a_busy_hub_is_left_alone_as_long_as_it_asks() -> None:
     async with linked() as (hub, link):
         peer = await hub.accept()
@@ -127,6 +130,7 @@ async def test_a_busy_hub_is_left_alone_as_long_as_it_asks() -> None:
         assert "too many sessions" in link.state.reason
 
 
+@pytest.mark.slow
 async def test_a_hub_that_answers_503_is_left_alone_as_long_as_it_asks() -> None:
     times: list[float] = []
 

@@ -72,6 +72,7 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(MESSAGES, max_size=3))
 def test_what_the_schema_takes_is_taken_and_nothing_else(messages: list[dict[str, Any]]) -> None:
     """So that a client made from the document is never refused as invalid, and learns of each mistake beforehand."""

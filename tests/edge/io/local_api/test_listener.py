@@ -88,6 +88,7 @@ async def test_a_port_in_use_is_named() -> None:
                 await listen(web.Application(), key="http_listen", host="127.0.0.1", port=port, context=context)
 
 
+@pytest.mark.slow
 async def test_connections_that_never_speak_are_closed(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "OPENING_SECONDS_MAX", 1.0)
     async with serving(pki) as port:
@@ -118,6 +119,7 @@ async def test_too_many_that_do_not_speak_make_way(pki: Pki, monkeypatch: pytest
             writer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["plain", "tls", "both"])
 async def test_half_a_request_is_not_waited_for(pki: Pki, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     async with serving(None if scheme == "plain" else pki, plain=scheme != "tls") as port:

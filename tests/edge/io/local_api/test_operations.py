@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import openapi_spec_validator
+import pytest
 from aiohttp import web
 from tests.support.edges.edge_api import serving
 from tests.support.edges.upstream import FakeHub, open_upstream
@@ -17,6 +18,7 @@ from fairlead_edge.objects.memory_metastore import MemoryMetastore
 DOCUMENT = operations.document()
 
 
+@pytest.mark.slow
 def test_it_is_openapi_3_1() -> None:
     openapi_spec_validator.validate(DOCUMENT)
 
@@ -41,6 +43,7 @@ async def test_each_route_is_described_and_no_other(tmp_path: Path) -> None:
     assert described - below == served
 
 
+@pytest.mark.slow
 async def test_it_needs_no_token_and_everything_else_does() -> None:
     """Where one is needed at all: a program can be written before its token is there."""
     async with serving(required=True) as api:

@@ -135,6 +135,7 @@ async def test_one_module_that_waits_for_all_it_has_leaves_places_for_others(
     assert (await ask(client, greedy, FILTER))[0] == 200, "its places are free again"
 
 
+@pytest.mark.slow
 async def test_one_module_that_waits_for_messages_leaves_places_for_others(
     client: Client, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

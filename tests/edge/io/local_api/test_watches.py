@@ -71,6 +71,7 @@ async def test_a_watch_list_marks_the_end_of_what_was_held(api: Api) -> None:
     watch.close()
 
 
+@pytest.mark.slow
 async def test_the_end_is_marked_and_clean(api: Api) -> None:
     watch = await api.watch(f"{WATCH}&resourceVersion=1000&timeoutSeconds=1&allowWatchBookmarks=true")
     mark = await event(watch)

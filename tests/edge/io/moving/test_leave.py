@@ -126,6 +126,7 @@ async def test_a_move_under_way_is_not_given_up_by_it(device: Device) -> None:
         await device.leave()
 
 
+@pytest.mark.slow
 async def test_killed_at_any_step_it_has_left_and_can_join_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

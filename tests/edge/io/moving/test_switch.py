@@ -99,6 +99,7 @@ async def check(folder: Path, found: EdgeSettings) -> None:
     assert not (folder / "routes.copy").exists() and not (folder / "move").exists()
 
 
+@pytest.mark.slow
 async def test_killed_at_any_step_it_is_at_the_new_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await ready(tmp_path / "origin", tmp_path / "authority")
     monkeypatch.setattr(os, "fsync", lambda file: None)  # nothing loses power here

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import pytest
+
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.mqtt import intake as intakes
 from fairlead_edge.io.mqtt.intake import Intake, ResumeQueue
@@ -171,6 +173,7 @@ async def test_a_refusal_for_good_is_a_code_in_5_and_a_dead_letter_in_3() -> Non
     assert bench.counters.refused == Counter(topic_name_invalid=4, packet_too_large=2)
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_stored_now_is_stored_later() -> None:
     bench, one = Bench(), Connection()
     errors = iter([Temporary("busy")])
@@ -227,6 +230,7 @@ async def test_too_much_that_waits_stops_the_reading_until_half_is_stored() -> N
     await bench.done()
 
 
+@pytest.mark.slow
 async def test_a_message_without_room_holds_up_its_own_connection_alone() -> None:
     """Its neighbours of the same batch and of later ones are stored and acknowledged at once, in order."""
     bench = Bench()
@@ -266,6 +270,7 @@ async def test_what_has_no_room_for_long_ends_its_own_connection_alone() -> None
     assert bench.counters.refused == Counter(quota_exceeded=1)
 
 
+@pytest.mark.slow
 async def test_what_waits_for_room_is_bounded_and_stops_nobodys_reading() -> None:
     """Over the bound the connection with most of it ends, and repeats it."""
     bench = Bench()

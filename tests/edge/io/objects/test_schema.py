@@ -78,6 +78,7 @@ def test_every_statement_fits_the_tables() -> None:
         rows(connection, f"EXPLAIN {statement}", ("",) * statement.count("?"))
 
 
+@pytest.mark.slow
 def test_every_statement_is_explained_and_used() -> None:
     assert_each_is_explained(schema)
     assert_each_is_used(schema)

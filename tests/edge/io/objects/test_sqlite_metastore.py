@@ -207,6 +207,7 @@ async def test_a_file_that_never_was_ours_is_refused(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.slow
 async def test_any_bit_of_the_head(tmp_path: Path) -> None:
     """Formats SQLite does not open or write, versions that are not there: what was held is held on."""
     for at, bit in HEAD_BITS:

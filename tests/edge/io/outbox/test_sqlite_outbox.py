@@ -69,6 +69,7 @@ async def test_clock_is_stamped_at_once(tmp_path: Path) -> None:
     await box.close()
 
 
+@pytest.mark.slow
 async def test_drained_store_gives_its_room_back(tmp_path: Path) -> None:
     """After a long outage the disk space is returned, except for a little that the next outage may need."""
     box = SqliteOutbox(tmp_path / "outbox.db", epoch=1, max_bytes=1 << 30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import apsw
+import pytest
 from tests.support.sql import assert_each_is_explained, assert_each_is_used
 
 from fairlead_edge.io.sqlite import statements as sql
@@ -29,6 +30,7 @@ def test_a_table_is_walked_from_both_ends() -> None:
     assert backwards == rows(connection, sql.in_order("t", ["at"], ["queue", "at"], backwards=False))[::-1]
 
 
+@pytest.mark.slow
 def test_every_statement_is_explained_and_used() -> None:
     assert_each_is_explained(sql)
     assert_each_is_used(sql)

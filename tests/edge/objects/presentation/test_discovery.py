@@ -96,6 +96,7 @@ def test_paths_are_those_that_are_served() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_document_is_bounded() -> None:
     many = [
         Kind(group="g", version="v1", plural=f"k{number}s", kind=f"K{number}", namespaced=True)

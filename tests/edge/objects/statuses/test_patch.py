@@ -39,6 +39,7 @@ def test_what_is_applied_may_be_yaml() -> None:
     assert (found.operation, found.status, found.force, found.dry_run) == ("Apply", {"when": "2020-01-01"}, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content_type", "content", "query", "status", "says"),
     [

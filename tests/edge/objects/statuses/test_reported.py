@@ -154,6 +154,7 @@ def without_empty(value: Any) -> Any:
     return {key: inner for key, each in value.items() if (inner := without_empty(each)) != {}}
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), DOCUMENTS), max_size=5))
 def test_merge_patches_of_any_programs_are_those_of_the_standard(patches: list[tuple[str, dict[str, Any]]]) -> None:
     shares: dict[str, Share] = {}
@@ -167,6 +168,7 @@ def test_merge_patches_of_any_programs_are_those_of_the_standard(patches: list[t
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), DOCUMENTS), max_size=5))
 def test_who_forces_gets_what_it_applied(steps: list[tuple[str, dict[str, Any]]]) -> None:
     shares: dict[str, Share] = {}

@@ -99,6 +99,7 @@ class Line:
         heapq.heappush(self._timers, (due, next(self._order), action))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [4_000, 12_000, 16_000, 100_000, 5_000_000])
 @pytest.mark.parametrize("delay", [0.001, 0.2, 1.0])
 @pytest.mark.parametrize("held", [0.0, 0.05, 3.0])

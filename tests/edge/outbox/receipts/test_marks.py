@@ -39,6 +39,7 @@ TEXTS = st.one_of(
 PROPERTIES = st.dictionaries(TEXTS, st.none() | TEXTS, max_size=4)
 
 
+@pytest.mark.slow
 @given(TEXTS, PROPERTIES, PROPERTIES, st.recursive(TEXTS, lambda each: st.dictionaries(TEXTS, each, max_size=3)))
 def test_an_author_is_who_signed_whatever_a_message_says(
     source: str, properties: dict[str, str | None], signed: dict[str, str | None], said: object
@@ -51,6 +52,7 @@ def test_an_author_is_who_signed_whatever_a_message_says(
 IDS = st.lists(st.binary(min_size=16, max_size=16), min_size=1, max_size=20, unique=True)
 
 
+@pytest.mark.slow
 @given(IDS, st.data())
 def test_each_is_found_at_its_offset_with_its_author(ids: list[bytes], data: st.DataObject) -> None:
     count = len(ids)

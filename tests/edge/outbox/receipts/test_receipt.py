@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from fairlead_edge.outbox.queues import QueueId
@@ -183,6 +184,7 @@ def test_a_topic_made_anew_is_another_one() -> None:
     assert not list(receipt.went_back(receipt.updated(None, said(9), 1.0), topic))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
 def test_no_row_is_claimed_that_there_is_not(words: list[tuple[int, int, bool]]) -> None:
     """The model is a job that sets aside the last message of some ranges."""

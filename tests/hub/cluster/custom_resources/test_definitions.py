@@ -49,6 +49,7 @@ def test_every_field_is_explained(one: definitions.ResourceDefinition) -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_the_text_says_what_the_document_says() -> None:
     """Long rules and messages are folded."""
     for one, (_, text) in zip(definitions.ALL, PROGRAM.wanted(), strict=True):

@@ -20,6 +20,7 @@ def mistakes(spec: Any) -> list[str]:
     return [str(each) for each in MODELS.find(spec, EdgeRoutesSpec)]
 
 
+@pytest.mark.slow
 def test_what_the_model_takes_is_a_manifest_whose_routes_have_the_right_shape() -> None:
     """Two thousand generated ones: single routes may still be wrong in their language, and have a place then."""
     taken = 0

@@ -140,6 +140,7 @@ def test_retries_and_parked_keys_are_due_in_one_order(keys):
 MOVE = st.tuples(st.sampled_from("abcd"), st.sampled_from(get_args(Event)), st.one_of(*AFTER.values()))
 
 
+@pytest.mark.slow
 @given(st.lists(MOVE, max_size=60))
 def test_the_indexes_say_what_the_records_say(moves):
     """After any moves: the possible ones are done, and every index is what counting the records would give."""

@@ -1,5 +1,6 @@
 """The order in which keys are sent."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def test_urgent_keys_go_first_and_others_keep_their_order():
     assert (len(queue), bool(queue)) == (0, False)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=2), st.integers(-2, 2)))
 def test_as_sorting_would_have_it(priorities):
     """By priority, then by arrival."""

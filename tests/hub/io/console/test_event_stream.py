@@ -56,6 +56,7 @@ def open_stream(session: aiohttp.ClientSession, served: Served, after: str, **he
     return session.get(url, params={"after": after, "wants": "nodes,totals,events"}, headers=headers)
 
 
+@pytest.mark.slow
 async def test_changes_arrive_and_a_break_loses_none(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser says what it saw last; that is worth more than what the page began with."""
     monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.1)  # that a page has gone is seen when it is written to
@@ -143,6 +144,7 @@ async def is_cut(page: socket.socket) -> None:
     assert taken < LARGE
 
 
+@pytest.mark.slow
 async def test_a_page_that_does_not_read_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its connection and the bytes for it, or each that comes would stay for as long as it likes."""
     monkeypatch.setattr(event_stream, "WRITE_SECONDS", 0.2)

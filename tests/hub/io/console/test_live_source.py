@@ -51,6 +51,7 @@ async def test_a_costly_survey_waits_longer_for_the_next(monkeypatch: pytest.Mon
         assert served.console.source.surveys == 2
 
 
+@pytest.mark.slow
 async def test_the_hub_has_its_turn_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others run while a survey is on its way."""
     monkeypatch.setattr(live_source, "SLICE_SECONDS", 0.0)
@@ -81,6 +82,7 @@ async def test_what_changes_after_a_page_was_made_is_in_the_frames_it_asks_for()
         assert any(b"edge-2" in frame.encoded for frame in frames)
 
 
+@pytest.mark.slow
 async def test_a_survey_that_fails_ends_no_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Open pages would say "Live" and never change again."""
     survey, failed = snapshot.survey, 0

@@ -74,6 +74,7 @@ class Door:
             pass
 
 
+@pytest.mark.slow
 async def test_however_many_come_at_once_few_are_opened_at_a_time(tmp_path: Path) -> None:
     """Forty handshakes through four slots: all succeed at the first attempt."""
     authority = Authority(tmp_path)
@@ -120,6 +121,7 @@ async def test_a_silent_peer_gives_its_slot_back_soon() -> None:
         assert door.acceptor.under_way == 1 and not door.failed
 
 
+@pytest.mark.slow
 async def test_a_silent_peer_is_closed_after_its_time() -> None:
     """Half an upgrade is none."""
     async with Door(seconds_max=0.1) as door, door.stranger(HALF) as reader, asyncio.timeout(WAIT_SECONDS):

@@ -157,6 +157,7 @@ async def test_only_the_node_that_is_concerned_gets_frames(served: Served) -> No
         assert other.figures.updates == 0
 
 
+@pytest.mark.slow
 async def test_a_silent_node_is_given_up() -> None:
     """Half open: three keepalive intervals without a word."""
     async with serving("edge-1", link=LinkServerSettings(keepalive_seconds=0.1)) as served:
@@ -215,6 +216,7 @@ async def test_a_slow_reader_holds_up_itself_alone(served: Served) -> None:
         await until(lambda: len(node.held) == 40)
 
 
+@pytest.mark.slow
 async def test_a_socket_that_is_not_read_is_given_one_turn_more_than_it_holds() -> None:
     """What is not sent stays in the core, where the newest replaces it."""
     async with serving("edge-1", window=WindowLimits(bytes=1 << 28)) as served, served.socket(hello="edge-1") as socket:
@@ -393,6 +395,7 @@ async def test_upstream_without_messaging_is_not_now(served: Served) -> None:
         assert isinstance(answer, message.Nack) and not answer.permanent and answer.retry_after
 
 
+@pytest.mark.slow
 async def test_a_message_that_takes_long_to_arrive_is_a_sign_of_life_and_is_answered_with_one() -> None:
     """On a thin line one batch takes longer than the silence that ends a session: it may not be taken for dead."""
     async with (

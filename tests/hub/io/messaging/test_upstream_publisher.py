@@ -275,6 +275,7 @@ async def test_what_follows_a_batch_that_was_put_off_is_put_off_with_it(line: Li
     assert line.desk.counts.upstream_deferred == {"messaging_unavailable": 1, "behind_put_off": 1}
 
 
+@pytest.mark.slow
 async def test_streams_without_end_are_malformed(line: Line) -> None:
     """An edge has one for each priority; memory does not grow with names it invents."""
     with pytest.raises(Malformed, match="streams"):

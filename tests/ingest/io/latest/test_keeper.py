@@ -52,6 +52,7 @@ def settled(kept: LatestKeeper) -> None:
     wait_until("the latest table is brought up", kept.is_settled, seconds=SECONDS)
 
 
+@pytest.mark.slow
 def test_each_commit_that_is_noted_is_brought_in(rows, kept, metrics):
     held = [Row(node="a", number=1)]
     append(rows, held)
@@ -82,6 +83,7 @@ def test_a_close_brings_in_what_is_due_later(rows, metrics):
     found.close()
 
 
+@pytest.mark.slow
 def test_what_may_heal_is_tried_again(rows, kept, metrics, monkeypatch):
     real = refreshing.refresh
     trouble: list[Exception] = [
@@ -148,6 +150,7 @@ def vacuumed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
+@pytest.mark.slow
 def test_older_files_are_deleted_as_time_goes(rows, kept, vacuumed, monkeypatch):
     monkeypatch.setattr(keeper, "VACUUM_COMMITS", 2)
     kept.start()

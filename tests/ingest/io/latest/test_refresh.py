@@ -65,6 +65,7 @@ def test_each_refresh_folds_what_the_rows_got_since(places):
     assert (third.changed, third.rows_read, version(latest)) == (0, 0, before)
 
 
+@pytest.mark.slow
 def test_rows_are_compacted_and_vacuumed_before_they_were_folded(places):
     """What was added and joined since is read from the file it became; nothing else is."""
     rows, latest = places
@@ -92,6 +93,7 @@ def test_a_delete_reads_all_again_only_where_the_newest_lie(places):
     assert list(content(latest, BY_NODE)) == [("a",)]
 
 
+@pytest.mark.slow
 def test_a_log_that_was_cut_and_rows_brought_back_from_a_copy_are_noticed(places, tmp_path):
     rows, latest = places
     append(rows, [Row(node="a", number=1)])
@@ -125,6 +127,7 @@ def test_rows_that_got_a_column_have_it_in_their_latest_table(places):
     assert dict(zip(table["node"].to_pylist(), table["temperature"].to_pylist(), strict=True)) == {"a": 1.5, "b": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["delete", "update"])
 def test_rows_that_were_joined_with_news_and_changed_then_are_noticed(places, change):
     """All between two refreshes: the file that goes held rows that were folded before, too."""
@@ -168,6 +171,7 @@ def test_a_removed_file_of_an_unknown_partition_reads_all_again(places):
     assert {key[0]: found[0] for key, found in content(latest, BY_NODE).items()} == {"a": Row(number=1).id}
 
 
+@pytest.mark.slow
 def test_lists_maps_and_structs_are_kept_as_they_are(places):
     rows, latest = places
     point = pa.struct([("lat", pa.float64()), ("tags", pa.list_(pa.string()))])
@@ -183,6 +187,7 @@ def test_lists_maps_and_structs_are_kept_as_they_are(places):
         append(rows, [Row(node="b", number=number)], schema, at=value, m=[])
 
 
+@pytest.mark.slow
 def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(places, monkeypatch):
     monkeypatch.setattr("fairlead_ingest.latest.newest.KEYS_MAX", 10)
     monkeypatch.setattr(fold, "ROUND_ROWS", 16)
@@ -211,6 +216,7 @@ def test_many_keys_lie_in_many_buckets_and_only_those_that_change_are_written(pl
     assert content(latest, BY_NODE) == model(held, BY_NODE)
 
 
+@pytest.mark.slow
 def test_two_jobs_refresh_at_the_same_moment(places, monkeypatch):
     """The log refuses the second, which looks again and finds all done; a compaction of others is no harm either."""
     rows, latest = places
@@ -274,6 +280,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.sampled_from(DEFINITIONS), st.lists(STEP, min_size=1, max_size=10))
 def test_whatever_happens_it_equals_the_model(tmp_path_factory, definition, steps):

@@ -33,6 +33,7 @@ def test_kinds_come_with_counts_times_and_one_reason(world):
     assert (first["topic"], first["first"], first["last"]) == (TOPIC, "2026-11-20T23:59:50Z", "2026-11-20T23:59:53Z")
 
 
+@pytest.mark.slow
 def test_open_repaired_and_all(world):
     world.unfit.clear()
     world.repair()

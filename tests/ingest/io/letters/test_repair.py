@@ -169,6 +169,7 @@ def play(kind: str, steps: list[tuple[str, Any]]) -> None:
         game.end()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @example(BETWEEN_LETTERS_AND_ROWS)
 @given(st.lists(STEPS, max_size=8))

@@ -215,6 +215,7 @@ def test_a_silent_service_is_waited_for_once_not_at_each_topic():
         looking.finish()
 
 
+@pytest.mark.slow
 def test_a_slow_service_is_asked_about_each_topic_in_the_end(monkeypatch):
     asked: list[str] = []
 

@@ -74,6 +74,7 @@ def test_the_sink_gets_settings_only_where_spans_go_somewhere(monkeypatch):
     assert TracesModel.model_validate_json(batch_trace.option(settings)) == settings
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh_process")
 def test_spans_are_sent_before_the_commit_is_over(monkeypatch):
     """Spark may end the process at any moment after it; the commit waits here as long as a busy machine takes."""

@@ -151,6 +151,7 @@ def restorable(sink: str, table: Path) -> Callable[[], object]:
     return copy_back
 
 
+@pytest.mark.slow
 def test_dead_letters_that_a_backfill_brought_after_a_restore_are_not_written_again(tmp_path):
     """The dead letters alone were restored and filled again, later the rows alone: the log of the first says less than
     its rows do."""
@@ -203,6 +204,7 @@ def test_what_an_agent_reports_as_lost_is_a_gap_and_no_row(stream):
     assert (counts.rows, counts.filtered, counts.expired_unread, len(counts.gaps)) == (2, 1, 0, 1)
 
 
+@pytest.mark.slow
 def test_reports_of_a_lost_checkpoint_are_not_written_again(stream, dying):
     """Also where batches are cut elsewhere, beside a gap of the topic, and when a backfill reads them once more."""
     with pytest.raises(SystemExit):

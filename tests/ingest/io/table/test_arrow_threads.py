@@ -17,6 +17,7 @@ from fairlead_ingest.io.table import arrow_threads
 from fairlead_ingest.io.table.arrow_threads import _Held, reader
 
 
+@pytest.mark.slow
 def test_the_end_waits_until_the_last_is_gone(monkeypatch):
     held = _Held()
     things = [memoryview(b"one"), memoryview(b"two")]

@@ -31,6 +31,7 @@ def ids(kind: str, table: Path) -> list[str]:
     return sorted(tables.existing(tables.of(kind), table).to_table()["_id"].to_pylist())
 
 
+@pytest.mark.slow
 def test_what_others_brought_since_the_look_is_left_out(kind, tmp_path):
     """With a commit sequence and without; the same id in another topic is another row."""
     table_format, table = tables.of(kind), tmp_path / "rows"

@@ -79,6 +79,7 @@ async def test_messages_are_not_published_before_participants_have_persisted(top
     assert await topics.committed("t") == ["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_work_lasts_longer_than_its_timeout(topics: Topics, kind: str) -> None:
     async with Both(kind, topics.url) as client, client.work(timeout_seconds=0.3) as work:
@@ -109,6 +110,7 @@ async def test_work_that_was_lost_is_not_persisted(topics: Topics, kind: str) ->
 # --- A transaction renewed in the background against the real service, also over kill -9.
 
 
+@pytest.mark.slow
 async def test_a_task_keeps_it_alive_and_says_when_it_is_lost(topics: Topics) -> None:
     """The service's clock goes on by more than a timeout, from renewal to renewal; then an operator ends it."""
     async with AsyncClient(topics.url) as client:
@@ -122,6 +124,7 @@ async def test_a_task_keeps_it_alive_and_says_when_it_is_lost(topics: Topics) ->
                 renewal.check()
 
 
+@pytest.mark.slow
 async def test_a_thread_does_too(topics: Topics) -> None:
     with Client(topics.url) as client:
         pointer = (await asyncio.to_thread(client.start_transaction, 0.3)).transactionWritePointer

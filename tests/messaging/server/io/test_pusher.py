@@ -174,6 +174,7 @@ async def test_a_dead_letter_topic_that_takes_nothing_stops_no_delivery(
         assert await topics.payloads("dead") == ["m0"]
 
 
+@pytest.mark.slow
 async def test_a_failed_write_passes_nothing_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "RETRY_AFTER_SECONDS", 0.01)
     kv = _Failing()
@@ -205,6 +206,7 @@ class _Failing(MemoryKV):
         super().apply(batch)
 
 
+@pytest.mark.slow
 async def test_a_message_whose_time_is_over_is_not_pushed(endpoint: Endpoint, topics: Topics) -> None:
     """Neither by its own ttl nor by the topic's; each is counted, also when cleaning was first."""
     await topics.configure("t", ttl=10)
@@ -293,6 +295,7 @@ async def test_a_subscription_without_a_task_gets_one(monkeypatch: pytest.Monkey
         await until(lambda: endpoint.bodies == ["a"])
 
 
+@pytest.mark.slow
 async def test_endpoints_that_never_answer_keep_no_other_out(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(push_performer, "REQUEST_TIMEOUT_SECONDS", 3600.0)
     async with silent() as url, listening() as endpoint:

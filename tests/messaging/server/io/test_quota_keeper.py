@@ -80,6 +80,7 @@ async def test_what_failed_takes_no_room() -> None:
             assert (await topics.ask("POST", "topics/t/publish", publishing(900))).status == 400
 
 
+@pytest.mark.slow
 async def test_clients_wait_and_store_everything_once(topics_with_rate: Topics) -> None:
     url = topics_with_rate.url
     async with AsyncClient(url, retries=PATIENT) as client:

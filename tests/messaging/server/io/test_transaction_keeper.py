@@ -28,6 +28,7 @@ def put(kv: OrderedKV, key: bytes, value: bytes) -> None:
     kv.apply(batch)
 
 
+@pytest.mark.slow
 async def test_without_transactions_everything_else_is_served(kv: OrderedKV) -> None:
     """All that needs them is refused alike, all else is not; a subscription waits, and goes on when they are back."""
     async with serving(kv) as topics:

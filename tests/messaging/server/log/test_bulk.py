@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.topics.messaging_core import Core, publish
@@ -32,6 +33,7 @@ def plan(
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     batches=st.lists(st.integers(1, 1500), min_size=1, max_size=6),

@@ -76,6 +76,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_page, "PIECE_ROWS", PIECE_ROWS)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     steps=STEPS, limit=st.integers(1, 12), bytes_max=st.integers(1, 30), committed=st.booleans(),
@@ -188,6 +189,7 @@ def test_pages_of_any_size_make_the_whole(limit: int, bytes_max: int) -> None:
     assert page.complete
 
 
+@pytest.mark.slow
 def test_work_is_bounded_even_when_nothing_is_shown(core: Core) -> None:
     """A page over many rows that no reader may see ends early, empty, with a next position further on."""
     messages = [LoggedMessage(b"x", 1)] * (reader.JUDGED_ROWS_MAX + 10)

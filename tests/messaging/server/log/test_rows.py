@@ -26,6 +26,7 @@ def test_a_plain_message_costs_one_byte() -> None:
     assert rows.encode(b"abc") == b"\x00abc"
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 9))), st.integers(0, 2**63 - 1), st.booleans())
 def test_many_rows_are_encoded_as_each_of_them(messages: list[tuple[bytes, int]], pointer: int, has_ttls: bool) -> None:
     payloads, ttls = [payload for payload, _ in messages], [ttl for _, ttl in messages] if has_ttls else []
@@ -62,6 +63,7 @@ def topic(namespace: str, name: str, generation: int) -> TopicGeneration:
     return TopicGeneration(namespace=namespace, name=name, generation=generation, ttl_seconds=1)
 
 
+@pytest.mark.slow
 @given(a=st.tuples(NAMES, NAMES), b=st.tuples(NAMES, NAMES))
 def test_no_topics_rows_lie_within_anothers(a: tuple[str, str], b: tuple[str, str]) -> None:
     first, second = keys.table(keys.MESSAGE, topic(*a, 1)), keys.table(keys.MESSAGE, topic(*b, 1))

@@ -152,6 +152,7 @@ some = st.binary(max_size=2)
 operations = st.lists(st.tuples(st.sampled_from(["put", "delete", "range"]), some, some), max_size=8)
 
 
+@pytest.mark.slow
 @given(base=operations, batches=st.lists(operations, max_size=4), low=some, high=some)
 def test_rows_under_layers_are_the_rows_of_a_store(
     base: list[tuple[str, bytes, bytes]], batches: list[list[tuple[str, bytes, bytes]]], low: bytes, high: bytes

@@ -174,6 +174,7 @@ async def _live(folder: Path, seed: int, access: FileAccess) -> None:
         raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", dose(range(40), 10))
 async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
     """Whether stopped or killed, whichever file is damaged, and how."""
@@ -181,6 +182,7 @@ async def test_any_damage_is_survived_and_counted(tmp_path: Path, seed: int) -> 
         await live(tmp_path, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", dose(range(100, 130), 6))
 async def test_any_damage_to_an_encrypted_store_is_survived_and_counted(tmp_path: Path, seed: int) -> None:
 
@@ -266,6 +268,7 @@ async def test_any_value_in_the_small_tables(tmp_path: Path, edit: str, is_kept:
     await box.close()
 
 
+@pytest.mark.slow
 async def test_any_bit_of_the_head(tmp_path: Path) -> None:
     before = World(tmp_path / "before", 3)
     before.folder.mkdir()

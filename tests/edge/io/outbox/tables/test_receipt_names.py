@@ -235,6 +235,7 @@ def position(number: int) -> str:
     return f"{number:020x}" + "0" * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", dose([1, 2, 3], first=1))
 @pytest.mark.parametrize("ring", [pytest.param(1 << 23, id="ring"), pytest.param(2_000, id="small-ring")])
 async def test_receipts_agree_with_a_dict(

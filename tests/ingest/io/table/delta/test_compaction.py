@@ -58,6 +58,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, others: list[object]) -> None:
     monkeypatch.setattr(log_writer, "replace", replace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort_by", [(), ("n",)])
 def test_of_two_at_the_same_moment_one_stands(table, monkeypatch, sort_by):
     other = maintenance.delta_compaction(table)
@@ -70,6 +71,7 @@ def test_of_two_at_the_same_moment_one_stands(table, monkeypatch, sort_by):
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_job_that_commits_meanwhile_keeps_its_rows(table, monkeypatch):
     beside(monkeypatch, [lambda: append(table, 4), lambda: append(table, 5)])
     done = maintenance.delta_compaction(table).compact(target_bytes=TARGET)
@@ -92,6 +94,7 @@ def test_a_table_that_others_write_all_the_time_is_given_up(table, monkeypatch):
     assert sorted(numbers(table)) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_sorted_rows_lie_in_files_of_the_size_asked_for(tmp_path):
     """One file ends where the next begins; what cannot be sorted by is refused."""
     table = tmp_path / "rows"

@@ -14,6 +14,7 @@ from fairlead_ingest.io.table.delta.log_reader import HISTORY_NEAR
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 
 
+@pytest.mark.slow
 def test_positions_are_found_behind_commits_of_others(table):
     delta.append(table, written(table, "01", "02"), decided(table, 0, "02"))
     for _ in range(HISTORY_NEAR + 2):

@@ -27,6 +27,7 @@ def test_a_table_that_others_rolled_back_is_known_by_its_rows(table):
     assert table.format.state(table.place, "new").reached.topics[TOPIC].position == "0002"
 
 
+@pytest.mark.slow
 def test_commits_of_others_change_no_position(table):
     """Another engine deletes a day or adds rows: what our newest commit left counts on."""
     table.commit(0, 1, 2)

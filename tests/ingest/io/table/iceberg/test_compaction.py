@@ -26,6 +26,7 @@ def table(tmp_path: Path) -> IcebergTable:
     return made
 
 
+@pytest.mark.slow
 def test_files_become_one_and_rows_positions_and_versions_stay(table):
     before = table.format.size(table.place)
     old = table.opened().current_snapshot()

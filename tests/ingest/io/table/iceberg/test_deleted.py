@@ -37,6 +37,7 @@ def locations(table: IcebergTable) -> list[str]:
     return [f"file://{table.place}/{path}" for path, _ in table.format.files(table.place)]
 
 
+@pytest.mark.slow
 def test_what_is_left_is_what_every_other_reader_sees(table):
     """By conditions, columns, counts and SQL, also after more commits and more marks on the same file."""
     first, second, _ = locations(table)
@@ -54,6 +55,7 @@ def test_what_is_left_is_what_every_other_reader_sees(table):
     assert table.numbers() == [*left, 21]
 
 
+@pytest.mark.slow
 def test_rows_are_copied_a_few_at_a_time_and_nothing_is_left_behind(table, tmp_path, monkeypatch):
     """Also where many look at once: no thread of Arrow's waits for another."""
     monkeypatch.setattr(deleted, "ROWS_AT_ONCE", 3)

@@ -49,6 +49,7 @@ def test_a_running_job_tidies_by_itself(table, monkeypatch):
     assert len(list((table.folder / "rows" / "metadata").iterdir())) < before
 
 
+@pytest.mark.slow
 def test_vacuum_takes_what_was_compacted_once_no_version_names_it(table):
     compaction.of(table.format, table.place).compact(target_bytes=1024 * 1024)
     age(table, 3)

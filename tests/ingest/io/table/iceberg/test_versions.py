@@ -9,6 +9,7 @@ from fairlead_ingest.io.table.iceberg import iceberg_table, versions
 from fairlead_ingest.io.table.iceberg.versions import NewVersion, RemovedFileGone, TableChange
 
 
+@pytest.mark.slow
 def test_small_manifests_are_joined_and_old_versions_forgotten(table, monkeypatch):
     monkeypatch.setattr(versions, "MANIFESTS_MAX", 5)
     monkeypatch.setattr(versions, "TRIM_EVERY", 3)

@@ -48,6 +48,7 @@ async def test_it_has_every_row_of_one_moment() -> None:
         assert (await topics.ask("HEAD", "/v1/backup")).status == 200
 
 
+@pytest.mark.slow
 async def test_publishing_goes_on_beside_it_and_a_second_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that takes nothing holds up no one but other backups; when it is gone the next one may begin."""
     monkeypatch.setattr(backup, "BLOCK_BYTES", 200_000)
@@ -69,6 +70,7 @@ async def test_publishing_goes_on_beside_it_and_a_second_one_waits(monkeypatch: 
         assert read((await topics.ask("GET", "/v1/backup")).body)[0].rows > 40
 
 
+@pytest.mark.slow
 async def test_a_reader_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest_backup, "PIECE_SECONDS_MAX", 0.2)
     async with serving() as topics:

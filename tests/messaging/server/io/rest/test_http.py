@@ -75,6 +75,7 @@ async def test_a_body_that_does_not_arrive_is_ended() -> None:
         writer.close()
 
 
+@pytest.mark.slow
 async def test_pages_that_no_client_takes_are_bounded_and_ended() -> None:
     """Readers that do not read keep others waiting for a moment, not for ever, and cost no more than the limit."""
     megabyte = b64("x" * 1_000_000)

@@ -116,6 +116,7 @@ async def test_with_every_connection_busy_probes_are_answered() -> None:
         busy[0].writer.close()
 
 
+@pytest.mark.slow
 async def test_deadlines_for_head_and_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(ConnectionLimits(total=20, peer=20, peer_waiting=20)) as (port, metrics):
         silent, half = await Client.connect(port), await Client.connect(port, HALF)

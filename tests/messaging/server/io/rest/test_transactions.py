@@ -360,6 +360,7 @@ async def test_topics_may_require_or_refuse_transactions(topics: Topics) -> None
     await topics.publish("mustnot", "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_everybody_reads_the_same_whatever_the_page_size(topics: Topics, seed: int) -> None:
     """A random mix of ends; then pages of 1, 2, 3, 7, 100 and all give one sequence, each message once."""

@@ -77,6 +77,7 @@ def size(folder: Path) -> int:
     return (folder / sqlite_kv.FILE_NAME).stat().st_size
 
 
+@pytest.mark.slow
 def test_the_file_shrinks_by_and_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_kv, "RECLAIM_PAGES_MAX", 4096)
     store = SqliteKV(tmp_path)

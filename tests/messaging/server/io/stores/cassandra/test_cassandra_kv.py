@@ -218,6 +218,7 @@ operations = st.lists(
 fates = st.sampled_from(["", "", "lost", "never", "again", "hold", "let go"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.tuples(operations, fates), max_size=12))
 def test_it_is_what_the_twin_is(steps: list[tuple[list[tuple[str, bytes, bytes]], str]]) -> None:
