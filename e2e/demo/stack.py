@@ -156,9 +156,7 @@ class Stack:
         """The example program that follows a ConfigMap through the node's agent."""
         command = [sys.executable, str(ROOT / "examples" / "watch" / "follow.py")]
         edge = self.edges[node]
-        return self._start(
-            f"follow-{node}", [*command, f"http://{HOST}:{edge.port}", namespace, name, str(edge.token)]
-        )
+        return self._start(f"follow-{node}", [*command, f"http://{HOST}:{edge.port}", namespace, name, str(edge.token)])
 
     def ingest_once(self) -> float:
         """Run ingest over what is there now, to its end; returns the seconds it took."""

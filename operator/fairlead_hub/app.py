@@ -85,9 +85,7 @@ def run(config: Path | None) -> int:
         signer = _signer(settings, authorities)
         ring = SpanRing()
         around = ring.around if settings.console.enabled else None
-        spans = open_spans(
-            settings.traces, room=ROOM, version=distribution.version(), environ=os.environ, wrap=around
-        )
+        spans = open_spans(settings.traces, room=ROOM, version=distribution.version(), environ=os.environ, wrap=around)
     except wire_settings.SettingsError as error:
         return wire_settings.complain(ROOM, error)
     except (api_access.ConfigError, tls.TlsFilesError, CannotTrace) as error:

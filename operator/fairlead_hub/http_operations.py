@@ -299,8 +299,11 @@ def document() -> dict[str, Any]:
             "node": {"type": "string", "description": "Name of the edge node."},
             "module": {"type": "string", "description": "Name of the module.", "pattern": _INPUT_NAME},
             "input": {"type": "string", "description": "Name of its input.", "pattern": _INPUT_NAME},
-            "id": {"type": "string", "description": "The id in the answer of the send"
-            " call.", "pattern": "^[0-9a-f]{32}$"},
+            "id": {
+                "type": "string",
+                "description": "The id in the answer of the send call.",
+                "pattern": "^[0-9a-f]{32}$",
+            },
         },
         security={
             "mutualTLS": {

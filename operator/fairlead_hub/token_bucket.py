@@ -1,6 +1,6 @@
 """A token bucket, as in client-go: a rate per second on average, and a burst.
 
-    refilled over time, up to ``burst`` ─take─▶ one less    empty: ``next_at`` returns when the next one is available
+refilled over time, up to ``burst`` ─take─▶ one less    empty: ``next_at`` returns when the next one is available
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Who is the hub, and with which fencing number; no wall clock decides it."""
 
-
-
 import json
 
 import msgspec
@@ -236,7 +234,6 @@ def test_before_nodes_are_listed_nobody_is_a_witness():
     """They come again."""
     claims = leadership.FenceClaims(1)
     assert [claims.heard(node, 9, 0.0, nodes=()) for node in NODES] == [0] * len(NODES)
-
 
 
 def running(tenure, since, until):

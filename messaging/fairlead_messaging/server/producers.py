@@ -171,9 +171,8 @@ class SequencePage:
     def encode(self) -> bytes:
         lows, highs = self.intervals.lows, self.intervals.highs
         span = highs[-1] - lows[0] + 1 if lows else 0
-        if len(lows) < BITMAP_INTERVALS_MIN or span >= 128 * len(
-            lows
-        ):  # one bit for each number, or 16 bytes for each interval
+        # One bit for each number, or 16 bytes for each interval.
+        if len(lows) < BITMAP_INTERVALS_MIN or span >= 128 * len(lows):
             flat = [number for pair in zip(lows, highs, strict=True) for number in pair]
             return self.updated_ms.to_bytes(_MS_BYTES, "big") + struct.pack(f">{len(flat)}Q", *flat)
         base, bits = (lows[0], 0) if lows else (0, 0)

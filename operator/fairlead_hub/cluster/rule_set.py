@@ -82,6 +82,7 @@ class RuleMatches:
             if name in self._counts:
                 self._counts[name] += 1 if name in are else -1
 
+
 GONE_MAX = 100_000
 """Deleted objects whose labels are remembered.  Beyond this limit labels count as unknown, and nodes keep the
 objects."""

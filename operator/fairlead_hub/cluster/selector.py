@@ -126,7 +126,6 @@ def _expression(value: Any, where: str) -> _Requirement:
     return _Requirement(value["key"], operator, frozenset(values))
 
 
-
 class NodeIndex:
     """See the module docstring.  ``labels``: by node name."""
 

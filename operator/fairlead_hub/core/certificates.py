@@ -1,11 +1,11 @@
 """Certificates of nodes: issued and refused ones, late renewal, and the authorities that nodes trust.
 
-    joined, join_refused ─▶ Event on the EdgeNode, identity.* on the system topic
-    renewed, renewal_failed (in a session) ─▶ the same, EdgeNode, totals
-    judge_late (proven by an expired certificate) ─┬─ renewed_late
-                                                   └─ refused, or held: EdgeNode says what to approve
-    announce: our authorities ─▶ each node that reports others, once
-    heartbeat: another authority signs now ─▶ each node renews at some moment of the next day
+joined, join_refused ─▶ Event on the EdgeNode, identity.* on the system topic
+renewed, renewal_failed (in a session) ─▶ the same, EdgeNode, totals
+judge_late (proven by an expired certificate) ─┬─ renewed_late
+                                               └─ refused, or held: EdgeNode says what to approve
+announce: our authorities ─▶ each node that reports others, once
+heartbeat: another authority signs now ─▶ each node renews at some moment of the next day
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The hub's own documents as they are in the API, and the outcomes of its writes.
 
-    ObjectSync ─observed, vanished, named─▶ StatusCache: an echo of our write, or news ─▶ SyncController
-    EdgeNode ───edge_node_observed, …─────▶ the same, and NodeTerms: pauses, deletion guards, certificates, topics
-         └────▶ the node's session continues, pauses, ends, or is sent EdgeRoutes that waited for a topic
-    a write ────answered, unwritten───────▶ StatusCache: done, or still to be written
-    SyncRule, EdgeRoutes ─rule_observed, rule_checked─▶ RuleStatuses
+ObjectSync ─observed, vanished, named─▶ StatusCache: an echo of our write, or news ─▶ SyncController
+EdgeNode ───edge_node_observed, …─────▶ the same, and NodeTerms: pauses, deletion guards, certificates, topics
+     └────▶ the node's session continues, pauses, ends, or is sent EdgeRoutes that waited for a topic
+a write ────answered, unwritten───────▶ StatusCache: done, or still to be written
+SyncRule, EdgeRoutes ─rule_observed, rule_checked─▶ RuleStatuses
 """
 
 from __future__ import annotations

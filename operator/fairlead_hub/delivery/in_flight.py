@@ -1,8 +1,8 @@
 """What one session has in flight: matches answers to messages, and finds overdue ones.
 
-    sent ─▶ in flight ─┬─ acked ──▶ Answered      one in flight per key (``key_state``); a send that lapsed may still be
-                       ├─ nacked ─▶ Answered      acked late, and then says what the edge holds, unless something
-                       └─ lapsed ─▶ Answered      newer was acked for that key
+sent ─▶ in flight ─┬─ acked ──▶ Answered      one in flight per key (``key_state``); a send that lapsed may still be
+                   ├─ nacked ─▶ Answered      acked late, and then says what the edge holds, unless something
+                   └─ lapsed ─▶ Answered      newer was acked for that key
 """
 
 from __future__ import annotations

@@ -175,9 +175,7 @@ def _wrong(
     except x509.ExtensionNotFound:
         pass
     if template.revoked_before is not None and leaf.not_valid_before_utc < template.revoked_before:
-        return (
-            "begins before the moment at which the old identity was revoked: use an issuer that does not backdate"
-        )
+        return "begins before the moment at which the old identity was revoked: use an issuer that does not backdate"
     if trusted and not certificate_profile.leads_to((leaf, *above), trusted):
         return f"is signed by {_issuer(leaf)}, which link_ca does not trust: add it there first"
     return ""

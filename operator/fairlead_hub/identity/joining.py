@@ -65,8 +65,9 @@ def node_of(token: JoinTokenObject, asked: str) -> str:
             "token_node", "the name is not valid for a Node: lower-case letters, digits, dots, dashes"
         )
     if not token.covers(node):
-        raise IdentityRefused("token_node", f"the token does not admit {node}: create one for it with fairlead token"
-        " create")
+        raise IdentityRefused(
+            "token_node", f"the token does not admit {node}: create one for it with fairlead token create"
+        )
     return node
 
 
@@ -108,8 +109,9 @@ def judge(
         # A stolen device may still have a token with a pattern on its disk.
         when = WallClock.text_of(known.revoked_before)
         reason = f"{node} was revoked at {when}, and a token for a pattern does not admit it"
-        raise IdentityRefused("name_taken", f"{reason}; create one for its name with fairlead token create --node"
-        f" {node}")
+        raise IdentityRefused(
+            "name_taken", f"{reason}; create one for its name with fairlead token create --node {node}"
+        )
     if not token.replace and (why := _living(known, uses, now)):
         remedy = f"fairlead token create --replace {node} creates a token that revokes it"
         raise IdentityRefused("name_taken", f"{node} has an identity already ({why}); {remedy}")

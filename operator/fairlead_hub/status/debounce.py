@@ -63,7 +63,6 @@ class Debounce:
         self._due.pop(node, None)
 
 
-
 class ReturnSummary(msgspec.Struct, frozen=True, kw_only=True):
     """How the return of nodes ended."""
 

@@ -1,7 +1,5 @@
 """Kinds that stay watched because of a pause."""
 
-
-
 import pytest
 from tests.support.hubs.live import CONFIG_MAP, SECRET, live
 
@@ -40,7 +38,6 @@ def test_a_hub_that_starts_waits_for_those_documents():
     assert not kinds.is_known
     assert kinds.listed() and kinds.is_known
     assert not kinds.listed()
-
 
 
 def paused(why, **fields):

@@ -1,7 +1,5 @@
 """Rules and the nodes they select: what is in force, at which version, and what cannot be read."""
 
-
-
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import CONFIG_MAP, SECRET, live

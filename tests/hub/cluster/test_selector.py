@@ -1,7 +1,5 @@
 """LabelSelectors as Kubernetes reads them."""
 
-
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -37,7 +37,6 @@ def test_only_what_the_hub_decides_by_makes_it_unready_and_only_after_a_while() 
     assert not freshness.is_blind(1e6)
 
 
-
 def test_a_watch_that_did_its_work_is_opened_again_at_once() -> None:
     """However often it ends: it moved on, or it lived."""
     pace = WatchBackoff()

@@ -1,7 +1,5 @@
 """Who may have a certificate: every refusal, and what is written down of an admission."""
 
-
-
 import datetime
 from typing import Any
 
@@ -173,7 +171,6 @@ def test_what_is_not_known_yet_is_not_judged():
     ended = Authority(name="edge", not_after=datetime.datetime.fromtimestamp(NOW, datetime.UTC))
     with pytest.raises(SignerUnavailable, match="ca_cert"):
         _judge(authority=ended)
-
 
 
 def test_so_many_a_second():

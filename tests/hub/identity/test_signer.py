@@ -1,7 +1,5 @@
 """The port's values."""
 
-
-
 import datetime
 from pathlib import Path
 
@@ -115,7 +113,6 @@ def test_a_long_name_is_read_from_the_first_dns_name(tmp_path: Path):
     assert names.critical and not list(made.subject)
     shown = {"subject": (), "subjectAltName": [("DNS", each) for each in names.value.get_values_for_type(x509.DNSName)]}
     assert tls.peer_name(shown) == long
-
 
 
 def test_a_chain_leads_to_an_authority_that_is_trusted(tmp_path: Path):

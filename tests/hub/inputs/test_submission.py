@@ -120,7 +120,6 @@ def test_what_no_hub_wrote_is_not_delivered() -> None:
         submission.read(good, "edge-2")
 
 
-
 def test_the_newest_counts_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that was noted again is young again."""
     monkeypatch.setattr(submission, "KEPT_MAX", 2)

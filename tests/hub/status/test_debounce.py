@@ -47,7 +47,6 @@ def test_what_changes_back_in_time_is_not_reported_at_all() -> None:
     assert settling.is_due("edge-1", "urgent", AWAY_SECONDS)
 
 
-
 def test_all_come_back() -> None:
     """Reported once, with how long it took."""
     returning = ReturningNodes()

@@ -1,7 +1,5 @@
 """Records: names, labels, status, and reading back what others may have written."""
 
-
-
 import pytest
 from msgspec.structs import replace
 from tests.support.hubs.live import CONFIG_MAP, live

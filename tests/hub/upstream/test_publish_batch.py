@@ -1,7 +1,5 @@
 """What an edge says on its way into topics."""
 
-
-
 import msgspec
 import pytest
 from tests.support.hubs.hub_core import Core, routes
@@ -261,7 +259,6 @@ def test_a_batch_of_a_deferred_topic_holds_nothing_else():
     """It would have an order that nobody keeps."""
     with pytest.raises(Malformed, match="has a message for"):
         publishing(item(), header=msgspec.structs.replace(HEADER, topic="shop/alarms"))
-
 
 
 def test_topics_come_from_edge_routes_that_select_the_node(core):

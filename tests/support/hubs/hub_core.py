@@ -98,9 +98,7 @@ class Edge:
 class Core:
     """A hub whose watches are all in (unless ``listed=False``); ``now`` is moved by hand."""
 
-    def __init__(
-        self, *nodes: str, listed: bool = True, delivery: DeliverySettings = QUICK, **settings: Any
-    ) -> None:
+    def __init__(self, *nodes: str, listed: bool = True, delivery: DeliverySettings = QUICK, **settings: Any) -> None:
         self.hub = Hub(
             HubSettings(security="insecure", delivery=delivery, **settings), name="hub-1", fence=FENCE,
             clock=WallClock(lambda: NOON),

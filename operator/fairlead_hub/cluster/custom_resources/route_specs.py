@@ -30,8 +30,11 @@ def _not_blank(text: str) -> str:
 
 def _not_reserved(topic: str) -> str:
     if event.is_reserved(topic):
-        raise mistakes.wrong("", f"must not be in namespace {event.SYSTEM_NAMESPACE}, which is reserved for Fairlead's"
-        f" own events, is {topic!r}")
+        raise mistakes.wrong(
+            "",
+            f"must not be in namespace {event.SYSTEM_NAMESPACE}, which is reserved for Fairlead's"
+            f" own events, is {topic!r}",
+        )
     return topic
 
 

@@ -281,8 +281,9 @@ class ResourceEntry(SpecModel):
         if self.select == "bound" and (self.api_version, self.kind) != ("v1", "Pod"):
             raise mistakes.wrong("select", f"only Pods are bound to nodes; use referenced or all for {self.kind}")
         if self.kind in RECORDS and self.api_version.startswith("fairlead.dev/"):
-            raise mistakes.wrong("kind", f"{self.kind} records deliveries and cannot be delivered: each would need a"
-            " record of its own")
+            raise mistakes.wrong(
+                "kind", f"{self.kind} records deliveries and cannot be delivered: each would need a record of its own"
+            )
         return self
 
 

@@ -1,8 +1,8 @@
 """Converts the schema of a model into the form Kubernetes accepts: structural, self-contained, known keywords only.
 
-    pydantic's JSON schema ─▶ references inlined, titles dropped, null removed, unions of numbers reduced to one type
-                           ─▶ string or object: no type, the limits of both, values of other kinds refused
-                           ─▶ closed models: unknown fields are preserved, so that they can be counted and refused
+pydantic's JSON schema ─▶ references inlined, titles dropped, null removed, unions of numbers reduced to one type
+                       ─▶ string or object: no type, the limits of both, values of other kinds refused
+                       ─▶ closed models: unknown fields are preserved, so that they can be counted and refused
 """
 
 from __future__ import annotations

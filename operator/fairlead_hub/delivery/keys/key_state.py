@@ -9,6 +9,7 @@ sync costs its entry of what the edge holds, and nothing here.
 A pause of the node is not a state of a key: it stops all keys at once and changes none of them.  A pause of an object
 is one: its key is WITHHELD at each node where something of it would be sent.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping

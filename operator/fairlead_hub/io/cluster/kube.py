@@ -172,8 +172,9 @@ class Kube:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiUnavailable(f"watch of {path}: {_text(error)}") from None
         except ValueError as error:
-            raise ApiUnavailable(f"watch of {path}: the request is invalid: {error}; is the token a single"
-            " line?") from None
+            raise ApiUnavailable(
+                f"watch of {path}: the request is invalid: {error}; is the token a single line?"
+            ) from None
 
     async def _follow_files(self) -> None:
         """Use a replaced authority or client certificate from the next request on; log unusable files."""

@@ -1,6 +1,6 @@
 """The latest spans this hub recorded, for the console; empty if nothing is recorded.
 
-    spans = open_spans(…, wrap=ring.around)     every span is exported as before, and noted here when it ends
+spans = open_spans(…, wrap=ring.around)     every span is exported as before, and noted here when it ends
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads the authorities nodes should trust, and tells the core when they change: ``tls_ca``, and our own certificate.
 
-    tls_ca, tls_cert ─ every ``LOOK_SECONDS`` ─▶ readable? is our certificate signed by one of them? ─▶ announced
-                                              └─ no: logged, nodes keep what they have
+tls_ca, tls_cert ─ every ``LOOK_SECONDS`` ─▶ readable? is our certificate signed by one of them? ─▶ announced
+                                          └─ no: logged, nodes keep what they have
 """
 
 from __future__ import annotations

@@ -80,8 +80,9 @@ class LoadedAuthorities:
         if settings.identity.link_ca is None:
             if is_internal:
                 reason = "an internal certificate named like a Node is accepted as that node, and a node's internally"
-                _log.warning("link_ca_missing", reason=reason, remedy="set link_ca to an authority that signs only"
-                " nodes")
+                _log.warning(
+                    "link_ca_missing", reason=reason, remedy="set link_ca to an authority that signs only nodes"
+                )
         elif _authorities(self.internal) & _authorities(self.link):
             reason = "tls_ca and link_ca share an authority: its certificates are accepted for nodes and internally"
             _log.warning("authorities_shared", reason=reason, remedy="sign nodes with a separate authority")

@@ -88,9 +88,7 @@ class CertManagerSigner:
             answer = await self._kube.get(f"{self._root}/{certificate_request.name_of(template)}")
         document = api_json.document(answer)[0]
         if not certificate_request.is_same(document, template):
-            reason = (
-                f"a CertificateRequest {certificate_request.name_of(template)} exists with different content"
-            )
+            reason = f"a CertificateRequest {certificate_request.name_of(template)} exists with different content"
             raise SignerUnavailable(f"{reason}: delete it")
         return document
 

@@ -103,8 +103,9 @@ class FileSigner:
             if str(error) != self._wrong:
                 self._wrong = str(error)
                 _log.error(
-                    "signer_not_reloaded", reason=self._wrong, remedy="the old pair keeps signing until the files are"
-                    " correct"
+                    "signer_not_reloaded",
+                    reason=self._wrong,
+                    remedy="the old pair keeps signing until the files are correct",
                 )
         else:
             self._wrong = ""

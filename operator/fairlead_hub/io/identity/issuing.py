@@ -60,9 +60,7 @@ class Issuing:
         """Issue a new certificate, valid from now.  Raises ``SignerUnavailable``, ``IdentityRefused``."""
         now = datetime.datetime.fromtimestamp(self.wall(), datetime.UTC)
         authority = self.signer.authority
-        since, until = validity(
-            now, days=self.days, authority=authority, revoked_before=revoked_before
-        )
+        since, until = validity(now, days=self.days, authority=authority, revoked_before=revoked_before)
         return await self.sign(
             node, request, serial=new_serial(), not_before=since, not_after=until, revoked_before=revoked_before
         )

@@ -163,8 +163,9 @@ class InputService:
             async with asyncio.timeout(LOAD_SECONDS):
                 await found.loaded.wait()
         except TimeoutError:
-            raise NotNow("messaging_unavailable", "messaging does not answer which messages wait for the"
-            " node") from None
+            raise NotNow(
+                "messaging_unavailable", "messaging does not answer which messages wait for the node"
+            ) from None
         return found
 
     async def _hand_over(self, session: SessionRef | None, kept: StoredInput) -> MessageState:
@@ -176,8 +177,9 @@ class InputService:
                 " send it again when the node is connected",
             )
         if sum(each is session for each, _ in self._direct) >= message.INPUT_WINDOW:
-            raise NotNow("too_many_waiting", f"{message.INPUT_WINDOW} messages to the node are not acknowledged"
-            " yet", status=429)
+            raise NotNow(
+                "too_many_waiting", f"{message.INPUT_WINDOW} messages to the node are not acknowledged yet", status=429
+            )
         make, content = delivery.frame(kept, kept.expires - self._wall())
         id = self._hub.sessions.ask(session, make, content)
         answer = self._direct[session, id] = asyncio.get_running_loop().create_future()

@@ -256,8 +256,12 @@ class Line:
         self.fenced: list[int] = []
         given: dict[str, Any] = {"in_flight": 4, "may_write": lambda: self.may_write, **options}
         self.writer = StatusWriter(
-            self.hub.documents, target,
-            clock=lambda: self.now, fence=lambda: self.fence, on_fenced=self.fenced.append, **given,
+            self.hub.documents,
+            target,
+            clock=lambda: self.now,
+            fence=lambda: self.fence,
+            on_fenced=self.fenced.append,
+            **given,
         )
 
     def take(self) -> list[StatusWrite]:
