@@ -101,4 +101,4 @@ def test_refused_input_is_discarded_by_hand_and_expires(line: tuple[CountingHub,
     (edge.folder / "edge.toml").write_text(text + "refused_seconds = 1\n")
     edge.start_again()
     wait_until("they are too old", lambda: refused_queue(edge)["expired"] == 2, seconds=SECONDS)
-    assert deadletters(edge, "list") == "there are none\n"
+    assert deadletters(edge, "list") == "no dead letters\n"

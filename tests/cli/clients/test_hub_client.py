@@ -79,7 +79,7 @@ def test_a_settings_file_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_the_hubs_own_reason_is_passed_on(hub_http: str) -> None:
-    with pytest.raises(click.ClickException, match="node: needed"):
+    with pytest.raises(click.ClickException, match="node: required"):
         hub_client.ask(hub_http, "/v1/explain", kind="x", name="y")
 
 

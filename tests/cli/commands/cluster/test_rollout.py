@@ -50,7 +50,7 @@ def test_nodes_are_listed_without_waiting(cluster: Cluster, hub_http: str) -> No
     ("words", "code", "said"),
     [
         (["cm/missing"], 1, "there is no ConfigMap missing"),
-        (["secret/a"], 1, "no SyncRule delivers the kind secret"),
+        (["secret/a"], 1, "no SyncRule names the kind secret"),
         (["prices"], 2, "must be KIND/NAME"),
         (["undo", "cm/a"], 2, "only status is supported"),
         (["cm/a", "--timeout", "soon"], 2, "is not a duration"),

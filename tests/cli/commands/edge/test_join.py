@@ -118,7 +118,7 @@ async def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
         await asyncio.to_thread(wait_until, "it has asked", lambda: bool(hub.joins), seconds=60)
         running.send_signal(signal.SIGINT)
         _, said = await running.communicate()
-    assert running.returncode == 1 and said == b"interrupted; the same command goes on where it was\n"
+    assert running.returncode == 1 and said == b"interrupted; run the same command again to continue\n"
     assert IdentityFiles.of(tmp_path / "edge-data").pending() is not None and not config.exists()
 
 
