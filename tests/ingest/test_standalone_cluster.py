@@ -104,7 +104,7 @@ def test_without_a_worker_the_job_says_so_and_ends_when_it_is_stopped():
             return "no_executor_yet" in job.log.read_text()
 
         wait_until("it says so", said, seconds=SECONDS, describe=job.tail)
-        assert "no worker with a free core" in job.log.read_text()
+        assert "no worker of the cluster has a free core" in job.log.read_text()
         assert len(list(checkpoint.iterdir())) == 1
         assert job.stop() == 0, job.tail()
         assert list(checkpoint.iterdir()) == []
