@@ -184,7 +184,7 @@ async def test_a_node_in_depth_follows_its_node(browser: Browser) -> None:
         core.connect("edge-1")
         await expect(page.locator("#about")).to_contain_text("In sync")
         core.hub.cluster.drop_node("edge-1", core.now)
-        await expect(page.get_by_role("main")).to_contain_text("There is no edge Node edge-1.")
+        await expect(page.get_by_role("main")).to_contain_text("There is no Node edge-1 with label")
 
 
 async def test_a_page_follows_a_hub_that_was_started_again(browser: Browser) -> None:
