@@ -29,7 +29,7 @@ COMPUTES = 1
 """The rank of files with long tests that start nothing, such as the simulation: right after the first kind, so that no
 worker is left alone with one at the end."""
 # Against what hangs, not a promise: what verifies starts many programs, on machines that others keep busy.
-VERIFY_SECONDS = 600
+VERIFY_SECONDS = 900
 _WITH_CLUSTER = pytest.StashKey[set[str]]()
 """Modules with a test that asks for the cluster."""
 _SHARED = pytest.StashKey["_Shared"]()
