@@ -129,14 +129,14 @@ tools: ## install system programs that some tests need (Chromium, Prometheus), w
 verify: dev control-plane $(if $(CI),tools) ## a quarter of an hour: what make test leaves out (kills, outages, the demo, a real node; outside CI also make fresh)
 	$(call timed,helm,$(PYTHON) e2e/controlplane/build.py helm >/dev/null)
 	$(call timed,cert-manager,$(PYTHON) e2e/controlplane/build.py cert-manager >/dev/null)
-	@$(PY) -m pytest --durations=15 $(subst -n 2,-n 3,$(WORKERS)) -m verify $(PYTEST) </dev/null
+	@$(PY) -m pytest --durations=15 $(subst -n 2,-n 3,$(WORKERS)) -m "verify$(if $(CI), and not nightly)" $(PYTEST) </dev/null
 	$(call timed,e2e,$(MAKE) --no-print-directory e2e ONLY=install)
 	$(if $(CI),,@$(MAKE) --no-print-directory fresh)
 
 # Chance is for searching, not for gates: continuous integration does this at night, and apart from what it judges by.
 .PHONY: fresh
 fresh: dev ## new random examples and simulated worlds each time; a failure prints how to repeat it
-	@FAIRLEAD_EXAMPLES=fresh $(PY) -m pytest --durations=15 $(WORKERS) -m fresh $(PYTEST) </dev/null
+	@FAIRLEAD_EXAMPLES=fresh $(PY) -m pytest --durations=15 $(WORKERS) -m "fresh or nightly" $(PYTEST) </dev/null
 
 .PHONY: docs
 docs: dev ## build the documentation site in build/site and check every link

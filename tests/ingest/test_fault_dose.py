@@ -20,6 +20,7 @@ def test_every_message_is_one_row_whatever_is_killed():
     assert whole(fault_ingest.run(2, 20261120, print, sink="delta"))
 
 
+@pytest.mark.nightly
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
@@ -28,6 +29,7 @@ def test_every_message_is_one_row_of_a_table_in_a_store_that_is_killed_too():
     assert whole(fault_ingest.run(3, 38, print, sink="delta in a store"))
 
 
+@pytest.mark.nightly
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)
@@ -35,6 +37,7 @@ def test_a_kill_between_the_tables_commit_and_sparks_costs_no_row():
     assert whole(fault_ingest_mishaps.tell(fault_ingest_mishaps.killed_between_commits, "delta"))
 
 
+@pytest.mark.nightly
 @pytest.mark.faults
 @pytest.mark.spark
 @pytest.mark.timeout(900)

@@ -20,6 +20,7 @@ EXIT_UNFIT = 1
 _BEGUN, _ENDED = "==== block {}", "==== ended {}"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.verify
 def test_the_page_prints_what_it_shows(tmp_path: Path) -> None:
