@@ -17,7 +17,7 @@ class NoPlace(Exception):
 
 
 class WaitingPlaces:
-    """The places; not thread-safe.  ``has_names``: modules are told apart by their tokens."""
+    """Counts waiting requests; not thread-safe.  With ``has_names``, each module is identified by its token."""
 
     def __init__(self, limit: int, *, has_names: bool) -> None:
         self._limit = limit
@@ -25,7 +25,7 @@ class WaitingPlaces:
         self._held: Counter[Hashable] = Counter()
 
     def __len__(self) -> int:
-        """How many places are taken."""
+        """The number of waiting requests."""
         return self._held.total()
 
     @contextmanager

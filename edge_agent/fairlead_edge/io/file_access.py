@@ -31,7 +31,7 @@ def is_database(head: bytes) -> bool:
 
 
 def key_name(head: bytes) -> str | None:
-    """The data key that the head of a file names; "" for none, None if it is no head of a SQLite file."""
+    """The id of the data key in a file header; "" if there is none, None if this is not a SQLite file header."""
     if head.startswith(SQLITE_MAGIC):
         return ""
     name = head[len(SEALED_MAGIC) : len(SEALED_MAGIC) + KEY_NAME_BYTES]

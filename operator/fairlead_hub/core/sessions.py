@@ -42,7 +42,7 @@ RESYNC_REASON = "a complete comparison was requested"
 RESYNC_SECONDS = 0.0
 """Delay before the node reconnects; it adds jitter."""
 STATUS_RULES_NEED: Final = frozenset(("nodes", "syncrules"))
-"""What must be listed before a node is told which objects it may report status for."""
+"""Collections that must be listed before the hub can send a node the objects it may report status for."""
 ForShell = (
     message.Upstream
     | message.AskTables

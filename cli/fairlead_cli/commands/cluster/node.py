@@ -121,7 +121,7 @@ def unrevoke(name: str, target: Target, shown: Printer) -> None:
     \b
     fairlead node unrevoke shop-17
 
-    Exit code 1: there is no EdgeNode of this name.
+    Exit code 1: no EdgeNode has this name.
     """
 
     async def act(kube: Kube) -> tuple[dict[str, Any], str]:

@@ -36,7 +36,7 @@ VALUE_BYTES_MAX: Final = 4096
 
 
 SETTLE_SECONDS: Final = 12.0
-"""How long to try to find out whether a write took place, before its caller is told that this is unknown."""
+"""How long to check whether a write took place before reporting its outcome as unknown."""
 SETTLE_PAUSE_SECONDS: Final = 0.3
 DRAIN_SECONDS: Final = 10.0
 SIZE_STEP_BYTES: Final = 1024 * 1024
