@@ -6,9 +6,8 @@ publish answers ──accepted──► Ledger ──judge(rows)──► Verdic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +95,6 @@ class Ledger:
             foreign=foreign,
             misplaced=misplaced,
         )
-
-
-def first_and_last(rows: Iterable[Row], ids: Mapping[str, Any]) -> tuple[float, float] | None:
-    """When the first and the last of `ids` became durable in their topic (Unix seconds); None when none did."""
-    times = [row.published for row in rows if row.id in ids]
-    return (min(times), max(times)) if times else None
 
 
 def percentile(values: Sequence[float], share: float) -> float:

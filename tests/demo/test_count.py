@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from e2e.demo.count import Accepted, Ledger, Row, Verdict, first_and_last, percentile
+from e2e.demo.count import Accepted, Ledger, Row, Verdict, percentile
 
 
 def row(id: str, node: str = "edge-1", priority: int = 1, published: float = 0.0) -> Row:
@@ -55,9 +55,6 @@ def test_an_id_answered_twice_is_refused() -> None:
         ledger.note(Accepted(id="a", node="edge-1", priority=1, at=1.0))
 
 
-def test_first_and_last_and_percentile() -> None:
+def test_percentile() -> None:
     """Times for the table of figures."""
-    rows = [row("a", published=3.0), row("b", published=1.0), row("c", published=9.0)]
-    assert first_and_last(rows, {"a": 1, "b": 1}) == (1.0, 3.0)
-    assert first_and_last(rows, {}) is None
     assert (percentile([3.0, 1.0, 2.0], 0.5), percentile([], 0.99)) == (2.0, 0.0)
