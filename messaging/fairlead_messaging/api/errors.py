@@ -77,7 +77,7 @@ class TooSlow(Refused):
     code = "body_too_slow"
 
 
-class TooLarge(Refused):
+class BodyTooLarge(Refused):
     """A size limit was exceeded (413)."""
 
     status = 413

@@ -70,7 +70,7 @@ _CONSUME_RESPONSE = fastavro.parse_schema(
 
 
 def publish_body(raw: bytes, query: Mapping[str, str], bytes_max: int) -> PublishRequest:
-    """Raises: Refused with what is wrong, TooLarge as ``validation.check_size``."""
+    """Raises: Refused with what is wrong, BodyTooLarge as ``validation.check_size``."""
     _check_count(raw, bytes_max)
     asked = _decode(raw, _PUBLISH_REQUEST)
     validation.check_size(len(asked["messages"]), bytes_max)
@@ -132,7 +132,7 @@ def encode_page(page: MessagePage) -> bytes:
 def _check_count(raw: bytes, bytes_max: int) -> None:
     """Refuse too many messages before they become objects: an empty one takes only a byte of the body.
 
-    It walks from block to block and stops at the limit; the decoder refuses invalid Avro.  Raises: TooLarge as
+    It walks from block to block and stops at the limit; the decoder refuses invalid Avro.  Raises: BodyTooLarge as
     ``validation.check_size``.
     """
     if len(raw) * validation.MESSAGE_OVERHEAD_BYTES <= bytes_max:

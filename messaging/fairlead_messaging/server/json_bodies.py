@@ -36,7 +36,7 @@ def decode(raw: bytes, kind: type[Asked]) -> Asked:
 
 
 def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:
-    """Raises: Refused with what is wrong and where, TooLarge as ``check_size``."""
+    """Raises: Refused with what is wrong and where, BodyTooLarge as ``check_size``."""
     # Each message has at most three commas (before it, within it, and in sequence numbers); some more are elsewhere.
     validation.check_size(max(0, raw.count(b",") - 16) // 3, bytes_max)
     asked = decode(raw, PublishRequest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from fairlead_messaging.api.errors import Refused, TooLarge
+from fairlead_messaging.api.errors import BodyTooLarge, Refused
 from fairlead_messaging.api.message_id import (
     FIRST,
     SEQUENCE_MAX,
@@ -58,11 +58,11 @@ def messages(body: PublishRequest) -> Messages:
 def check_size(count: int, bytes_max: int) -> int:
     """The memory of ``count`` messages besides their payloads, in bytes.
 
-    Raises: TooLarge if that exceeds ``bytes_max``, which an idle service has for one request.
+    Raises: BodyTooLarge if that exceeds ``bytes_max``, which an idle service has for one request.
     """
     size = count * MESSAGE_OVERHEAD_BYTES
     if size > bytes_max:
-        raise TooLarge(
+        raise BodyTooLarge(
             f"{count} messages need more than the {bytes_max} bytes that requests may take, at"
             f" {MESSAGE_OVERHEAD_BYTES} for each besides its payload; send them in several requests",
             code="too_many_messages",

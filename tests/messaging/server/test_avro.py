@@ -8,7 +8,7 @@ import fastavro
 import pytest
 from tests.support.topics.messaging import Topics
 
-from fairlead_messaging.api.errors import Refused, TooLarge
+from fairlead_messaging.api.errors import BodyTooLarge, Refused
 from fairlead_messaging.server import avro, validation
 
 AVRO = {"Content-Type": "avro/binary"}
@@ -56,7 +56,7 @@ def test_too_many_messages_are_refused_before_they_are_objects(blocks: bytes, mo
         raise AssertionError("decoded")
 
     monkeypatch.setattr(fastavro, "schemaless_reader", decode)
-    with pytest.raises(TooLarge):
+    with pytest.raises(BodyTooLarge):
         avro.publish_body(varint(1) + blocks + bytes(max(0, 2 * MANY - len(blocks))) + varint(0), {}, ROOM)
 
 

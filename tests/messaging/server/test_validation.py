@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_messaging.api.errors import Refused, TooLarge
+from fairlead_messaging.api.errors import BodyTooLarge, Refused
 from fairlead_messaging.api.requests import PollRequest, PublishRequest
 from fairlead_messaging.server import json_bodies, validation
 from fairlead_messaging.server.log.rows import columns
@@ -19,7 +19,7 @@ def test_messages_are_texts_or_objects() -> None:
 
 def test_messages_are_bounded_by_bytes_alone() -> None:
     assert validation.check_size(1_000_000, 256 * 2**20) == 256_000_000
-    with pytest.raises(TooLarge, match="several requests"):
+    with pytest.raises(BodyTooLarge, match="several requests"):
         validation.check_size(1_100_000, 256 * 2**20)  # more would hold up all other publishers for long
 
 
@@ -50,5 +50,5 @@ def test_decoded_or_encoded_it_is_the_same() -> None:
     asked = PollRequest(startFrom=5, limit=7)
     assert json_bodies.decode(json_bodies.encode(asked), PollRequest) == asked
     assert json_bodies.decode_properties(b" ") is None
-    with pytest.raises(TooLarge):
+    with pytest.raises(BodyTooLarge):
         json_bodies.publish_body(b'{"messages": [%s]}' % b",".join([b'""'] * 400), 1000)

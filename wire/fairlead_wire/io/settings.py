@@ -37,7 +37,7 @@ from fairlead_wire.io import logs
 from fairlead_wire.validation import mistakes
 from fairlead_wire.validation.file_path import FILE_PATH
 from fairlead_wire.validation.mistakes import Mistake
-from fairlead_wire.validation.reader import STRUCTS, Reader
+from fairlead_wire.validation.reader import STRUCTS, DocumentReader
 
 FILE_BYTES_MAX = 1024 * 1024
 VARIABLE_CHARS_MAX = 4096
@@ -100,7 +100,7 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
 
 
-def _reader(model: Any) -> Reader:
+def _reader(model: Any) -> DocumentReader:
     if STRUCTS.is_model(model):
         return STRUCTS
     from fairlead_wire.validation.model import MODELS  # costs memory that the agent does not have
@@ -156,7 +156,7 @@ class _Overlay:
     """Overrides values of the file with those of the environment.  ``origins`` maps each such key to its variable."""
 
     def __init__(
-        self, prefix: str, environ: Mapping[str, str], reader: Reader, called: Mapping[str, str] | None = None
+        self, prefix: str, environ: Mapping[str, str], reader: DocumentReader, called: Mapping[str, str] | None = None
     ) -> None:
         self._called = called or {}
         """Our variable → its name in the environment, where that is another program's name."""
@@ -204,7 +204,7 @@ class _Overlay:
             yield SettingsError(name, "", _did_you_mean("is not a key of these settings", meant))
 
 
-def _expand(values: dict[str, Any], model: Any, home: str | None, reader: Reader) -> None:
+def _expand(values: dict[str, Any], model: Any, home: str | None, reader: DocumentReader) -> None:
     """Expand ``~`` in paths, as a shell would have done."""
     for name, annotation, *_ in reader.fields(model):
         value = values.get(name)
@@ -226,12 +226,12 @@ def _is_path(annotation: Any) -> bool:
     return any(_is_path(each) for each in get_args(annotation))
 
 
-def _table_of(annotation: Any, reader: Reader) -> Any:
+def _table_of(annotation: Any, reader: DocumentReader) -> Any:
     """The model of a key that is a table; None for any other key, also for a list of tables."""
     return next((member for member, _ in mistakes.members(annotation) if reader.is_model(member)), None)
 
 
-def _value(text: str, annotation: Any, reader: Reader) -> Any:
+def _value(text: str, annotation: Any, reader: DocumentReader) -> Any:
     """The value of a variable: the text as a TOML value if that fits the key's type, else the text itself.
 
     Raises ``mistakes.Wrong`` if neither fits, about the TOML value if the text is one.

@@ -13,7 +13,7 @@ import pydantic
 
 from fairlead_wire.validation import listen_address, mistakes
 from fairlead_wire.validation.mistakes import Mistake
-from fairlead_wire.validation.reader import Document, Field, Reader
+from fairlead_wire.validation.reader import Document, DocumentReader, Field
 
 _STRICT: Final = pydantic.ConfigDict(strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
@@ -33,7 +33,7 @@ ListenAddress = Annotated[str, pydantic.AfterValidator(_listen_address)]
 """``host:port``, with IPv6 addresses in brackets."""
 
 
-class ModelReader(Reader):
+class ModelReader(DocumentReader):
     """The reader for pydantic."""
 
     def is_model(self, candidate: Any) -> bool:

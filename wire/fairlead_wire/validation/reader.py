@@ -1,8 +1,8 @@
 """Reads a document into a model, and finds every mistake in one that is refused.
 
-    document ─Reader.read─▶ model
+    document ─DocumentReader.read─▶ model
         │ refused
-        └─Reader.find─▶ (Mistake("link.nodes_max", "must be a whole number of at least 1, is 'many'"), …)
+        └─DocumentReader.find─▶ (Mistake("link.nodes_max", "must be a whole number of at least 1, is 'many'"), …)
 
 A decoder stops at its first error, or runs a model's own checks only once every field is valid, so that five mistakes
 in a file would cost five restarts.  ``find`` walks the data along the types and lets the library judge one value at a
@@ -40,7 +40,7 @@ class Field(NamedTuple):
     default: Any = None
 
 
-class Reader(ABC):
+class DocumentReader(ABC):
     """The part that both libraries share; the five abstract methods adapt it to one of them."""
 
     @abstractmethod
@@ -179,7 +179,7 @@ class Reader(ABC):
         return found
 
 
-class StructReader(Reader):
+class StructReader(DocumentReader):
     """The reader for msgspec."""
 
     def is_model(self, candidate: Any) -> bool:

@@ -119,7 +119,7 @@ class ObjectsApi:
         if request.method not in READ_METHODS and not patches:
             raise ApiError(405, f"{request.method} is not served at the edge: change the object in the cluster")
         served = kinds.served(await self._store.kinds())
-        if isinstance(found, api_requests.Documents):
+        if isinstance(found, api_requests.DiscoveryRequest):
             return respond(self._document(found, served))
         kind = _kind_of(found, served)
         if (kind.group, kind.plural) == ("", "secrets") and not self._secrets_allowed(request):
@@ -142,12 +142,12 @@ class ObjectsApi:
             return await self._watch(request, scope, kind)
         return await self._list(request, scope, kind)
 
-    def _is_status(self, found: api_requests.Documents | api_requests.Objects) -> bool:
+    def _is_status(self, found: api_requests.DiscoveryRequest | api_requests.Objects) -> bool:
         if self._statuses is None or not isinstance(found, api_requests.Objects):
             return False
         return bool(found.name) and found.subresource == status_api.SUBRESOURCE
 
-    def _document(self, found: api_requests.Documents, served: list[Kind]) -> dict[str, Any]:
+    def _document(self, found: api_requests.DiscoveryRequest, served: list[Kind]) -> dict[str, Any]:
         reportable = self._reportable(served)
         document: dict[str, Any] | None
         if found.version:

@@ -29,7 +29,7 @@ from fairlead_edge.io.objects.schema import fact, held, remember
 from fairlead_edge.io.sqlite import salvage
 from fairlead_edge.io.sqlite import statements as sqlite
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.io.sqlite.writer import SqliteWriter
 from fairlead_edge.link_state import StaleHub
 from fairlead_edge.objects import metastore
 from fairlead_edge.objects.kinds import Kind
@@ -110,7 +110,7 @@ class SqliteMetastore:
                 remedy = f"check the disk; {FILE_NAME}.damaged may be removed; the hub will send what is missing"
                 _log.warning("store_salvaged", path=str(self.path), held=kept, remedy=remedy)
                 self.salvaged = problem
-            self.writer = Writer(self.path, setup=setup, audit=audit, access=access)
+            self.writer = SqliteWriter(self.path, setup=setup, audit=audit, access=access)
         except (apsw.Error, OSError) as error:
             raise StoreUnusable(f"{self.path}: cannot be opened: {error}") from error
         except StoreUnusable as error:

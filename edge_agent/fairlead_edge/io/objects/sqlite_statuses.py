@@ -11,7 +11,7 @@ import msgspec
 from fairlead_edge.errors import StoreFull
 from fairlead_edge.io.objects import objects_table, statuses_table
 from fairlead_edge.io.objects.schema import fact, remember
-from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.io.sqlite.writer import SqliteWriter
 from fairlead_edge.objects.kinds import Kind
 from fairlead_edge.objects.metastore import HeldObject
 from fairlead_edge.objects.statuses import reported, status_store
@@ -44,7 +44,7 @@ class SqliteStatuses:
     """The statuses of one store.  Changes are appended to ``log`` for watches, under the lock ``in_order``."""
 
     def __init__(
-        self, writer: Writer, log: WatchHistory[HeldObject], known: KnownStatusRules, in_order: asyncio.Lock
+        self, writer: SqliteWriter, log: WatchHistory[HeldObject], known: KnownStatusRules, in_order: asyncio.Lock
     ) -> None:
         self._writer, self._log, self._in_order = writer, log, in_order
         self._listeners: list[Callable[[StatusSummary], None]] = []

@@ -25,7 +25,7 @@ from fairlead_edge.io.outbox.tables import dead_letters, expiry, log, receipt_ta
 from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import Eviction, append_once, replay
 from fairlead_edge.io.sqlite.disk_space import give_back
-from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.io.sqlite.writer import SqliteWriter
 from fairlead_edge.outbox import age, outbox
 from fairlead_edge.outbox.gaps import Damage
 from fairlead_edge.outbox.queues import NOTHING_DONE, Attempt, InFlight, QueueId
@@ -96,7 +96,9 @@ class SqliteOutbox:
             self._remember_handed_out(connection)
 
         try:
-            self.writer = Writer(path, setup=setup, audit=audit.audit, closing=self._close_transaction, access=access)
+            self.writer = SqliteWriter(
+                path, setup=setup, audit=audit.audit, closing=self._close_transaction, access=access
+            )
         except BaseException:
             self._totals.close()
             self._handed_out.close()

@@ -65,7 +65,7 @@ def sound(_: apsw.Connection) -> str:
     return ""
 
 
-class Writer:
+class SqliteWriter:
     """Owns the file at ``path``.  ``setup`` creates or migrates the schema, in its own transaction.
 
     ``audit`` is called when a job or a query fails unexpectedly: by a value of the wrong type, or a missing row.

@@ -19,7 +19,7 @@ from fairlead_wire.errors import FairleadError
 PATH_CHARS_MAX: Final = 1024
 
 
-class Documents(msgspec.Struct, frozen=True, kw_only=True):
+class DiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A discovery document: of all groups (if nothing is set), of a group, or of a version."""
 
     legacy: bool
@@ -39,22 +39,22 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
     subresource: str = ""
 
 
-def parse(path: str) -> Documents | Objects | None:
+def parse(path: str) -> DiscoveryRequest | Objects | None:
     """Parse a path below ``/api`` or ``/apis``; None if it has no meaning."""
     parts = path.strip("/").split("/")
     if len(path) > PATH_CHARS_MAX or any(not part for part in parts):
         return None
     match parts:
         case ["api"]:
-            return Documents(legacy=True)
+            return DiscoveryRequest(legacy=True)
         case ["apis"]:
-            return Documents(legacy=False)
+            return DiscoveryRequest(legacy=False)
         case ["apis", group]:
-            return Documents(legacy=False, group=group)
+            return DiscoveryRequest(legacy=False, group=group)
         case ["api", version]:
-            return Documents(legacy=True, version=version)
+            return DiscoveryRequest(legacy=True, version=version)
         case ["apis", group, version]:
-            return Documents(legacy=False, group=group, version=version)
+            return DiscoveryRequest(legacy=False, group=group, version=version)
         case ["api", version, *rest]:
             return _objects("", version, rest)
         case ["apis", group, version, *rest]:

@@ -12,7 +12,7 @@ import pytest
 
 from fairlead_edge.errors import StoreFailed, StoreFull
 from fairlead_edge.io.sqlite import writer as writer_module
-from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.io.sqlite.writer import SqliteWriter
 from fairlead_wire.errors import LocalError, Temporary
 
 
@@ -33,25 +33,25 @@ def keys(connection: apsw.Connection) -> list[int]:
 
 
 @pytest.fixture
-async def writer(tmp_path: Path) -> AsyncIterator[Writer]:
-    opened = Writer(tmp_path / "store.db", setup=create)
+async def writer(tmp_path: Path) -> AsyncIterator[SqliteWriter]:
+    opened = SqliteWriter(tmp_path / "store.db", setup=create)
     yield opened
     await opened.close()
 
 
-async def test_answer_comes_after_commit_and_is_visible_elsewhere(writer: Writer, tmp_path: Path) -> None:
+async def test_answer_comes_after_commit_and_is_visible_elsewhere(writer: SqliteWriter, tmp_path: Path) -> None:
     assert await writer.submit(insert(1)) == 1
     assert keys(apsw.Connection(str(tmp_path / "store.db"))) == [1]
     assert await writer.read(keys) == [1]
 
 
-async def test_concurrent_jobs_share_commits(writer: Writer) -> None:
+async def test_concurrent_jobs_share_commits(writer: SqliteWriter) -> None:
     await asyncio.gather(*(writer.submit(insert(key)) for key in range(1000)))
     assert await writer.read(keys) == list(range(1000))
     assert writer.commits < 200
 
 
-async def test_failing_job_fails_alone(writer: Writer) -> None:
+async def test_failing_job_fails_alone(writer: SqliteWriter) -> None:
     def spoil(connection: apsw.Connection) -> None:
         connection.execute("INSERT INTO t VALUES(77, 'half')")
         raise ValueError("no")
@@ -63,7 +63,7 @@ async def test_failing_job_fails_alone(writer: Writer) -> None:
     assert await writer.read(keys) == [1, 2]
 
 
-async def test_full_disk_fails_the_big_one_and_keeps_the_small(writer: Writer) -> None:
+async def test_full_disk_fails_the_big_one_and_keeps_the_small(writer: SqliteWriter) -> None:
     await writer.submit(lambda connection: connection.execute("PRAGMA max_page_count=10").fetchall())
     answers = await asyncio.gather(
         writer.submit(insert(1)),
@@ -77,7 +77,7 @@ async def test_full_disk_fails_the_big_one_and_keeps_the_small(writer: Writer) -
     assert writer.failure is None
 
 
-async def test_disk_failure_stops_the_store(writer: Writer) -> None:
+async def test_disk_failure_stops_the_store(writer: SqliteWriter) -> None:
     """After an I/O error nothing more is written: a failed flush may have lost pages it reported before."""
 
     def break_disk(_: apsw.Connection) -> None:
@@ -97,7 +97,7 @@ async def test_disk_failure_stops_the_store(writer: Writer) -> None:
 
 async def test_waiting_jobs_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "PENDING_MAX", 2)
-    writer = Writer(tmp_path / "store.db", setup=create)
+    writer = SqliteWriter(tmp_path / "store.db", setup=create)
     stalled, go_on = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -118,7 +118,7 @@ async def test_waiting_jobs_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def test_close_drains_then_refuses(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "store.db", setup=create)
+    writer = SqliteWriter(tmp_path / "store.db", setup=create)
     tasks = [asyncio.create_task(writer.submit(insert(key))) for key in range(50)]
     await asyncio.sleep(0)
     await writer.close()
@@ -128,7 +128,7 @@ async def test_close_drains_then_refuses(tmp_path: Path) -> None:
     assert keys(apsw.Connection(str(tmp_path / "store.db"))) == list(range(50))
 
 
-async def test_cancelled_caller_harms_no_other_job(writer: Writer) -> None:
+async def test_cancelled_caller_harms_no_other_job(writer: SqliteWriter) -> None:
     gone = asyncio.create_task(writer.submit(insert(1)))
     await asyncio.sleep(0)
     gone.cancel()
@@ -139,10 +139,10 @@ def test_setup_failure_is_raised_by_the_constructor(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     path.write_bytes(b"this is not a database, it is a long enough text to be looked at" * 20)
     with pytest.raises(apsw.NotADBError):
-        Writer(path, setup=create)
+        SqliteWriter(path, setup=create)
 
 
-async def test_flush_is_full(writer: Writer) -> None:
+async def test_flush_is_full(writer: SqliteWriter) -> None:
     """WAL and synchronous=FULL: the settings an answer's promise rests on."""
 
     def pragmas(connection: apsw.Connection) -> tuple[apsw.SQLiteValue, apsw.SQLiteValue]:

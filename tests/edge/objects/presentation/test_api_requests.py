@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from fairlead_edge.objects.presentation import api_requests
-from fairlead_edge.objects.presentation.api_requests import ApiError, Documents, Objects
+from fairlead_edge.objects.presentation.api_requests import ApiError, DiscoveryRequest, Objects
 
 core = partial(Objects, group="", version="v1")
 
@@ -15,11 +15,11 @@ core = partial(Objects, group="", version="v1")
 @pytest.mark.parametrize(
     ("path", "meant"),
     [
-        ("/api", Documents(legacy=True)),
-        ("/apis/", Documents(legacy=False)),
-        ("/api/v1", Documents(legacy=True, version="v1")),
-        ("/apis/apps", Documents(legacy=False, group="apps")),
-        ("/apis/apps/v1", Documents(legacy=False, group="apps", version="v1")),
+        ("/api", DiscoveryRequest(legacy=True)),
+        ("/apis/", DiscoveryRequest(legacy=False)),
+        ("/api/v1", DiscoveryRequest(legacy=True, version="v1")),
+        ("/apis/apps", DiscoveryRequest(legacy=False, group="apps")),
+        ("/apis/apps/v1", DiscoveryRequest(legacy=False, group="apps", version="v1")),
         ("/api/v1/pods", core(plural="pods")),
         ("/api/v1/nodes/edge-1", core(plural="nodes", name="edge-1")),
         ("/api/v1/namespaces", core(plural="namespaces")),
@@ -39,7 +39,7 @@ core = partial(Objects, group="", version="v1")
         ("/api/v1/nodes/edge-1/proxy/a/b", core(plural="nodes", name="edge-1", subresource="proxy/a/b")),
     ],
 )
-def test_what_a_path_means(path: str, meant: Documents | Objects) -> None:
+def test_what_a_path_means(path: str, meant: DiscoveryRequest | Objects) -> None:
     assert api_requests.parse(path) == meant
 
 

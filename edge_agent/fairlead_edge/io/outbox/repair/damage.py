@@ -25,7 +25,7 @@ from fairlead_edge.io.outbox.tables import statements as sql
 from fairlead_edge.io.outbox.tables.append import append_once
 from fairlead_edge.io.outbox.tables.bodies import Bodies
 from fairlead_edge.io.sqlite.rows import rows
-from fairlead_edge.io.sqlite.writer import Writer
+from fairlead_edge.io.sqlite.writer import SqliteWriter
 from fairlead_edge.outbox import gaps, outbox
 from fairlead_edge.outbox.gaps import Damage, QueueGap
 from fairlead_edge.outbox.outbox import DeadLetter
@@ -138,7 +138,7 @@ class ScrubbedStore(Protocol):
     """The store that a ``Scrubber`` checks."""
 
     path: Path
-    writer: Writer
+    writer: SqliteWriter
     access: FileAccess
 
     def now(self) -> float:

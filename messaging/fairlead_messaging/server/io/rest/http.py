@@ -10,10 +10,10 @@ from contextvars import ContextVar
 from aiohttp import web
 
 from fairlead_messaging.api.errors import (
+    BodyTooLarge,
     CertificateEnded,
     MessagingError,
     Refused,
-    TooLarge,
     TooSlow,
     Unauthenticated,
     Unavailable,
@@ -71,8 +71,8 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 async def body(request: web.Request) -> bytes:
     """Read the body, at most ``body_bytes_max`` even when unpacked; it counts until the request is answered.
 
-    Raises: TooLarge, TooSlow; Unavailable if all bodies together are too large; Refused if the body does not match its
-    Content-Encoding.
+    Raises: BodyTooLarge, TooSlow; Unavailable if all bodies together are too large; Refused if the body does not match
+    its Content-Encoding.
     """
     broker = request.app[BROKER]
     size_max, seconds_max = broker.settings.body_bytes_max, broker.settings.request_seconds_max
@@ -118,8 +118,8 @@ def count_decoded(request: web.Request, size: int) -> None:
     _body_bytes.set(_body_bytes.get() + size)
 
 
-def _too_large(size_max: int) -> TooLarge:
-    return TooLarge(f"a request body may have {size_max} bytes", code="body_too_large")
+def _too_large(size_max: int) -> BodyTooLarge:
+    return BodyTooLarge(f"a request body may have {size_max} bytes", code="body_too_large")
 
 
 async def send(
