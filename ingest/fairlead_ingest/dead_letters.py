@@ -32,7 +32,6 @@ from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.source.offsets import Offsets
 
 LINE_BYTES_MAX = 64 * 1024 * 1024
-_ID_CHARS_MAX = 200
 
 
 class BadLine(ValueError):

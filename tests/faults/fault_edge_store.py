@@ -25,7 +25,6 @@ FILES = (
     *("objects.db", "objects.db-wal", "objects.db.schema", "routes.copy"),
 )
 DRAIN_SECONDS = 120.0
-START_TRIES = 3
 
 
 def run(kills: int, seed: int, progress: Callable[[str], None]) -> Count:

@@ -94,10 +94,6 @@ class _World:
         self.cluster.apply([edge_node("edge-1"), edge_node("edge-2")])
         self.cluster.apply(sync_rule("hubs", {"apiVersion": "v1", "kind": "ConfigMap", "namespaces": [NAMESPACE]}))
 
-    def _holder(self) -> str:
-        found = self.cluster.get(f"{LEASES}/{leadership.NAME}")["spec"].get("holderIdentity", "")
-        return str(found)
-
     async def _harm(self, *, stop: bool) -> None:
         leader, other = await self._hubs.leader()
         node = SimulatedNode("edge-1", leader.hub.url)

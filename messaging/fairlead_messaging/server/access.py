@@ -33,7 +33,7 @@ EVERYTHING: Final = "*"
 """Short for ``*/*``."""
 PART_CHARS_MAX: Final = 200
 """The limit for names."""
-_PART: Final = re.compile(r"[A-Za-z0-9_*-]{1,200}")
+_PART: Final = re.compile(rf"[A-Za-z0-9_*-]{{1,{PART_CHARS_MAX}}}")
 
 
 class TopicGlob(msgspec.Struct, frozen=True):

@@ -22,7 +22,6 @@ from fairlead_hub.identity.signer import CertificateTemplate, SignedCertificate,
 from fairlead_wire.identity.node_names import NodeNames
 
 GROUP: Final = "cert-manager.io"
-CLUSTER_ISSUER: Final = "ClusterIssuer"
 NODE: Final = "fairlead.dev/node"
 MANAGED: Final = {"app.kubernetes.io/managed-by": "fairlead-hub"}
 ANSWER_CHARS_MAX: Final = 256 * 1024

@@ -5,7 +5,6 @@ import pytest
 from fairlead_hub.console import access
 
 LOCAL = {"Host": "127.0.0.1:10002"}
-FOLLOWED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 
 @pytest.mark.parametrize(

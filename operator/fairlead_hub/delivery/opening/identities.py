@@ -192,10 +192,6 @@ class Identities:
         """Whether one of its certificates was used in a session."""
         return node in self._bound
 
-    def is_remembered(self, node: str) -> bool:
-        """Whether its EdgeNode outlives its Node."""
-        return node in self._bound or node in self.revoked
-
     def expired(self, now: str) -> list[str]:
         """Nodes whose certificates have all expired.  Revocations are only removed by people."""
         return [n for n, bound in self._bound.items() if bound.expires < now and n not in self.revoked]

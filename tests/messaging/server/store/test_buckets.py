@@ -99,9 +99,6 @@ def test_values_are_cut_in_pieces() -> None:
 # --- What one batch changes, over what lies below.
 
 
-HIGH = b"\xff\xff"
-
-
 def batch_of(*operations: tuple[str, bytes, bytes]) -> Batch:
     batch = Batch()
     for what, first, second in operations:
