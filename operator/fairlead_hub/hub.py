@@ -55,7 +55,7 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.rules import RuleReader
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.counts import Counts
-from fairlead_hub.delivery.opening.identities import Identities
+from fairlead_hub.delivery.identities import Identities
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.events.cloud_events import CloudEvents

@@ -17,7 +17,7 @@ from typing import Final
 
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
 from fairlead_hub.identity.known_identity import KnownIdentity

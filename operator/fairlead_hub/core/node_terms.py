@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
+from fairlead_hub.delivery.identities import Identities, NodeCertificate
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.known_identity import KnownIdentity

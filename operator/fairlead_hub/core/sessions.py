@@ -20,7 +20,7 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
-from fairlead_hub.delivery.opening import admission, identities
+from fairlead_hub.delivery import admission, identities
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.signer import AuthorityBundle
 from fairlead_hub.ready import SILENT, SessionOutput

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery import admission
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.opening import admission
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import debounce, edge_node, notice, status_cache
 from fairlead_hub.status.debounce import Debounce, ReturningNodes, ReturnSummary

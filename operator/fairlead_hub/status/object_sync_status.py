@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from fairlead_hub.cluster.content import GroupKind, HeldCopy, LiveObject, ServedKind, identity
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Recovered, RemovedAtEdge, Unparked
-from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import object_sync, status_cache
 from fairlead_hub.status.notice import Notice, Type

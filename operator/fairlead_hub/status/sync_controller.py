@@ -28,7 +28,7 @@ from fairlead_hub.delivery.delivery_events import (
     Retried,
     Unparked,
 )
-from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import status_cache

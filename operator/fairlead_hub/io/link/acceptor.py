@@ -25,7 +25,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from fairlead_hub.delivery.opening.handshake_limiter import SLOT_SECONDS, HandshakeLimiter
+from fairlead_hub.delivery.admission import SLOT_SECONDS, HandshakeLimiter
 from fairlead_hub.io.link.link_socket import LinkSocket
 from fairlead_wire.io import handshake, logs
 from fairlead_wire.link import codec

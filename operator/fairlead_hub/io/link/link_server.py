@@ -25,8 +25,8 @@ import msgspec
 from websockets.datastructures import Headers
 from websockets.http11 import Request
 
-from fairlead_hub.delivery.opening import admission
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery import admission
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
