@@ -25,6 +25,8 @@ BUSY_RETRY_SECONDS = 5.0
 STALE_RETRY_SECONDS = 10.0
 """Number of attempts after which a node gives up its number: each may cost a handshake on a metered link."""
 STALE_HUB = "stale_hub"
+SLOT_SECONDS: Final = 3.0
+"""A handshake that takes longer waits for its peer, not for us."""
 
 
 def refusal(
@@ -67,10 +69,6 @@ def stale(hello: message.Hello, fence: int, *, approved: bool) -> message.Refuse
 
 def unknown(node: str) -> str:
     return api_group.no_edge_node(node)
-
-
-SLOT_SECONDS: Final = 3.0
-"""A handshake that takes longer waits for its peer, not for us."""
 
 
 class HandshakeLimiter:

@@ -18,6 +18,10 @@ import heapq
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+SLACK = 16
+"""Cancelled entries are dropped once there are this many more of them than of active ones."""
+Key = TypeVar("Key", int, str)
+
 
 class WorkQueue:
     """Filled lazily; costs a few hundred bytes while empty."""
@@ -64,13 +68,6 @@ class WorkQueue:
         del keys[key]
         if not keys:
             del self._ready[priority]
-
-
-SLACK = 16
-"""Cancelled entries are dropped once there are this many more of them than of active ones."""
-
-
-Key = TypeVar("Key", int, str)
 
 
 class Timers(Generic[Key]):
