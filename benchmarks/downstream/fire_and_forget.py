@@ -20,8 +20,7 @@ from fairlead_hub.cluster.content import ServedKind
 from fairlead_hub.io.cluster import api_access
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.io.cluster.reflector import Reflector
-from fairlead_hub.io.link.acceptor import LinkAcceptor
-from fairlead_hub.io.link.link_socket import LinkSocket
+from fairlead_hub.io.link.acceptor import LinkAcceptor, LinkSocket
 from fairlead_wire import message
 from fairlead_wire.link import codec
 

@@ -23,7 +23,7 @@ from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
 from fairlead_edge.io.identity import keys
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing
 from fairlead_hub.io.identity.renewal_service import RenewalService

@@ -16,9 +16,9 @@ import msgspec
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys import key_state
-from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_wire import durations
 from fairlead_wire.objects.api_group import APPROVE_IDENTITY, PAUSED, no_edge_node
 

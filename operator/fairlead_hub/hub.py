@@ -55,12 +55,13 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.rules import RuleReader
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.counts import Counts
-from fairlead_hub.delivery.opening.identities import Identities
+from fairlead_hub.delivery.identities import Identities
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents
 from fairlead_hub.identity.renewal import RenewalPlan
+from fairlead_hub.publish_batch import TopicGrants
 from fairlead_hub.ready import Ready
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status.debounce import ReturnSummary
@@ -70,7 +71,6 @@ from fairlead_hub.status.object_sync_status import ObjectSyncRecords
 from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.status.status_cache import StatusCache
 from fairlead_hub.status.sync_controller import SyncController
-from fairlead_hub.upstream.publish_batch import TopicGrants
 from fairlead_hub.view import HubView
 from fairlead_hub.wall_clock import WallClock
 

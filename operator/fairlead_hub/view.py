@@ -29,9 +29,9 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.counts import Counts
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Backoff, Cause, KeyInFlight, Queued, Withheld
-from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
+from fairlead_hub.delivery.key_state import Backoff, Cause, KeyInFlight, Queued, Withheld
 from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import edge_node, rule_status
 from fairlead_hub.status.rule_statuses import RuleStatuses

@@ -25,7 +25,7 @@ from fairlead_hub.delivery.anti_entropy import Comparison
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import AckedByEdge
 from fairlead_hub.delivery.in_flight import InFlightWindow
-from fairlead_hub.delivery.keys.key_state import KeyInFlight
+from fairlead_hub.delivery.key_state import KeyInFlight
 from fairlead_hub.delivery.node_keys import NodeKeys
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.delivery.send_rate import SendRate

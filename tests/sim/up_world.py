@@ -32,7 +32,7 @@ from tests.sim.link import Link
 from tests.sim.sender import Sender
 from tests.sim.topic import NAMES, NAMESPACE, Topics
 
-from fairlead_hub.upstream import publish_batch
+from fairlead_hub import publish_batch
 from fairlead_wire import message
 
 CALM_SECONDS = 400.0

@@ -7,5 +7,4 @@
 Objects that a Pod mounts are placed with it (``references``).  Nothing is deleted from a node while that is uncertain:
 ``listed`` knows what has been listed, ``watch_health`` which watches are broken and when ``io`` reopens one, and
 ``deletion_blocked`` which objects have to stay meanwhile.  ``paused_objects``: objects that users paused.
-``spec_check``: validation results for the status of rules.
 """

@@ -8,9 +8,11 @@ last readable form, which is kept in its status (``lastReadable``), so that a hu
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import msgspec
+import pydantic
 
 from fairlead_hub.cluster import api_json, selector
 from fairlead_hub.cluster.content import GroupKind, LiveObject
@@ -277,3 +279,35 @@ def _priority(item: dict[str, Any], default: int) -> int:
 def _is_topic(value: Any) -> bool:
     """``namespace/name`` in a form the edge accepts, and not one of Fairlead's own topics."""
     return isinstance(value, str) and _TOPIC.fullmatch(value) is not None and not event.is_reserved(value)
+
+
+# ---- the check of a spec, for its user -----------------------------------------------------------
+
+
+Collection = Literal["syncrules", "edgeroutes"]
+COLLECTIONS: tuple[Collection, ...] = get_args(Collection)
+_MODELS: Mapping[Collection, type[pydantic.BaseModel]] = {
+    "syncrules": specs.SyncRuleSpec,
+    "edgeroutes": route_specs.EdgeRoutesSpec,
+}
+
+
+class SpecCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Mistakes of one generation of one SyncRule or EdgeRoutes object, for condition ``Valid`` of its status.
+
+    Its effect is decided elsewhere, and nodes validate routes one by one.  This check runs before any node is asked,
+    and also covers objects that were stored under older definitions.
+    """
+
+    collection: Collection
+    name: str
+    uid: str
+    generation: int
+    mistakes: str
+    """Each with its path; empty if there are none."""
+
+
+def check_spec(collection: Collection, name: str, uid: str, generation: int, spec: Any) -> SpecCheck:
+    """Validate a spec of any shape.  Never raises."""
+    mistakes = mistakes_in(spec, _MODELS[collection])
+    return SpecCheck(collection=collection, name=name, uid=uid, generation=generation, mistakes=mistakes)

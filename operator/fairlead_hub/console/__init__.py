@@ -4,15 +4,13 @@
                                 │
                                 └─ LiveFrames (what changed since) ─▶ FrameRing ─▶ every open page
 
-    node_line   one node as one row;  ``states`` names the states of a node
+    lines       a node, a topic, an event: one line each
     snapshot    everything the pages show, at one moment;  ``survey`` collects it a few nodes at a time
-    topics      rates and lags of topics, from two samples of messaging
-    traces      the latest spans of this hub as trees;  ``trace_pages`` renders them
-    events      recent events, newest first
+    traces      the latest spans of this hub as trees, and how pages show them
     frames      updates for open pages: numbered, with a bounded number kept for pages that reconnect
     html        elements as values: text is escaped unless it is ``Html``
-    pages       one function per page;  ``sections`` the parts of pages that are updated live
-    access      who may see the console, and the headers of every answer
+    pages       one function per page;  who may see them, and the headers of every answer
+    sections    the parts of pages that are updated live
     static      the stylesheet and the script: no library, no build
 
 The console never contains contents of objects: rows consist of names, counts, codes and reasons.

@@ -1,4 +1,10 @@
-"""One function per page: values in, a complete HTML document out, usable without script."""
+"""One function per page: values in, a complete HTML document out, usable without script.  And who may see them.
+
+The console is available where ``/v1/…`` is: on loopback to all programs of the machine (including ``kubectl
+port-forward``), elsewhere to certificates of ``tls_ca``.  Pages are requested by browsers, so the rule for browsers
+(decision 0502) is checked here (``refusal``) with one exception: a link that a person follows may be on another site's
+page.  Every answer has ``HEADERS``.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from fairlead_hub.console import sections, trace_pages
-from fairlead_hub.console.events import EventLine
+from fairlead_hub.console import sections
 from fairlead_hub.console.html import Html, tag, text
-from fairlead_hub.console.node_line import STATES, NodeLine
+from fairlead_hub.console.lines import STATES, EventLine, NodeLine, TopicsSeen
 from fairlead_hub.console.sections import HOME
 from fairlead_hub.console.snapshot import ConsoleSnapshot
-from fairlead_hub.console.topics import TopicsSeen
-from fairlead_hub.console.traces import KeptTraces
+from fairlead_hub.console.traces import KeptTraces, node_traces, traces_page
 from fairlead_hub.wall_clock import WallClock
+from fairlead_wire.http import browser
 from fairlead_wire.objects import resource
 
 ROWS = 100
@@ -152,7 +157,7 @@ def events(view: PageContext, lines: Iterable[EventLine]) -> str:
 
 
 def traces(view: PageContext, kept: KeptTraces, search: str) -> str:
-    return _document(view, "traces", "Traces", *trace_pages.page(kept, search))
+    return _document(view, "traces", "Traces", *traces_page(kept, search))
 
 
 # ---- nodes ---------------------------------------------------------------------------------------
@@ -245,7 +250,7 @@ def node(view: PageContext, line: NodeLine, detail: Mapping[str, Any]) -> str:
             parts.append(sections.panel(id, title, sections.table(title, head, rows)))
     parts.append(sections.panel("node-queues", "Messages at this node", _node_queues(detail)))
     if view.traces is not None:
-        parts.append(trace_pages.of_node(view.traces, line.name))
+        parts.append(node_traces(view.traces, line.name))
     parts.append(sections.panel("ask", "Why is an object on this node, or not?", explain_form({"node": line.name})))
     body = tag("div", parts, id="node", data_node=line.name)
     return _document(view, "nodes", line.name, body, live=("nodes",))
@@ -332,3 +337,56 @@ def problem(view: PageContext, status: int, sentence: str) -> str:
 def plain(sentence: str) -> str:
     """A refusal for a page of unknown origin: it reveals nothing about this hub."""
     return f"<!doctype html><title>Fairlead</title><p>{text(sentence)}"
+
+
+# ---- access --------------------------------------------------------------------------------------
+
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types console",
+    )
+)
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def refusal(headers: Mapping[str, str], *, secure: bool) -> str:
+    """Why a request with these headers is refused; empty if it is allowed.  ``secure``: it came with a certificate."""
+    followed = _is_followed_link(headers)
+    if not secure:
+        return browser.refusal(_Without(headers) if followed else headers)
+    # The client is identified by its certificate, but a browser presents its certificate for any page that asks.
+    if browser.is_cross_origin(headers.get("Origin"), headers.get("Host", "")):
+        return "pages of other origins may not request this"
+    if not followed and headers.get("Sec-Fetch-Site", "none") not in browser.OWN_SITE:
+        return "pages of other sites may not request this"
+    return ""
+
+
+def _is_followed_link(headers: Mapping[str, str]) -> bool:
+    """A person follows a link in a top-level window: the page with the link cannot read the answer."""
+    return headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+
+
+class _Without(dict[str, str]):
+    """The headers without the site header; the host is still checked."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__({key: headers[key] for key in ("Host", "Origin") if key in headers})

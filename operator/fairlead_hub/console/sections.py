@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote, urlencode
 
-from fairlead_hub.console.events import EventLine
 from fairlead_hub.console.html import Html, join, tag
-from fairlead_hub.console.node_line import NEEDS_ATTENTION, STATES, NodeLine
+from fairlead_hub.console.lines import NEEDS_ATTENTION, STATES, EventLine, NodeLine, ReaderLag, TopicsSeen
 from fairlead_hub.console.snapshot import ConsoleSnapshot, ParkedGroup, PriorityQueues, RefusedRoutes, UnreadableRule
-from fairlead_hub.console.topics import ReaderLag, TopicsSeen
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import durations
 from fairlead_wire.objects import resource

@@ -14,8 +14,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.console import node_line
-from fairlead_hub.console.node_line import NodeLine
+from fairlead_hub.console.lines import NodeLine, node_line
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.view import HubView, SessionView
 from fairlead_wire.event import short
@@ -134,7 +133,7 @@ def survey(view: HubView, freshness: WatchHealth, now: float) -> Generator[None,
         if name not in view.edge_nodes:
             continue
         session = view.session(name)
-        line = lines[name] = node_line.of(view, name, session)
+        line = lines[name] = node_line(view, name, session)
         states[line.state] += 1
         found.add(view, line, session)
     return ConsoleSnapshot(

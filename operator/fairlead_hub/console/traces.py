@@ -1,6 +1,6 @@
-"""The latest spans of this hub, grouped by trace: each trace a small tree, the newest first.
+"""The latest spans of this hub, grouped by trace, and how pages show them: each trace a small tree, the newest first.
 
-    SpanLine, SpanLine, … ─matching(search)─▶ grouped ─▶ ShownTrace(spans with their depth)
+    SpanLine, SpanLine, … ─matching(search)─▶ grouped ─▶ ShownTrace(spans with their depth) ─▶ traces_page, node_traces
 
 A parent that another program recorded, or that was dropped, is missing here: its children are shown at the top.
 """
@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+from urllib.parse import urlencode
 
+from fairlead_hub.console import sections
+from fairlead_hub.console.html import Html, join, tag
+from fairlead_hub.console.sections import HOME
 from fairlead_wire.traces import trace
 
 TRACE_ID = "{trace_id}"
@@ -62,7 +66,7 @@ def address(link: str, trace_id: str) -> str:
     return link.replace(TRACE_ID, trace_id)
 
 
-def of_node(lines: Iterable[SpanLine], node: str, limit: int) -> list[SpanLine]:
+def spans_of_node(lines: Iterable[SpanLine], node: str, limit: int) -> list[SpanLine]:
     found = [line for line in lines if line.node == node]
     return found[:limit]
 
@@ -103,3 +107,104 @@ def _shown(spans: Sequence[SpanLine]) -> ShownTrace:
     ends = max(line.at + line.seconds for line in ordered)
     linked = dict.fromkeys(each for line in ordered for each in line.linked)
     return ShownTrace(ordered[0].trace_id, at, ends - at, tuple(rows), tuple(linked))
+
+
+# ---- on pages ------------------------------------------------------------------------------------
+
+
+TRACES_SHOWN = 50
+NODE_SPANS_SHOWN = 10
+LINKED_SHOWN = 4
+DEPTH_MAX = 4
+"""Deeper spans are not indented further."""
+HEAD = (
+    ("What", ""),
+    ("Node", ""),
+    ("Object or topic", "wide"),
+    ("Begins after, ms", "n"),
+    ("Takes, ms", "n"),
+    ("Outcome", ""),
+)
+NODE_HEAD = (
+    ("What", ""),
+    ("When", ""),
+    ("Object or topic", "wide"),
+    ("Takes, ms", "n"),
+    ("Outcome", ""),
+    ("Trace", ""),
+)
+
+
+def traces_page(kept: KeptTraces, search: str) -> Sequence[Html]:
+    """The parts of the page."""
+    found = grouped(kept.lines, search)
+    shown = found[:TRACES_SHOWN]
+    form = sections.filter_form("traces", search, "trace id, node, object", f"{len(shown)} of {len(found)} traces")
+    parts = [form, *(_panel(each, kept.link) for each in shown)]
+    if not found:
+        nothing = "No trace that is kept here has this." if search else "No span was recorded since this hub started."
+        parts.append(sections.panel("no-traces", "Traces", sections.nothing(nothing)))
+    hint = "The latest spans of this hub, the newest trace first; reload for newer ones. "
+    return [*parts, tag("p", hint, "Spans of agents, messaging and ingest are in your trace backend.", class_="hint")]
+
+
+def _panel(shown: ShownTrace, link: str) -> Html:
+    rows = [
+        (
+            tag("span", line.name, class_=f"depth-{min(depth, DEPTH_MAX)}"),
+            sections.node_link(line.node) if line.node else "–",
+            line.subject or "–",
+            _milliseconds(line.at - shown.at),
+            _milliseconds(line.seconds),
+            _outcome(line),
+        )
+        for depth, line in shown.spans
+    ]
+    linked: list[object] = [join(" ", _find(each)) for each in shown.linked[:LINKED_SHOWN]]
+    if more := len(shown.linked) - LINKED_SHOWN:
+        linked.append(f" and {more} more" if more > 0 else "")
+    return sections.panel(
+        f"trace-{shown.trace_id}",
+        _id(shown.trace_id, link),
+        sections.table(f"Spans of trace {shown.trace_id}", HEAD, rows),
+        tag("p", "Linked with", linked, class_="hint") if shown.linked else None,
+        hint=join(sections.moment(shown.at), f" · {_milliseconds(shown.seconds)} ms"),
+    )
+
+
+def _id(trace_id: str, link: str) -> Html:
+    code = tag("code", trace_id, class_="trace-id")
+    if not link:
+        return code
+    return tag("a", code, href=address(link, trace_id), rel="noopener noreferrer")
+
+
+def _find(trace_id: str) -> Html:
+    return tag("a", tag("code", trace_id), href=f"{HOME}traces?{urlencode({'q': trace_id})}")
+
+
+def _outcome(line: SpanLine) -> Html:
+    return tag("span", line.failure, class_="warn") if line.failure else tag("span", "ok", class_="dim")
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.1f}"
+
+
+def node_traces(kept: KeptTraces, node: str) -> Html:
+    """The latest spans about one node."""
+    found = spans_of_node(kept.lines, node, NODE_SPANS_SHOWN)
+    rows = [
+        (
+            line.name,
+            sections.moment(line.at),
+            line.subject or "–",
+            _milliseconds(line.seconds),
+            _outcome(line),
+            _find(line.trace_id),
+        )
+        for line in found
+    ]
+    nothing = sections.nothing("No span about this node is among the latest ones.")
+    body = sections.table("Latest spans of this node", NODE_HEAD, rows) if rows else nothing
+    return sections.panel("node-traces", "Latest traces", body, hint=tag("a", "All traces", href=f"{HOME}traces"))

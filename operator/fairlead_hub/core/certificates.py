@@ -17,14 +17,14 @@ from typing import Final
 
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity import late_renewal
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.late_renewal import Claim, KnownNode, RenewalRefusal
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import Authority, AuthorityBundle
 from fairlead_hub.session_ref import SessionRef
-from fairlead_hub.status.notice import of_node
+from fairlead_hub.status.status_cache import node_notice
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 from fairlead_wire.event import short
@@ -69,7 +69,7 @@ class Certificates:
         data = {"serial": serial, "expires": expires, "token": token, "replaced": replaced, "peer": peer}
         self._reports.cloud_events.identity_joined(node, data, now)
         text = f"joined by token {token} from {peer}, certificate {serial} until {expires}"
-        self._reports.notices([of_node(node, "Normal", "IdentityJoined", text)], now)
+        self._reports.notices([node_notice(node, "Normal", "IdentityJoined", text)], now)
         self._open.changed()
 
     def join_refused(self, node: str, *, code: str, reason: str, token: str, peer: str, now: float) -> None:
@@ -81,7 +81,7 @@ class Certificates:
         self._reports.cloud_events.identity_refused(node, code, data, now)
         if node:
             text = f"{code}: {reason} (token {token}, from {peer})"
-            self._reports.notices([of_node(node, "Warning", "IdentityRefused", text)], now)
+            self._reports.notices([node_notice(node, "Warning", "IdentityRefused", text)], now)
         self._open.changed()
 
     # ---- renewal in a session --------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Certificates:
         self._identities.issued(node, issued)
         self._terms.node_status.changed(node)
         self._open.changed()
-        self._reports.notices([of_node(node, "Normal", "IdentityRenewed", _text(issued))], now)
+        self._reports.notices([node_notice(node, "Normal", "IdentityRenewed", _text(issued))], now)
 
     def renewal_failed(self, session: SessionRef, code: str, reason: str, now: float) -> None:
         """The node asks again later; its session continues."""
@@ -148,19 +148,19 @@ class Certificates:
         elif self._identities.held.get(node) != refusal.held:
             self._identities.hold(node, refusal.held)
             self._terms.node_status.refused(node)
-            self._reports.notices([of_node(node, "Warning", "LateRenewalHeld", text)], now)
+            self._reports.notices([node_notice(node, "Warning", "LateRenewalHeld", text)], now)
         self._open.changed()
 
     def _refused(self, node: str, code: str, reason: str, now: float) -> None:
         self._reports.cloud_events.identity_refused(node, code, {"message": short(reason)}, now)
-        self._reports.notices([of_node(node, "Warning", "IdentityRefused", f"{code}: {reason}")], now)
+        self._reports.notices([node_notice(node, "Warning", "IdentityRefused", f"{code}: {reason}")], now)
 
     def renewed_late(self, node: str, issued: NodeCertificate, now: float) -> None:
         """The node got a new certificate and reconnects with it."""
         self._identities.release(node)
         self._terms.node_status.refused(node)
         self._open.changed()
-        self._reports.notices([of_node(node, "Normal", "IdentityRenewedLate", _text(issued))], now)
+        self._reports.notices([node_notice(node, "Normal", "IdentityRenewedLate", _text(issued))], now)
 
     # ---- authorities -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.rules import RuleReader, RulesRead
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.counts import Counts
-from fairlead_hub.delivery.opening import admission
+from fairlead_hub.delivery import admission
 
 
 class ClusterChanges:

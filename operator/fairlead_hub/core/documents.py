@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.core.cluster import ClusterChanges
 from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
@@ -20,8 +20,8 @@ from fairlead_hub.counts import Counts
 from fairlead_hub.identity.revocation import Revocation
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.edge_node import EdgeNodeDocument
-from fairlead_hub.status.notice import of_node
 from fairlead_hub.status.rule_statuses import RuleStatuses
+from fairlead_hub.status.status_cache import node_notice
 
 LIFT = "to lift the revocation, remove spec.revoked"
 
@@ -98,10 +98,10 @@ class Documents:
         was_said = before is None and isinstance(said, dict) and said.get("state") == "Revoked"
         if found is None:
             self._reports.notices(
-                [of_node(node, "Normal", "RevocationLifted", "its certificates are accepted again")], now
+                [node_notice(node, "Normal", "RevocationLifted", "its certificates are accepted again")], now
             )
         elif is_more and not was_said:
-            self._reports.notices([of_node(node, "Warning", "IdentityRevoked", found.why(node))], now)
+            self._reports.notices([node_notice(node, "Warning", "IdentityRevoked", found.why(node))], now)
         return found
 
     def edge_node_vanished(self, node: str, now: float, version: str = "") -> None:
@@ -113,7 +113,7 @@ class Documents:
         if self._cache.vanished((EDGE_NODES, "", node), node, version):
             if node in terms.identities.revoked:
                 text = f"its EdgeNode was deleted and is written again, because it records a revocation; {LIFT} first"
-                self._reports.notices([of_node(node, "Warning", "RevocationKept", text)], now)
+                self._reports.notices([node_notice(node, "Warning", "RevocationKept", text)], now)
                 terms.node_status.refused(node)
             elif terms.node_status.is_gone(node):
                 terms.identities.forget(node)
@@ -135,7 +135,7 @@ class Documents:
             self._open.touch(session)
         if paused != before and EDGE_NODES in self._cache.synced:
             reason, text = ("Paused", paused) if paused else ("Resumed", f"it was paused: {before}")
-            self._reports.notices([of_node(node, "Normal", reason, text)], now)
+            self._reports.notices([node_notice(node, "Normal", reason, text)], now)
         self._terms.node_status.changed(node)
 
     def _topics_written(self, node: str, topics: frozenset[str], now: float) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
+from fairlead_hub.delivery.identities import Identities, NodeCertificate
 from fairlead_hub.delivery.pause import NodeControls
 from fairlead_hub.identity import revocation
-from fairlead_hub.identity.known_identity import KnownIdentity
+from fairlead_hub.identity.revocation import KnownIdentity
+from fairlead_hub.publish_batch import TopicGrants
 from fairlead_hub.status import edge_node, status_cache
 from fairlead_hub.status.node_status import NodeStatus
-from fairlead_hub.upstream.publish_batch import TopicGrants
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
 

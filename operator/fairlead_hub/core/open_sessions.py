@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
 
-from fairlead_hub.delivery.keys.timers import Timers
 from fairlead_hub.delivery.send_rate import SendRate
 from fairlead_hub.delivery.session import NodeSession
+from fairlead_hub.delivery.work_queue import Timers
 from fairlead_hub.session_ref import SessionRef
 
 

@@ -14,7 +14,7 @@ from fairlead_hub.delivery import delivery_events
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.events.cloud_events import CloudEvents
 from fairlead_hub.events.kube_events import KubeEvents, Regarding
-from fairlead_hub.status.notice import Notice, of_node
+from fairlead_hub.status.status_cache import Notice, node_notice
 from fairlead_hub.status.sync_controller import SyncController
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import durations, message
@@ -80,7 +80,7 @@ class Reports:
         """A newer connection of the same node took over.  If this repeats, two machines share the identity."""
         silent = durations.span(now - old.link.last_received)
         text = f"a newer connection took over, {silent} after the last frame of the older one"
-        self.notices([of_node(old.node, "Normal", "Replaced", text)], now)
+        self.notices([node_notice(old.node, "Normal", "Replaced", text)], now)
         self.cloud_events.node_replaced(old.hello, hello, now)
 
     def ended(self, session: NodeSession, why: str, now: float) -> None:

@@ -15,8 +15,8 @@ from fairlead_hub.cluster import content, deletion_blocked, sync_rule
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.rule_set import RuleSet
-from fairlead_hub.status.notice import Notice
 from fairlead_hub.status.rule_statuses import RuleStatuses
+from fairlead_hub.status.status_cache import Notice
 
 MENDED = "it is readable again"
 

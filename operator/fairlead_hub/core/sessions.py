@@ -20,13 +20,13 @@ from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.core.node_terms import NodeTerms
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.reports import Reports
-from fairlead_hub.delivery.opening import admission, identities
+from fairlead_hub.delivery import admission, identities
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.identity.signer import AuthorityBundle
 from fairlead_hub.ready import SILENT, SessionOutput
 from fairlead_hub.session_ref import Frame, SessionRef
 from fairlead_hub.settings import HubSettings
-from fairlead_hub.status.notice import of_node
+from fairlead_hub.status.status_cache import node_notice
 from fairlead_hub.status_from_edge import RulesOfNodes
 from fairlead_wire import message
 from fairlead_wire.errors import LocalError, Malformed
@@ -134,7 +134,7 @@ class Sessions:
     def _refused_identity(self, node: str, shown: identities.NodeCertificate | None, now: float) -> str:
         why = self.terms.refused_identity(node, shown)
         if why:
-            self._reports.notices([of_node(node, "Warning", "IdentityHeld", why)], now)
+            self._reports.notices([node_notice(node, "Warning", "IdentityHeld", why)], now)
         return why
 
     def _make(self, node: str, hello: message.Hello, now: float) -> NodeSession:

@@ -1,8 +1,11 @@
-"""What one session has in flight: matches answers to messages, and finds overdue ones.
+"""What one session sends about objects and has in flight: matches answers to messages, and finds overdue ones.
 
-sent ─▶ in flight ─┬─ acked ──▶ Answered      one in flight per key (``key_state``); a send that lapsed may still be
-                   ├─ nacked ─▶ Answered      acked late, and then says what the edge holds, unless something
-                   └─ lapsed ─▶ Answered      newer was acked for that key
+update_frames, delete_frame ─▶ sent ─▶ in flight ─┬─ acked ──▶ Answered
+                                                  ├─ nacked ─▶ Answered
+                                                  └─ lapsed ─▶ Answered
+
+One message is in flight per key (``key_state``).  A send that lapsed may still be acked late, and then says what the
+edge holds, unless something newer was acked for that key.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairlead_hub.cluster.content import ContentId, HeldCopy
+from fairlead_hub.cluster.content import ContentId, HeldCopy, LiveObject
+from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import NodeDelivery, WindowLimits
+from fairlead_wire import message
 from fairlead_wire.link import window
 
 
@@ -125,3 +130,35 @@ class InFlightWindow:
 
     def next_deadline(self) -> float | None:
         return self._window.next_deadline()
+
+
+def parts_of(live: LiveObject, chunk_bytes: int) -> int:
+    """Number of parts in which its packed content is sent; 0 if it fits into the update itself."""
+    size = len(live.content)
+    return -(-size // chunk_bytes) if size > chunk_bytes else 0
+
+
+def update_frames(id: int, live: LiveObject, chunk_bytes: int) -> list[Frame]:
+    """The frames of an update in sending order.  Nodes share the content; it is not copied if it is sent whole."""
+    count = parts_of(live, chunk_bytes)
+    header = message.Update(
+        id=id,
+        resource=live.path,
+        uid=live.uid,
+        resource_version=live.version,
+        digest=live.digest,
+        encoding=live.encoding,
+        chunks=count,
+    )
+    if not count:
+        return [(header, live.content)]
+    size, content = chunk_bytes, live.content
+    parts: list[Frame] = [
+        (message.Chunk(id=id, index=index), content[index * size : (index + 1) * size]) for index in range(count)
+    ]
+    return [(header, b""), *parts]
+
+
+def delete_frame(id: int, held: HeldCopy) -> Frame:
+    """Delete this UID only: a newer object under the same name stays."""
+    return message.Delete(id=id, resource=held.path, uid=held.uid), b""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from fairlead_hub.cluster.content import ContentId, HeldCopy, LiveObject
 from fairlead_hub.cluster.desired_state import ClusterView
 from fairlead_hub.cluster.placement import Desired
-from fairlead_hub.delivery import frames
+from fairlead_hub.delivery import backoff
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
     AckedByEdge,
@@ -29,9 +29,8 @@ from fairlead_hub.delivery.delivery_events import (
     Retried,
     Unparked,
 )
-from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow
-from fairlead_hub.delivery.keys import backoff
-from fairlead_hub.delivery.keys.key_state import (
+from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow, delete_frame, update_frames
+from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     Backoff,
     Cause,
@@ -44,8 +43,8 @@ from fairlead_hub.delivery.keys.key_state import (
     Withheld,
     is_pending,
 )
-from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
 from fairlead_hub.delivery.send_rate import SendRate
+from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import NodeDelivery, Reconcile, WindowLimits
 from fairlead_wire import message
@@ -270,7 +269,7 @@ class NodeKeys:
                 self._keep(key, held, withheld, now)
                 return ()
             deletion = InFlightMessage(key=key, uid=held.uid, path=held.path, held=None, policy=self._policy)
-            return (frames.delete(self._sent(deletion, len(held.path), now), held),)
+            return (delete_frame(self._sent(deletion, len(held.path), now), held),)
         live = desired.live
         if live.paused:
             self._pause_object(key, live.paused, now)
@@ -284,7 +283,7 @@ class NodeKeys:
             return ()
         size = len(live.content)
         id = self._sent(update, size, now, in_parts=size > self._chunk_bytes)
-        return frames.update(id, live, self._chunk_bytes)
+        return update_frames(id, live, self._chunk_bytes)
 
     def _withheld_deletion(self, key: str, held: HeldCopy, now: float) -> Withheld | None:
         """Why what the node holds under this key must not be deleted yet."""

@@ -10,7 +10,7 @@ answers, comparisons and messages of nodes do not count
 
 from __future__ import annotations
 
-from fairlead_hub.delivery.keys.work_queue import WorkQueue
+from fairlead_hub.delivery.work_queue import WorkQueue
 from fairlead_hub.token_bucket import TokenBucket
 
 TURN_MAX = 32

@@ -23,8 +23,8 @@ import msgspec
 
 from fairlead_hub.identity import signer
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import Authority, CheckedRequest, serial_text
 from fairlead_hub.token_bucket import TokenBucket
 from fairlead_hub.wall_clock import WallClock

@@ -1,5 +1,7 @@
 """Revocation: ``EdgeNode.spec.revoked`` refuses every certificate of that name from before a moment.
 
+``KnownIdentity`` is all that the hub knows of a name when a device asks for it, the moment of its revocation included.
+
     spec ─read─▶ Revoked ─covers(not before of a certificate)─▶ is it revoked?
 
 One moment revokes all of them at once: the one in use, those before it, and copies that were never seen.  Certificates
@@ -84,3 +86,17 @@ def _seconds(text: object) -> str | None:
     except (ValueError, OverflowError):
         return None
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}".rjust(len(FOR_EVER), "0")
+
+
+class KnownIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """What the hub knows of a name that a device requests.  Times are seconds since 1970; 0 and empty mean none."""
+
+    unknown: str = ""
+    """Why the name cannot be judged yet."""
+    node_uid: str = ""
+    """UID of the Node that has this name now."""
+    bound_uid: str = ""
+    """UID of the Node its newest certificate was used for."""
+    issued: int = 0
+    expires: int = 0
+    revoked_before: int = 0

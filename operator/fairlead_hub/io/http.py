@@ -13,7 +13,6 @@ from aiohttp import web
 
 from fairlead_hub import http_operations
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.io.http_connections import HttpConnections
 from fairlead_hub.view import HubView
 from fairlead_wire.http import browser, openapi
 from fairlead_wire.http.openapi import Operation
@@ -24,6 +23,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 5.0
 """How long shutdown waits for unfinished answers; a client that does not read would delay it."""
+CONNECTIONS_MAX = 512
+"""Per port; more than 100 open pages and their further requests need."""
 
 
 def _json(value: Any, status: int = 200) -> web.Response:
@@ -150,6 +151,35 @@ class NodesApi:
             )
         namespace = query.get("namespace", "")
         return _json(self._view.explained(query["node"], query["kind"], namespace, query["name"], self._clock()))
+
+
+class HttpConnections:
+    """The connections of one port: idle ones are closed to make room.
+
+    Without a limit they would take file descriptors that nodes and the API server need, and the port for probes is open
+    to every Pod.
+    """
+
+    def __init__(self) -> None:
+        self._busy: set[object] = set()
+
+    @web.middleware
+    async def note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Record a request on this connection while its answer is being made; for a stream, while it is open."""
+        self._busy.add(request.protocol)
+        try:
+            return await handler(request)
+        finally:
+            self._busy.discard(request.protocol)
+
+    def make_room(self, server: web.Server) -> None:
+        """Close a connection to make room: the oldest idle one, or the oldest of all."""
+        stay = [each for each in server.connections if each.transport is not None and not each.transport.is_closing()]
+        if len(stay) < CONNECTIONS_MAX:
+            return
+        found = next((each for each in stay if each not in self._busy), stay[0])
+        if found.transport is not None:
+            found.transport.abort()
 
 
 async def listen(

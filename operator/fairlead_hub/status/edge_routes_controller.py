@@ -18,7 +18,7 @@ from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import node_routes, status_cache
 from fairlead_hub.status.node_routes import RouteOutcome

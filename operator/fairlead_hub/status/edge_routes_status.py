@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.status.object_sync import condition
 from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of, no_node, valid
 

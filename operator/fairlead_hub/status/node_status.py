@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery import admission
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.opening import admission
 from fairlead_hub.delivery.session import NodeSession
-from fairlead_hub.status import debounce, edge_node, notice, status_cache
+from fairlead_hub.status import debounce, edge_node, status_cache
 from fairlead_hub.status.debounce import Debounce, ReturningNodes, ReturnSummary
 from fairlead_hub.status.edge_node import Terms
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
-from fairlead_hub.status.notice import Notice
+from fairlead_hub.status.status_cache import Notice, node_notice
 from fairlead_hub.status.to_table import ToTables
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -267,7 +267,7 @@ class NodeStatus:
         said = status.get("deletionGuard") or {}
         if guard is None or not guard.stops or guard.tripped is None or said.get("id") == guard.tripped.id:
             return []
-        return [notice.of_node(node, "Warning", "DeletionGuard", guard.why)]
+        return [node_notice(node, "Warning", "DeletionGuard", guard.why)]
 
     def _report(
         self, node: str, facts: edge_node.NodeFacts, session: NodeSession | None, now: float, *, due: bool, last: bool
@@ -293,7 +293,7 @@ class NodeStatus:
         if observed is not None and observed.status.get("connected") == facts.connected:
             return []
         reason = "Connected" if facts.connected else "Away"
-        return [notice.of_node(node, "Normal", reason, f"node is {reason.lower()}")]
+        return [node_notice(node, "Normal", reason, f"node is {reason.lower()}")]
 
     def _change(
         self, node: str, session: NodeSession | None, status: status_cache.Status, said: status_cache.Status

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from fairlead_hub.cluster.content import GroupKind, HeldCopy, LiveObject, ServedKind, identity
 from fairlead_hub.cluster.desired_state import DesiredState
 from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, Recovered, RemovedAtEdge, Unparked
-from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.status import object_sync, status_cache
-from fairlead_hub.status.notice import Notice, Type
 from fairlead_hub.status.object_sync import PAUSED, Record, State
+from fairlead_hub.status.status_cache import Notice, NoticeType
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import durations
 from fairlead_wire.objects.resource import Resource
@@ -302,7 +302,7 @@ class ObjectSyncRecords:
         """Remove a document that does not correspond to anything."""
         self._cache.want(status_cache.Removal(name=name, node=node))
 
-    def notice(self, node: str, event: Parked | Unparked, type: Type, reason: str, message: str) -> Notice:
+    def notice(self, node: str, event: Parked | Unparked, type: NoticeType, reason: str, message: str) -> Notice:
         """A notice about a delivery, on its record."""
         _, _, namespace, _ = identity(event.path, self._kinds)
         collection, _, name = _name(node, namespace, event.uid)

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.status.object_sync import condition
 from fairlead_wire.objects.api_group import EDGE_LABEL
 

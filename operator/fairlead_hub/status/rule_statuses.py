@@ -8,7 +8,7 @@ Each rule is evaluated once per report, however much changed; a status that is a
 from __future__ import annotations
 
 from fairlead_hub.cluster.placement import Placement
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.status import edge_routes_status, rule_status, status_cache
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.wall_clock import WallClock

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -28,6 +28,7 @@ that."""
 Status = dict[str, Any]
 Name = tuple[str, str, str]
 """(collection, namespace, name); namespace "" for cluster-scoped collections."""
+NoticeType = Literal["Normal", "Warning"]
 
 
 class Observed:
@@ -101,6 +102,25 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Wanted = StatusDocument | Removal
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """A reportable transition of one of our documents, for a Kubernetes Event; the hub passes it on.
+
+    ``reason`` is for programs, ``message`` for people.
+    """
+
+    kind: str
+    namespace: str = ""
+    name: str
+    type: NoticeType
+    reason: str
+    message: str
+
+
+def node_notice(node: str, type: NoticeType, reason: str, message: str) -> Notice:
+    """A notice about a node: the Event names its EdgeNode."""
+    return Notice(kind="EdgeNode", name=node, type=type, reason=reason, message=message)
 
 
 class StatusWrite(msgspec.Struct, frozen=True):

@@ -28,14 +28,14 @@ from fairlead_hub.delivery.delivery_events import (
     Retried,
     Unparked,
 )
-from fairlead_hub.delivery.keys.key_state import Cause, Withheld
+from fairlead_hub.delivery.key_state import Cause, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import HubSettings
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.away_objects import AwayObjects
 from fairlead_hub.status.node_status import NodeStatus
-from fairlead_hub.status.notice import Notice
 from fairlead_hub.status.object_sync_status import ObjectSyncRecords
+from fairlead_hub.status.status_cache import Notice
 
 _EDGE_ROUTES = f"{deletion_blocked.EDGE_ROUTES_TYPE}/"
 _EVENTS = frozenset(("events", "events.events.k8s.io"))

@@ -15,7 +15,7 @@ from fairlead_hub.cluster.content import ServedKind, Unusable
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.core.rules import RuleReader
-from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
+from fairlead_hub.delivery.identities import Identities, NodeCertificate
 from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import edge_node, object_sync

@@ -16,7 +16,7 @@ from fairlead_edge.objects import session_events
 from fairlead_edge.objects.memory_metastore import MemoryMetastore
 from fairlead_edge.objects.metastore import Put
 from fairlead_edge.objects.session import EdgeSession
-from fairlead_hub.upstream import publish_batch
+from fairlead_hub import publish_batch
 from fairlead_wire import message
 from fairlead_wire.errors import Permanent, RemoteError
 from fairlead_wire.link import codec, peer_json

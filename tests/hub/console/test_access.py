@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_hub.console import access
+from fairlead_hub.console import pages
 
 LOCAL = {"Host": "127.0.0.1:10002"}
 
@@ -38,11 +38,11 @@ LOCAL = {"Host": "127.0.0.1:10002"}
 )
 def test_pages_of_others_are_refused_and_links_are_followed(headers, secure, answered):
     """The rule for browsers, with its one exception; a name bound to loopback is refused in every case."""
-    assert (access.refusal({**LOCAL, **headers}, secure=secure) == "") is answered
+    assert (pages.refusal({**LOCAL, **headers}, secure=secure) == "") is answered
 
 
 def test_nothing_may_be_loaded_from_elsewhere_and_no_text_becomes_script():
     """The policy names no host, no inline script and no inline style."""
-    policy = access.HEADERS["Content-Security-Policy"]
+    policy = pages.HEADERS["Content-Security-Policy"]
     assert "unsafe" not in policy and "http" not in policy and "*" not in policy
     assert "default-src 'none'" in policy and "require-trusted-types-for 'script'" in policy

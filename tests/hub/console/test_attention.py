@@ -7,7 +7,7 @@ from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.console import sections
-from fairlead_hub.console.topics import READER_LAG_SECONDS, ReaderLag, TopicLine, TopicsSeen
+from fairlead_hub.console.lines import READER_LAG_SECONDS, ReaderLag, TopicLine, TopicsSeen
 from fairlead_wire import message
 
 NOTHING = "Nothing needs attention."

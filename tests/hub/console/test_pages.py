@@ -9,8 +9,8 @@ from tests.support.hubs.console import TOPICS, fleet, surveyed
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 from tests.support.hubs.live import SECRET
 
-from fairlead_hub.console import node_line, pages
-from fairlead_hub.console.events import EventLog
+from fairlead_hub.console import pages
+from fairlead_hub.console.lines import EventLog, node_line
 from fairlead_hub.console.pages import PageContext
 from fairlead_wire import message
 from fairlead_wire.event import Event
@@ -38,7 +38,7 @@ def every_page(core, name, events=()):
     yield pages.queues(seen)
     yield pages.topics(seen)
     yield pages.events(seen, log.newest())
-    line = node_line.of(core.hub.view, name, core.hub.view.session(name))
+    line = node_line(core.hub.view, name, core.hub.view.session(name))
     yield pages.node(seen, line, {**detail, "queues": list(edge.queues) if edge else []})
     yield pages.explain(seen, given, answer)
     yield pages.problem(seen, 404, f"There is no {HOSTILE}")

@@ -5,7 +5,7 @@ from tests.support.hubs.console import TOPICS, fleet, surveyed
 from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console import sections, snapshot
-from fairlead_hub.console.topics import TopicsSeen
+from fairlead_hub.console.lines import TopicsSeen
 
 
 def test_nothing_differs_because_time_goes_by():

@@ -9,7 +9,7 @@ import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.identity.late_renewal import Claim
 from fairlead_hub.identity.signer import Authority
 from fairlead_hub.session_ref import SessionRef

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.support.hubs.hub_core import NOON, Core
 
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.identity.signer import Authority, AuthorityBundle
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.wall_clock import WallClock

@@ -4,7 +4,7 @@ import pytest
 from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.core.node_terms import NodeTerms
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 
 SHOWN = NodeCertificate(issued="2026-01-01T00:00:00Z", expires="2027-12-31T00:00:00Z")
 

@@ -4,7 +4,7 @@ import pytest
 from tests.support.hubs.hub_core import FENCE, Core, short
 from tests.support.hubs.live import CONFIG_MAP, live
 
-from fairlead_hub.delivery.opening import admission
+from fairlead_hub.delivery import admission
 from fairlead_hub.settings import LinkServerSettings
 from fairlead_wire import message
 

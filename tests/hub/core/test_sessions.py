@@ -8,7 +8,7 @@ import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core, short
 
 from fairlead_hub.core.sessions import TURN_FRAMES
-from fairlead_hub.delivery.keys.key_state import IN_SYNC, ImpossibleTransition
+from fairlead_hub.delivery.key_state import IN_SYNC, ImpossibleTransition
 from fairlead_hub.delivery.node_keys import NodeKeys
 from fairlead_hub.session_ref import Frame
 from fairlead_wire import message

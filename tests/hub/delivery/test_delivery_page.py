@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from fairlead_hub.delivery.keys.key_state import NAMES, TRANSITIONS
+from fairlead_hub.delivery.key_state import NAMES, TRANSITIONS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "explanation" / "delivery.md"
 DRAWING = re.compile(r"```mermaid\n.*?```\n", re.DOTALL)

@@ -1,10 +1,11 @@
-"""What one session has in flight, and what answers settle, however late, doubled or forged."""
+"""How an object looks on the wire, and what answers settle of what is in flight, however late, doubled or forged."""
 
 import pytest
 from tests.support.hubs.live import CONFIG_MAP, live
 
-from fairlead_hub.delivery.in_flight import InFlightMessage, InFlightWindow
+from fairlead_hub.delivery.in_flight import InFlightMessage, InFlightWindow, delete_frame, parts_of, update_frames
 from fairlead_hub.settings import NodeDelivery, WindowLimits
+from fairlead_wire import message
 
 POLICY = NodeDelivery(ack_timeout=5)
 
@@ -88,3 +89,30 @@ def test_progress_restarts_the_timer_of_what_travels_in_parts_only(flights):
     flights.progressed(2, 4.0)
     assert [one.token.key for one in flights.lapsed(5.0)] == [flight("b").key]
     assert len(flights) == 1 and flights.has_room
+
+
+def test_a_small_object_is_one_frame_with_the_shared_content() -> None:
+    """Not a copy: two thousand nodes hold the same bytes."""
+    one = live(CONFIG_MAP, "a")
+    [(header, content)] = update_frames(7, one, 1 << 20)
+    assert isinstance(header, message.Update)
+    assert (header.id, header.resource, header.uid, header.chunks) == (7, one.path, one.uid, 0)
+    assert content is one.content
+
+
+def test_a_large_object_travels_in_parts_that_make_up_the_whole() -> None:
+    """In order, none larger than asked; exactly one part's length is not large."""
+    one = live(CONFIG_MAP, "a", data={"v": "".join(chr(33 + n * 7 % 90) for n in range(3000))})
+    size = len(one.content) // 3
+    first, *rest = update_frames(7, one, size)
+    assert isinstance(first[0], message.Update) and first == (first[0], b"")
+    assert first[0].chunks == len(rest) == parts_of(one, size)
+    assert [header.index for header, _ in rest if isinstance(header, message.Chunk)] == list(range(len(rest)))
+    assert b"".join(part for _, part in rest) == one.content and max(len(part) for _, part in rest) == size
+    assert parts_of(one, len(one.content)) == 0
+
+
+def test_a_delete_names_what_it_is_about() -> None:
+    """By UID, so that a newer object under the same name stays."""
+    held = live(CONFIG_MAP, "a").held
+    assert delete_frame(8, held) == (message.Delete(id=8, resource=held.path, uid=held.uid), b"")

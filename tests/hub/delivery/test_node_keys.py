@@ -19,6 +19,7 @@ from tests.support.hubs.live import CONFIG_MAP, live
 from tests.support.hubs.wanted_objects import POLICY, WantedObjects
 
 from fairlead_hub.cluster.content import LiveObject
+from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.delivery.delivery_events import (
     AckedByEdge,
@@ -29,8 +30,7 @@ from fairlead_hub.delivery.delivery_events import (
     Retried,
     Unparked,
 )
-from fairlead_hub.delivery.keys import key_state
-from fairlead_hub.delivery.keys.key_state import IN_SYNC, Cause, KeyInFlight, Queued, Withheld
+from fairlead_hub.delivery.key_state import IN_SYNC, Cause, KeyInFlight, Queued, Withheld
 from fairlead_hub.delivery.node_keys import NodeKeys
 from fairlead_hub.session_ref import Frame
 from fairlead_hub.settings import DeletionGuardSettings as GuardLimits

@@ -8,8 +8,8 @@ from tests.support.hubs.wanted_objects import POLICY, WantedObjects
 
 from fairlead_hub.core.open_sessions import OpenSessions
 from fairlead_hub.core.sessions import Sessions
+from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import AckedByEdge, Parked, RemovedAtEdge, Retried
-from fairlead_hub.delivery.keys import key_state
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.settings import Reconcile, WindowLimits
 from fairlead_wire import message

@@ -9,8 +9,8 @@ import pytest
 from fairlead_hub.identity import joining
 from fairlead_hub.identity.join_tokens import JoinTokenObject, Use
 from fairlead_hub.identity.joining import Admitted, JoinLimits
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import Authority, CheckedRequest, SignerUnavailable
 from fairlead_wire.identity import join_token
 

@@ -8,12 +8,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from fairlead_hub.io import http, http_connections
+from fairlead_hub.io import http
 
 
 async def test_those_that_ask_nothing_make_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one is always answered, and an answer on its way goes on."""
-    monkeypatch.setattr(http_connections, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(http, "CONNECTIONS_MAX", 4)
     asked, goes_on = asyncio.Event(), asyncio.Event()
 
     async def waits(_: web.Request) -> web.Response:

@@ -12,7 +12,7 @@ from tests.support.hubs.live import ROUTES
 
 from fairlead_hub.cluster import sync_rule as rules
 from fairlead_hub.cluster.content import LiveObject
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.status import status_cache
 from fairlead_hub.status.rule_statuses import CHECKS_SPARE
 from fairlead_wire import message

@@ -17,7 +17,7 @@ from tests.support.spans import KeptSpans
 from fairlead_hub.cluster.listed import EDGE_NODES
 from fairlead_hub.cluster.watch_health import WatchHealth
 from fairlead_hub.console import snapshot
-from fairlead_hub.console.topics import ReaderLag, TopicLine, TopicsSeen
+from fairlead_hub.console.lines import ReaderLag, TopicLine, TopicsSeen
 from fairlead_hub.io import http
 from fairlead_hub.io.console.console import Console
 from fairlead_hub.io.console.span_ring import SpanRing

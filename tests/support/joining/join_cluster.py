@@ -20,8 +20,8 @@ from tests.support.joining import pki
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.joining import Admitted
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.identity.file_signer import FileSigner

@@ -1,6 +1,6 @@
 """kopf: the operator's handlers for SyncRules and EdgeRoutes.
 
-    kopf's watch ─handler─▶ validated with the model of its definition (``spec_check``) ─▶ SpecCheck ─▶ the hub's loop
+    kopf's watch ─handler─▶ validated with the model of its definition (``sync_rule``) ─▶ SpecCheck ─▶ the hub's loop
 
 The check runs in kopf's thread and results in the object's condition ``Valid``.  Nothing that is sent to a node waits
 for kopf: decisions are based on what the hub's reflectors list and watch (decision 0400 says why).  kopf never modifies
@@ -18,8 +18,7 @@ from typing import Any
 
 import kopf
 
-from fairlead_hub.cluster import spec_check
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import Collection, SpecCheck, check_spec
 from fairlead_hub.io.cluster.api_access import ApiAccess
 from fairlead_wire import errors
 from fairlead_wire.io import logs
@@ -76,10 +75,10 @@ def handlers(access: ApiAccess, hand: Callable[[SpecCheck], None]) -> kopf.Opera
     return registry
 
 
-def _checked(collection: spec_check.Collection, body: kopf.Body) -> SpecCheck:
+def _checked(collection: Collection, body: kopf.Body) -> SpecCheck:
     metadata, spec = body["metadata"], body.get("spec")
     generation = metadata.get("generation", 0)
-    return spec_check.check(collection, metadata["name"], metadata["uid"], generation, spec)
+    return check_spec(collection, metadata["name"], metadata["uid"], generation, spec)
 
 
 async def run(access: ApiAccess, checked: Callable[[SpecCheck], None]) -> None:

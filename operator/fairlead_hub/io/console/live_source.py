@@ -1,8 +1,10 @@
-"""At most one survey of the hub per second, regardless of the number of open pages; none if no page is open.
+"""What open pages show: surveys of the hub and polls of messaging, regardless of the number of open pages.
 
     a page ─view─▶ survey in slices of 2 ms, with the hub running in between ─▶ Snapshot ─▶ frames ─▶ every listener
+                └▶ poll of the topics ─▶ TopicsSeen
 
-A survey may use ``SHARE`` of the time: after one that takes longer than 50 ms, the next one waits accordingly.
+At most one survey per second; none if no page is open.  A survey may use ``SHARE`` of the time: after one that takes
+longer than 50 ms, the next one waits accordingly.  Polls are limited in the same way (``TOPICS_SHARE``).
 """
 
 from __future__ import annotations
@@ -14,17 +16,28 @@ from time import perf_counter, thread_time
 import msgspec
 
 from fairlead_hub.cluster.watch_health import WatchHealth
-from fairlead_hub.console import live_frames, sections, snapshot
-from fairlead_hub.console.events import EventLine, EventLog
-from fairlead_hub.console.frames import FrameRing, PageFrame
-from fairlead_hub.console.live_frames import LiveFrames
+from fairlead_hub.console import frames, sections, snapshot
+from fairlead_hub.console.frames import FrameRing, LiveFrames, PageFrame
+from fairlead_hub.console.lines import (
+    TOPICS_MAX,
+    EventLine,
+    EventLog,
+    ReaderLag,
+    TopicLine,
+    TopicSample,
+    TopicsSeen,
+    topic_lines,
+)
 from fairlead_hub.console.pages import PageContext
 from fairlead_hub.console.snapshot import ConsoleSnapshot
 from fairlead_hub.console.traces import KeptTraces
 from fairlead_hub.io.console.span_ring import SpanRing
-from fairlead_hub.io.console.topic_watch import TopicWatch
 from fairlead_hub.view import HubView
-from fairlead_wire.event import Event
+from fairlead_hub.wall_clock import WallClock
+from fairlead_messaging.api.responses import Reader
+from fairlead_messaging.client.io.async_client import AsyncClient
+from fairlead_wire.errors import FairleadError
+from fairlead_wire.event import Event, short
 from fairlead_wire.io import logs
 
 EVERY_SECONDS = 1.0
@@ -32,6 +45,11 @@ SHARE = 0.05
 SLICE_SECONDS = 0.002
 EVENTS_EVERY_SECONDS = 0.25
 EVENTS_AT_ONCE = 50
+TOPICS_EVERY_SECONDS = 2.0
+TOPICS_SHARE = 0.1
+LOOK_SECONDS = 20.0
+READERS_MAX = 20
+LATEST = "latest"
 _log = logs.get("hub.console")
 
 
@@ -173,7 +191,7 @@ class LiveSource:
         """Also while no stream is open: a page that was just rendered is about to open one."""
         taken, seen, role = self._snapshot, self._topics.seen, self._role()
         if (changes := self._live.nodes(taken)) is not None:
-            self._publish(live_frames.NODES, changes._asdict())
+            self._publish(frames.NODES, changes._asdict())
         rendered = {name: render(taken, seen, role) for name, render in sections.LIVE.items()}
         for name, html in self._live.sections(rendered):
             self._publish(name, {"html": str(html), "at": taken.at})
@@ -182,3 +200,71 @@ class LiveSource:
         frame = self.ring.publish(name, data)
         for hear in list(self._listeners.values()):
             hear(frame)
+
+
+class TopicWatch:
+    """Polls messaging for its topics: one poll at a time, using only a share of the time.
+
+    ``seen`` is the result of the last poll.
+    """
+
+    def __init__(self, clock: Callable[[], float], wall_clock: WallClock, *, is_configured: bool) -> None:
+        self._clock, self._wall_clock = clock, wall_clock
+        self._client: AsyncClient | None = None
+        self.seen = TopicsSeen(is_configured)
+        self._before: dict[str, TopicSample] = {}
+        self._next = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, client: AsyncClient | None) -> None:
+        """Poll with this client from now on.  None: the hub is stopping, and the client is closed afterwards."""
+        self._client = client
+        if client is None:
+            self.close()
+
+    def poll_if_due(self) -> None:
+        """Start a poll unless one is running or has just finished."""
+        due = self._clock() >= self._next and (self._task is None or self._task.done())
+        if due and self._client is not None:
+            self._task = asyncio.get_running_loop().create_task(self._look(self._client), name="console topics")
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _look(self, client: AsyncClient) -> None:
+        begun = self._clock()
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                looks, more = await self._all(client)
+        except (FairleadError, TimeoutError, OSError) as error:
+            self.seen = self.seen._replace(error=short(str(error) or "it takes too long"))
+        else:
+            rates = {line.topic: line.rate for line in self.seen.lines}
+            lines: list[TopicLine] = topic_lines(self._before, rates, looks)
+            self._before = {look.topic: look for look in looks}
+            self.seen = TopicsSeen(True, tuple(lines), "", more)
+        took = self._clock() - begun
+        self._next = begun + max(TOPICS_EVERY_SECONDS, took / TOPICS_SHARE)
+
+    async def _all(self, client: AsyncClient) -> tuple[list[TopicSample], int]:
+        names = [(space, name) for space in await client.namespaces() for name in await client.topics(space)]
+        shown = names[:TOPICS_MAX]
+        return [await self._one(client, *name) for name in shown], len(names) - len(shown)
+
+    async def _one(self, client: AsyncClient, space: str, name: str) -> TopicSample:
+        offset = await client.offsets(space, name, LATEST)
+        readers = (await client.readers(space, name))[:READERS_MAX]
+        now = self._clock()
+        lags = tuple(self._lag(each, self._wall_clock.seconds(now)) for each in readers)
+        return TopicSample(f"{space}/{name}", offset.generation, offset.passed or 0, now, lags)
+
+    @staticmethod
+    def _lag(reader: Reader, now: float) -> ReaderLag:
+        return ReaderLag(
+            name=short(reader.name),
+            messages=reader.lag_messages,
+            seconds=reader.lag_seconds,
+            since=int(now - reader.lag_seconds) if reader.lag_messages else 0,
+            updated=reader.updated_ms // 1000,
+        )

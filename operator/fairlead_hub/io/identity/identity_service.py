@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_hub.hub import Hub
-from fairlead_hub.identity import clock_skew
+from fairlead_hub.identity import refusal
 from fairlead_hub.identity.join_tokens import JoinTokens
 from fairlead_hub.identity.joining import Admitted
 from fairlead_hub.identity.refusal import IdentityRefused
@@ -186,15 +186,15 @@ class IdentityService:
 
     def _look_at_clock(self) -> None:
         date, at = self._kube.date
-        seconds = clock_skew.skew(date, at)
+        seconds = refusal.skew(date, at)
         if seconds is None:
             return
         self.skew = seconds
-        if abs(seconds) > clock_skew.WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
-            stops = " and no certificate is signed" if clock_skew.refusal(seconds) is not None else ""
+        if abs(seconds) > refusal.SKEW_WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
+            stops = " and no certificate is signed" if refusal.skew_refusal(seconds) is not None else ""
             _log.warning(
                 "clock_skewed",
-                reason=clock_skew.text(seconds) + stops,
+                reason=refusal.skew_text(seconds) + stops,
                 remedy="set the clock (NTP) of both",
             )
 
@@ -203,7 +203,7 @@ class IdentityService:
             reason = "this hub may have been replaced: retry"
             return IdentityRefused("signer_unavailable", reason, retry_after=LEASE_RETRY_SECONDS)
         self._look_at_clock()
-        return clock_skew.refusal(self.skew)
+        return refusal.skew_refusal(self.skew)
 
     # ---- what became of it -----------------------------------------------------------------------
 

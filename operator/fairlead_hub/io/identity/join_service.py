@@ -20,8 +20,8 @@ from fairlead_hub.identity import join_tokens, joining, refusal
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_tokens import JoinTokenObject
 from fairlead_hub.identity.joining import Admitted, JoinLimits
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import CheckedRequest, SignedCertificate, SignerUnavailable
 from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnavailable
 from fairlead_hub.io.cluster.kube import MERGE_PATCH, Kube

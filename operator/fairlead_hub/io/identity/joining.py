@@ -19,7 +19,7 @@ import msgspec
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.identity.join_service import JoinService
-from fairlead_hub.io.link.link_socket import LinkSocket
+from fairlead_hub.io.link.acceptor import LinkSocket
 from fairlead_wire import errors, message
 from fairlead_wire.errors import Malformed, RemoteError
 from fairlead_wire.identity import join_token

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.identity import refusal
 from fairlead_hub.identity.csr import CsrRefused

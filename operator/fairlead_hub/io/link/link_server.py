@@ -25,13 +25,12 @@ import msgspec
 from websockets.datastructures import Headers
 from websockets.http11 import Request
 
-from fairlead_hub.delivery.opening import admission
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery import admission
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.change_traces import ChangeTraces
 from fairlead_hub.io.io_counts import IoCounts
-from fairlead_hub.io.link.acceptor import LinkAcceptor
-from fairlead_hub.io.link.link_socket import LinkSocket
+from fairlead_hub.io.link.acceptor import LinkAcceptor, LinkSocket
 from fairlead_hub.io.messaging.table_positions import TablePositions
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
 from fairlead_hub.ready import SILENT, SessionOutput

@@ -15,11 +15,11 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from fairlead_hub import publish_batch
 from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
 from fairlead_hub.hub import Hub
 from fairlead_hub.io.io_counts import IoCounts
 from fairlead_hub.session_ref import SessionRef
-from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.error_codes import TOPIC_NOT_FOUND
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed

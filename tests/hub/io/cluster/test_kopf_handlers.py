@@ -16,7 +16,7 @@ from tests.support.edges.upstream import until
 from tests.support.hubs.hub import config_map, sync_rule
 from tests.support.kube.cluster import Cluster
 
-from fairlead_hub.cluster.spec_check import SpecCheck
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.io.cluster import api_access, kopf_handlers
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}

@@ -13,8 +13,8 @@ from tests.support.hubs.console import Served, serving, until
 from tests.support.hubs.hub_core import Core
 
 from fairlead_hub.console.frames import FrameRing
-from fairlead_hub.io.console import event_stream
-from fairlead_hub.io.console.event_stream import PageListener
+from fairlead_hub.io.console import console
+from fairlead_hub.io.console.console import PageListener
 
 LARGE = 16_000_000
 """Bytes: more than sockets take for a page that does not read."""
@@ -23,7 +23,7 @@ LARGE = 16_000_000
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that went away is noticed at the next comment, which is after 15 s otherwise."""
-    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.05)
+    monkeypatch.setattr(console, "COMMENT_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def open_stream(session: aiohttp.ClientSession, served: Served, after: str, **he
 @pytest.mark.slow
 async def test_changes_arrive_and_a_break_loses_none(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser says what it saw last; that is worth more than what the page began with."""
-    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.1)  # that a page has gone is seen when it is written to
+    monkeypatch.setattr(console, "COMMENT_SECONDS", 0.1)  # that a page has gone is seen when it is written to
     first = (await served.console.source.view()).last_id
     async with aiohttp.ClientSession() as session:
         async with open_stream(session, served, first) as answer:
@@ -86,9 +86,9 @@ async def test_a_page_of_another_run_loads_anew(served: Served) -> None:
 
 async def test_no_more_than_a_hundred(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """One more is refused with the remedy, and taken when another has left."""
-    monkeypatch.setattr(event_stream, "COMMENT_SECONDS", 0.1)
-    assert event_stream.STREAMS_MAX == 100
-    monkeypatch.setattr(event_stream, "STREAMS_MAX", 2)
+    monkeypatch.setattr(console, "COMMENT_SECONDS", 0.1)
+    assert console.STREAMS_MAX == 100
+    monkeypatch.setattr(console, "STREAMS_MAX", 2)
     async with (
         aiohttp.ClientSession() as session,
         open_stream(session, served, ""),
@@ -108,7 +108,7 @@ async def test_a_stream_ends_after_its_time(served: Served) -> None:
     """The browser opens another one."""
     async with aiohttp.ClientSession() as session, open_stream(session, served, "") as answer:
         await streams(served, 1)
-        served.core.now += event_stream.STREAM_SECONDS + 1.0
+        served.core.now += console.STREAM_SECONDS + 1.0
         async with asyncio.timeout(60):
             await answer.content.read()
 
@@ -147,7 +147,7 @@ async def is_cut(page: socket.socket) -> None:
 @pytest.mark.slow
 async def test_a_page_that_does_not_read_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its connection and the bytes for it, or each that comes would stay for as long as it likes."""
-    monkeypatch.setattr(event_stream, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(console, "WRITE_SECONDS", 0.2)
     with not_reading(served) as page:
         await streams(served, 1)
         for listener in served.console.pages.streams.listeners():
@@ -172,18 +172,18 @@ async def test_a_page_that_does_not_read_holds_up_no_end() -> None:
 async def test_what_waits_is_bounded_in_bytes() -> None:
     """A frame of any size is sent, alone; many large ones are dropped for one sign."""
     listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
-    listener.hear(ring.publish("nodes", "x" * (event_stream.WAITING_BYTES_MAX + 1)))
+    listener.hear(ring.publish("nodes", "x" * (console.WAITING_BYTES_MAX + 1)))
     assert b"lag" not in await listener.next(60)
     for _ in range(5):
-        listener.hear(ring.publish("nodes", "x" * (event_stream.WAITING_BYTES_MAX // 2)))
+        listener.hear(ring.publish("nodes", "x" * (console.WAITING_BYTES_MAX // 2)))
     sent = await listener.next(60)
-    assert sent.startswith(b"event: lag\n") and len(sent) <= event_stream.WAITING_BYTES_MAX
+    assert sent.startswith(b"event: lag\n") and len(sent) <= console.WAITING_BYTES_MAX
 
 
 async def test_a_page_that_does_not_read_is_told_that_it_lags() -> None:
     """Nothing gathers for it without end; then it loads anew."""
     listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
-    for number in range(event_stream.WAITING_MAX + 1):
+    for number in range(console.WAITING_MAX + 1):
         listener.hear(ring.publish("nodes", number))
         listener.hear(ring.publish("totals", number))
     sent = await listener.next(60)

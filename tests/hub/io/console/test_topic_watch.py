@@ -7,8 +7,7 @@ import asyncio
 from tests.support.hubs.console import until
 from tests.support.topics.messaging import serving
 
-from fairlead_hub.io.console import topic_watch
-from fairlead_hub.io.console.topic_watch import TopicWatch
+from fairlead_hub.io.console.live_source import TOPICS_EVERY_SECONDS, TopicWatch
 from fairlead_hub.wall_clock import WallClock
 from fairlead_messaging.client.io.async_client import AsyncClient
 
@@ -23,7 +22,7 @@ class Looking:
 
     async def look(self) -> None:
         before = self.watch.seen
-        self.now += topic_watch.EVERY_SECONDS
+        self.now += TOPICS_EVERY_SECONDS
         self.watch.poll_if_due()
         await until(lambda: self.watch.seen is not before, "a look")
 

@@ -20,8 +20,8 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_hub.identity import joining
 from fairlead_hub.identity.join_tokens import JoinTokens
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import SignedCertificate
 from fairlead_hub.io.cluster.reflector import Reflector
 from fairlead_hub.io.identity import join_token_watch

@@ -16,8 +16,8 @@ from tests.support.joining import join_client, join_cluster
 from tests.support.joining.join_cluster import NOW, JoinCluster, JoiningHub
 
 from fairlead_hub.identity import joining
-from fairlead_hub.identity.known_identity import KnownIdentity
 from fairlead_hub.identity.refusal import IdentityRefused
+from fairlead_hub.identity.revocation import KnownIdentity
 from fairlead_hub.identity.signer import CertificateTemplate, SignedCertificate
 from fairlead_wire.identity import join_token
 from fairlead_wire.identity.join_token import JoinToken

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.support.hubs.hub_core import Core
 from tests.support.joining import pki
 
-from fairlead_hub.delivery.opening.identities import NodeCertificate
+from fairlead_hub.delivery.identities import NodeCertificate
 from fairlead_hub.identity.refusal import IdentityRefused
 from fairlead_hub.io.identity.file_signer import FileSigner
 from fairlead_hub.io.identity.issuing import Issuing

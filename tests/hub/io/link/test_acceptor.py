@@ -19,8 +19,7 @@ from tests.support.joining.pki import Authority
 from websockets.asyncio.client import connect
 
 from fairlead_hub.io.link import acceptor as acceptor_module
-from fairlead_hub.io.link.acceptor import LinkAcceptor
-from fairlead_hub.io.link.link_socket import LinkSocket
+from fairlead_hub.io.link.acceptor import LinkAcceptor, LinkSocket
 from fairlead_wire.io import tls
 
 WAIT_SECONDS = 100.0

@@ -13,8 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode, Frame, Opcode
 
-from fairlead_hub.io.link.acceptor import LinkAcceptor
-from fairlead_hub.io.link.link_socket import FRAGMENTS_MAX, LinkSocket
+from fairlead_hub.io.link.acceptor import FRAGMENTS_MAX, LinkAcceptor, LinkSocket
 
 WAIT_SECONDS = 100.0
 

@@ -18,9 +18,9 @@ from tests.support.spans import place, spans_in_memory
 from tests.support.topics.messaging import Topics, serving
 from tests.support.topics.messaging_service import MessagingService
 
+from fairlead_hub import publish_batch
 from fairlead_hub.io.messaging import upstream_publisher
 from fairlead_hub.io.messaging.upstream_publisher import UpstreamPublisher
-from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.requests import Producer
 from fairlead_messaging.api.responses import Placed
 from fairlead_messaging.client.errors import Busy, Denied, Disconnected, NotAllowed, TimedOut, Unreachable

@@ -10,8 +10,8 @@ from tests.support.edges.upstream import FakeHub, body, open_upstream
 from tests.support.topics.messaging_service import MessagingService
 
 from fairlead_edge.io.outbox import receipts
+from fairlead_hub import publish_batch
 from fairlead_hub.io.messaging import table_positions
-from fairlead_hub.upstream import publish_batch
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.io.table.receipt import TableReceipts
 from fairlead_messaging.api.requests import Producer

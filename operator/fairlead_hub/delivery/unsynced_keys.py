@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.keys.key_state import (
+from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     TRANSITIONS,
     Backoff,
@@ -25,8 +25,7 @@ from fairlead_hub.delivery.keys.key_state import (
     Withheld,
     is_pending,
 )
-from fairlead_hub.delivery.keys.timers import Timers
-from fairlead_hub.delivery.keys.work_queue import WorkQueue
+from fairlead_hub.delivery.work_queue import Timers, WorkQueue
 
 _INDEX: Final = {Queued: 0, KeyInFlight: 1, Backoff: 2, Parked: 3, Withheld: 4}
 

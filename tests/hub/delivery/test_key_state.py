@@ -3,10 +3,10 @@
 from typing import get_args
 
 from fairlead_hub.cluster.content import ContentId, HeldCopy
+from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.in_flight import InFlightMessage
-from fairlead_hub.delivery.keys import key_state
-from fairlead_hub.delivery.keys.key_state import (
+from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     NAMES,
     TRANSITIONS,

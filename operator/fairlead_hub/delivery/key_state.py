@@ -19,9 +19,9 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from fairlead_hub.cluster.content import ContentId
+from fairlead_hub.delivery.backoff import KeyFailures
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.in_flight import InFlightMessage
-from fairlead_hub.delivery.keys.backoff import KeyFailures
 from fairlead_wire.errors import LocalError
 
 # ---- states --------------------------------------------------------------------------------------

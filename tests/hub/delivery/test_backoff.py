@@ -1,7 +1,7 @@
 """How long a failed key waits, and when it is given up for now."""
 
 from fairlead_hub.cluster.content import ContentId
-from fairlead_hub.delivery.keys import backoff
+from fairlead_hub.delivery import backoff
 from fairlead_hub.settings import NodeDelivery, Reconcile
 
 POLICY = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=4)

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from tests.support.hubs.hub_core import Core, routes
 
+from fairlead_hub import publish_batch
 from fairlead_hub.cluster.listed import EDGE_NODES
-from fairlead_hub.upstream import publish_batch
 from fairlead_messaging.api.responses import Placed
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.hubs.hub_core import CONFIG_MAPS, Core
 
-from fairlead_hub.delivery.opening.identities import Identities, NodeCertificate
+from fairlead_hub.delivery.identities import Identities, NodeCertificate
 from fairlead_hub.identity.renewal import RenewalPlan
 from fairlead_hub.session_ref import SessionRef
 from fairlead_hub.status import edge_node, status_cache

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_hub.cluster.content import ContentId, HeldCopy
+from fairlead_hub.delivery import key_state
 from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.in_flight import InFlightMessage
-from fairlead_hub.delivery.keys import key_state
-from fairlead_hub.delivery.keys.key_state import (
+from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     NAMES,
     TRANSITIONS,
@@ -27,7 +27,7 @@ from fairlead_hub.delivery.keys.key_state import (
     State,
     Withheld,
 )
-from fairlead_hub.delivery.keys.unsynced_keys import UnsyncedKeys
+from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import NodeDelivery
 
 ONE = ContentId("u", "1")
